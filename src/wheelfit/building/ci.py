@@ -26,7 +26,7 @@ _GITHUB_MOST = 256
 _GITLAB_MOST = 200
 """Jobs that GitLab makes of one ``parallel:matrix``."""
 _GITLAB_LONGEST = 255
-"""Characters of the name of a job, in which all its variables stand."""
+"""Characters of the name of a job, which lists all its variants."""
 
 
 def _kind(platform: str) -> str:
@@ -179,5 +179,5 @@ def _runners(matrix: Matrix, service: str, platform: str) -> tuple[str, ...]:
 
 
 def _yaml(text: str) -> str:
-    """Write a text as YAML that no reader takes for anything else."""
+    """Return a text as YAML that every reader takes for a string."""
     return json.dumps(text, ensure_ascii=True)

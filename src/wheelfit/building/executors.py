@@ -37,8 +37,7 @@ Result = TypeVar("Result")
 
 _PATIENCE = 15.0
 _HINT = "docs/reference/executors.md says what workers need"
-# The compressor of RECORD must give the same bytes everywhere (B-39); libraries that stand in for
-# zlib do not.
+# The compressor of RECORD must give the same bytes everywhere (B-39); replacements of zlib do not.
 _SAMPLE = b"".join(b"package/%d.py,sha256=%d,%d\n" % (n, n * n * 7919, n) for n in range(400))
 _LEVEL = 6
 _RECOUNT = 2.0
@@ -65,7 +64,7 @@ class Workers:
     def must_see(self, files: Iterable[Path] = (), folders: Iterable[Path] = ()) -> None:
         """Check that every worker sees the same files under the same paths.
 
-        :raises EnvironmentUnavailable: ``unfit-workers``; a worker sees something else.
+        :raises EnvironmentUnavailable: ``unfit-workers``; a worker sees other files.
         """
         if self.on_all is None:
             return

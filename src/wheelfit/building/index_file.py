@@ -37,7 +37,7 @@ def write_index_files(folder: Path) -> tuple[Path, ...]:
     :raises InconsistentDocuments: wheels of a release contradict each other; if that concerns
         several releases, the note lists the others (F-65).
     :raises InvalidWheel: a variant wheel is not sound, or not about its label.
-    :raises FileProblem: something cannot be read or written.
+    :raises FileProblem: a file cannot be read or written.
     """
     contents: dict[str, bytes] = {}
     errors: list[WheelfitError] = []

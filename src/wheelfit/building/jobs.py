@@ -146,9 +146,9 @@ def _plain(wheel: BuiltWheel) -> dict[str, Any]:
 
 
 def of_record(data: Mapping[str, Any], folder: Path) -> tuple[BuiltWheel, ...] | None:
-    """Return the wheels again; None if they are not there any more, or are others.
+    """Return the recorded wheels; None if they are missing or have changed.
 
-    :raises LookupError: it is no such data; TypeError and ValueError are raised as well.
+    :raises LookupError: the data has another form; TypeError and ValueError are raised as well.
     :raises OSError: a wheel cannot be read.
     """
     found = []

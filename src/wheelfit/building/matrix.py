@@ -217,7 +217,7 @@ def _distinct(table: Table, key: str, parse: _Parser, *, single: bool = False) -
 
 
 def _parts_of(entry: Table) -> list[str]:
-    """Return the parts of a job that an entry has, after a look at its other keys."""
+    """Return the parts of a job in an entry, after checking its other keys."""
     entry.only(*_PARTS)
     if not entry.content:
         entry.fault("must not be empty")

@@ -95,7 +95,7 @@ class Staging:
 
         :param rehearse: whether nothing is moved, but conflicts are raised.
         :raises FileProblem: two have one place, a file is in the way, or cannot be moved.
-        :raises KeyboardInterrupt: Ctrl-C came while others were published.
+        :raises KeyboardInterrupt: Ctrl-C was pressed while others were published.
         """
         while self._held:
             signal.raise_signal(self._held.pop())
@@ -164,7 +164,7 @@ def deliver(files: Sequence[Path], folder: Path) -> tuple[Path, ...]:
     """Copy files into a folder, replacing those of an earlier build: all of them, or none.
 
     :param folder: made if it does not exist.
-    :raises FileProblem: something cannot be written; no file has changed.
+    :raises FileProblem: a file cannot be written; no file has changed.
     """
     places = [folder / path.name for path in files]
     try:

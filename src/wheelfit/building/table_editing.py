@@ -65,7 +65,7 @@ def read_pyproject(data: bytes, *, where: str) -> tuple[str, dict[str, Any]]:
 def edited(data: bytes, edits: TableEdits, *, where: str) -> bytes:
     """Return the file with its table changed; comments, order and line endings stay.
 
-    A byte order mark does not: readers of TOML refuse files that begin with one.
+    A byte order mark does not: readers of TOML refuse files that start with one.
 
     :raises InvalidDocument: ``invalid-project``; it is not TOML; or it is written in a form that
         cannot be changed without changing more.
@@ -182,7 +182,7 @@ def _removal(path: tuple[str, ...], remarks: Mapping[str, str]) -> tuple[_Way, .
 
 
 def _first_right(text: str, wanted: Table, ways: Iterable[_Way], where: str) -> str:
-    """Return a text that was changed in the first way that comes out right."""
+    """Return a text changed in the first way with the expected result."""
     for way in ways:
         changed = way(text)
         if _says(changed, wanted):
@@ -268,7 +268,7 @@ def _appended(text: str, new: str) -> str:
 
 
 def _by_keys(text: str, change: Callable[[Any], None]) -> str:
-    """Change a document by its keys; whether that came out right is looked at afterwards."""
+    """Change a document by its keys; the result is checked afterwards."""
     try:
         import tomlkit  # noqa: PLC0415 - an extra
         from tomlkit.exceptions import TOMLKitError  # noqa: PLC0415 - likewise

@@ -177,11 +177,11 @@ def make_plain(
 
 
 def single_label(document: VariantDocument, label: Label) -> VariantDocument:
-    """Reduce the document of a release to one label, as ``variant.json`` has it (F-24).
+    """Reduce the document of a release to one label, as in ``variant.json`` (F-24).
 
     Priorities and providers stay, used or not (B-2).
 
-    :raises InvalidDocument: it is not there, or unusable.
+    :raises InvalidDocument: it is missing or unusable.
     """
     properties = document.properties(label)
     if properties is None:

@@ -76,7 +76,7 @@ WRONG_LABEL = CHECKS.error("wrong-label", "F-24",
     "the document inside a wheel does not have exactly the label of the file name",
     "rename the wheel, or write the document for its label only")
 
-# The checks above by their rules, and the other rules that they stand for.
+# The checks above by their rules, and by further rules that they cover.
 DOCUMENT_CHECKS: Mapping[str, Check] = MappingProxyType(
     {
         **{one.rule: one for one in CHECKS.values() if one is not WRONG_LABEL},

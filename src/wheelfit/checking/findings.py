@@ -19,7 +19,7 @@ class Severity(StrEnum):
     """The severity of a finding."""
 
     ERROR = "error"
-    """A rule is broken, or something can never work."""
+    """A broken rule, or a feature that can never work."""
     WARNING = "warning"
     """Allowed, and most likely a mistake."""
     NOTE = "note"
@@ -33,7 +33,7 @@ _LONGEST = 1000
 
 
 class Check(NamedTuple):
-    """A check: one thing that is looked for."""
+    """A check for one kind of fault."""
 
     code: str
     """Its stable name, as ``no-plain-wheel``."""
@@ -168,7 +168,7 @@ class CheckedFile(NamedTuple):
 
 
 class Unchecked(NamedTuple):
-    """Something that could not be checked."""
+    """A target that could not be checked."""
 
     where: str
     """The file, folder, URL or project, without credentials."""
@@ -227,7 +227,7 @@ class Report:
     def of(
         cls, findings: Iterable[Finding], unchecked: Iterable[Unchecked], count: Count
     ) -> Report:
-        """Return a report with everything in order and nothing twice."""
+        """Return a report in sorted order without duplicates."""
         return cls(
             tuple(sorted(dict.fromkeys(findings), key=lambda finding: finding.sort_key)),
             tuple(sorted(dict.fromkeys(unchecked), key=lambda one: (one.where, one.message))),

@@ -42,7 +42,7 @@ class ListedRelease:
 
     @property
     def has_variants(self) -> bool:
-        """Whether there is anything about variants."""
+        """Whether there are variants or index files."""
         return bool(self.index_files) or any(name.is_variant for _, name in self.wheels)
 
 

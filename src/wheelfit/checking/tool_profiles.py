@@ -57,7 +57,7 @@ class CheckOptions(NamedTuple):
     """Tools and places whose own rules are checked, too."""
 
 
-# P-60: the rows that uv has, with the only version it stands in for.
+# P-60: the rows of uv, with the only version that it emulates.
 _UV: Mapping[str, tuple[str, str, str | None]] = {
     "nvidia": (
         "nvidia-variant-provider",
@@ -143,7 +143,7 @@ _UV_FEATURES: Mapping[str, frozenset[str]] = {
 _NOT_OF_UV = frozenset([("aarch64", "version", "8.5a"), ("aarch64", "version", "9.0a")])
 """Values that uv does not detect, as user space cannot see their meaning (P-113)."""
 _UV_DRIVERS = (11, 15)
-"""First and last major of the drivers that uv supports anything of (P-84)."""
+"""First and last major of the drivers that uv supports (P-84)."""
 
 
 def uv_reads(document: VariantDocument) -> bool:

@@ -163,7 +163,7 @@ class Change:
     lost: tuple[OwnedFile, ...] = ()
     changed: tuple[OwnedFile, ...] = ()
     hidden: tuple[OwnedFile, ...] = ()
-    """Files at which this user may not look."""
+    """Files that this user may not read."""
 
 
 def changes(

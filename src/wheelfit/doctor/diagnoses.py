@@ -17,7 +17,7 @@ class Area(StrEnum):
     """The area of a finding; causes come before consequences."""
 
     MACHINE = "machine"
-    """Hardware, drivers, the interpreter, and whether they could be looked at."""
+    """Hardware, drivers, the interpreter, and failures to detect them."""
     SETTINGS = "settings"
     """Environment variables, tools and toolkits."""
     PACKAGES = "packages"

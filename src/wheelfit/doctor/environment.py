@@ -1,4 +1,4 @@
-"""Examine one environment: everything installed in it, against itself and against a machine."""
+"""The diagnosis of an environment: its packages, against each other and against a machine."""
 
 from __future__ import annotations
 

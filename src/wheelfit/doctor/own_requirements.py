@@ -79,7 +79,7 @@ def unmet_requirements(
 
     :param changes: releases to assume in place of those installed, by normalised name; None: the
         package is removed.
-    :param files: whether to look for lost files too.
+    :param files: whether to check for lost files, too.
     """
     return tuple(_unmet({} if changes is None else changes, files=files))
 
@@ -116,7 +116,7 @@ def _unmet(
 
 
 class _Releases:
-    """The releases that Python finds, or will once something has changed."""
+    """The releases that Python finds, or will find after a change."""
 
     def __init__(self, changes: Mapping[str, ComingRelease | None]) -> None:
         self._changes = changes

@@ -219,7 +219,7 @@ def about_settings(
 
 
 def _leads_to(path: str, folder: str) -> bool:
-    """Return whether a program lies in a folder, or is a shim of the pyenv that has it."""
+    """Return whether a program is in a folder, or is a shim of the pyenv in which it is."""
     root, shim, _ = path.partition("/shims/")
     if shim and folder.startswith(f"{root}/"):
         return True

@@ -49,7 +49,7 @@ class Host:
 
         :param name: a path, the name of one of the user's host files, or a preset as
             ``cuda-12.8-sm90``; a manifest of pixi with its platform as ``pixi.toml#linux-64``.
-        :param context: the surroundings; default: those of this process.
+        :param context: the environment variables and the reporter; default: those of this process.
         :raises UnknownHost: there is no such machine.
         :raises FileProblem: the file cannot be read.
         :raises UserError: ``invalid-host-file``; the file is none of a host.

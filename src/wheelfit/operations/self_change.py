@@ -50,7 +50,7 @@ _FLOORS = (
 )
 """Layers with modules that may be needed after the environment is changed."""
 _APART = frozenset(["commands", "plugins", "isolated", "builds"])
-"""Folders of these floors of which nothing is."""
+"""Folders of these layers without such modules."""
 
 
 def check_own_requirements(plan: Plan, environment: Environment) -> None:

@@ -291,9 +291,8 @@ class _Outgoing:
     ) -> None:
         """Send all of it.
 
-        :raises Disconnect: the client is gone.
-        :raises ConnectionError: fewer bytes came than were announced; the server cuts the
-            connection.
+        :raises Disconnect: the client has disconnected.
+        :raises ConnectionError: the body is shorter than announced; the server cuts the connection.
         """
         if not incoming.is_over:
             headers.append((b"connection", b"close"))

@@ -244,7 +244,7 @@ class BoundedConnection(_Protocol):
             self.loop.call_later(_LAST_CHANCE, self.close_if_idle)
 
     def close_if_idle(self) -> None:
-        """Close it, unless a request came meanwhile."""
+        """Close it, unless a request arrived meanwhile."""
         if self.is_idle():
             self.transport.close()
 

@@ -84,7 +84,7 @@ class TrustedProxies:
 def _read_forwarded(headers: Mapping[str, str]) -> Iterator[ForwardedRequest]:
     """Yield the elements of ``Forwarded``, the nearest server's first.
 
-    :raises ValueError: an element is not as RFC 7239 has it.
+    :raises ValueError: an element violates RFC 7239.
     """
     for element in _elements(headers.get("forwarded", "")):
         client = element.get("for", "")

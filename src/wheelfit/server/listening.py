@@ -173,7 +173,7 @@ def serve(
         bounds = shared
 
     class Server(uvicorn.Server):
-        """A server that looks after its connections."""
+        """A server that checks its connections."""
 
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             asyncio.get_running_loop().set_exception_handler(faults)

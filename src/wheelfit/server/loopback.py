@@ -275,7 +275,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(piece)
             sent += len(piece)
         if sent != answer.length:
-            self.close_connection = True  # the client will see that something is missing
+            self.close_connection = True  # the client will notice the incomplete body
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name there
         """Log nothing."""

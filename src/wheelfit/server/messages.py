@@ -46,7 +46,7 @@ class Request:
 
     method: str
     path: str
-    """Path of the target as it came, percent-encoded, without query."""
+    """Path of the target as received, percent-encoded, without query."""
     headers: Mapping[str, str] = field(default_factory=dict, hash=False)
     """By lower-case name."""
     origin: str = ""
@@ -190,7 +190,7 @@ STRICT = {
     "content-security-policy": "default-src 'none'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'",
 }
-"""Headers that keep a browser from doing anything with an answer but show it."""
+"""Headers that restrict a browser to showing an answer."""
 
 
 def page_answer(

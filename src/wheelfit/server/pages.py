@@ -160,7 +160,7 @@ def _link(file: File) -> str:
 
 
 def _version(page: ProjectPage) -> str:
-    """Return the oldest version of the API that has everything on a page."""
+    """Return the oldest version of the API with all fields of a page."""
     if page.status:
         return _WITH_STATUS
     if any(file.provenance is not None for file in page.files):

@@ -79,7 +79,7 @@ def elf_file(
     """Return a 64-bit ELF file.
 
     :param machine: 62 is x86-64, 183 is AArch64.
-    :param runpath: where it looks for them.
+    :param runpath: the search path for them.
     :param versions: by library: the versions it wants, as ``GLIBC_2.17``.
     :param levels_needed: bits of the x86-64 levels that it needs: 0b111 is v3.
     :param levels_used: bits of those that it has code of.

@@ -1,6 +1,6 @@
 """File systems that behave as others than this machine's do, for tests.
 
-Each is the real one with something taken away: `WithoutExchange`, `WithoutLinks`, `LikeWindows`,
+Each is the real one with an operation removed: `WithoutExchange`, `WithoutLinks`, `LikeWindows`,
 `Layered`, `ReadOnly` and `Full` refuse the operations that such a system refuses. `IgnoringCase`
 finds names in any case, and `WithoutOwners` gives all files one owner and mode. `Killed` ends the
 process, as it were, before a change of the disk of your choice: from then on nothing is done any
@@ -49,7 +49,7 @@ class WithoutLinks(NativeFileSystem):
 
 
 class LikeWindows(WithoutExchange):
-    """Nothing moves that is open, nor a folder in which something is.
+    """A file system that moves no open file, nor a folder with one.
 
     :param opened: paths of files that other programs have open.
     """
@@ -161,7 +161,7 @@ class WithoutOwners(NativeFileSystem):
 
 
 class Changing(NativeFileSystem):
-    """A file system that does something before every change of the disk."""
+    """A file system that calls a function before every change of the disk."""
 
     by_folder = False
 

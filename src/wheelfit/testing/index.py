@@ -70,7 +70,7 @@ class Faults:
     redirect: dict[str, str] = field(default_factory=dict)
     """Redirect to this URL; for a key that ends in a slash the rest of the path is added."""
     login: tuple[str, str] | None = None
-    """User and password without which everything is refused (401)."""
+    """User and password without which all requests are refused (401)."""
     restless_etag: bool = False
     """Send an ETag of its own with every answer, as if the file had changed."""
 
@@ -104,7 +104,7 @@ class RecordingIndex(LoopbackServer):
     True
 
     :param source: a folder of wheels, or an application.
-    :param faults: to begin with; a sound index if None.
+    :param faults: the initial faults; a sound index if None.
     """
 
     def __init__(self, source: Path | Application, *, faults: Faults | None = None) -> None:

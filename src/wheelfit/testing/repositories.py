@@ -50,7 +50,7 @@ class FakeRepository:
 
     name: str = "fake"
     base: str = "https://fake.invalid/"
-    """Begin of every URL; ``file:///…`` makes it a folder of this machine."""
+    """The prefix of every URL; ``file:///…`` makes it a local folder."""
     ranges: bool = True
     """Whether parts of wheels can be read; otherwise looking into one is too costly."""
     asked: list[str] = field(default_factory=list)

@@ -28,7 +28,7 @@ NVIDIA = {
     "requires": ["nvidia-variant-provider>=0.0.1,<1"],
     "plugin-api": "nvidia_variant_provider.plugin:NvidiaVariantPlugin",
 }
-"""A provider entry that wheelfit stands in for (P-60)."""
+"""A provider entry that wheelfit emulates (P-60)."""
 
 
 def linux_target(python: str = "3.11.7", *, name: str = "this machine") -> Target:

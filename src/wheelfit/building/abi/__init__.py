@@ -1,4 +1,4 @@
 """Which versions of a library a binary that was built for it works with.
 
-May import everything below ``building``.
+May import the layers below ``building``.
 """

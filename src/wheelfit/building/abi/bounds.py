@@ -1,4 +1,4 @@
-"""Derive, from symbols, which releases of a library something works with (B-61)."""
+"""Bounds on the releases of a library from symbols (B-61)."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class Bounds:
 
     @property
     def broken_by(self) -> Version | None:
-        """The first release behind those that fit; None: none of those looked at."""
+        """The first release after those that fit; None: there is none among the examined ones."""
         last = self.last
         later = (
             release.version

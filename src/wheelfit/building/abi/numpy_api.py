@@ -34,7 +34,7 @@ _TWO = 2
 
 @dataclass(frozen=True, slots=True)
 class NumpyApi:
-    """The C API of NumPy that something wants."""
+    """The C API of NumPy that a consumer wants."""
 
     oldest: Version | None
     """The oldest release with a sufficient API; None: headers before NumPy 1.25 do not name it."""
@@ -74,7 +74,7 @@ def _read(file: BinaryIO) -> NumpyApi | None:
 
 
 def numpy_bounds(consumer: Path, releases: Iterable[Release], exports: AbiExports) -> Bounds | None:
-    """Return with which releases of NumPy something works; no release is fetched for that.
+    """Return the releases of NumPy that a consumer works with; no release is fetched.
 
     :param releases: each version once, the oldest first.
     :return: None if it does not use the C API.

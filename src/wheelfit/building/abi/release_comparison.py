@@ -1,4 +1,4 @@
-"""Compare something with releases of a library, one after the other (B-61)."""
+"""Comparison of a consumer with releases of a library, one by one (B-61)."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def look(
     :param built_with: the release that the consumer was built with: symbols that it lacks are of
         other libraries, and its types are compared with those of others. None: all symbols of any
         release are the library's, and types are those of the first release with all symbols.
-    :raises FileProblem: something cannot be read, or the consumer does not use the library.
+    :raises FileProblem: a file cannot be read, or the consumer does not use the library.
     """
     keep = scratch if program is not None else None
     own = read_libraries(consumer, keep=keep and keep / "consumer", every=True)

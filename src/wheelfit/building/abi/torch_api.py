@@ -72,7 +72,7 @@ def torch_interface() -> TorchInterface:
 
 @dataclass(frozen=True, slots=True)
 class TorchUse:
-    """The symbols of torch that something wants."""
+    """The symbols of torch that a consumer wants."""
 
     stable: frozenset[str]
     """Functions of the stable interface, by the table."""
@@ -132,7 +132,7 @@ def torch_notes(symbols: Iterable[str]) -> Iterator[str]:
 def torch_bounds(
     members: Iterable[Symbols], releases: Iterable[tuple[Version, str]], exports: AbiExports
 ) -> Bounds | None:
-    """Return with which releases of torch something works; no release is fetched for that.
+    """Return the releases of torch that a consumer works with; no release is fetched.
 
     :param releases: version and file name, each version once, the oldest first.
     :return: None if it uses more of torch than the interface, or nothing of it.

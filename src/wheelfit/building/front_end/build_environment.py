@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from wheelfit.projects.backend import BuildEnvironment
 
 _DEADLINE = 60.0
-"""Seconds to look at an environment."""
+"""Seconds to examine an environment."""
 _LINES = 5
 
 

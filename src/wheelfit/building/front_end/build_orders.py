@@ -107,7 +107,7 @@ class BuiltWheel:
     notes: tuple[str, ...]
     """Remarks about it, one sentence each."""
     content: str
-    """A digest of everything in it but its dist-info."""
+    """A digest of all files in it but its dist-info."""
     sha256: str
     size: int
     tuned: TunedParts = TunedParts()

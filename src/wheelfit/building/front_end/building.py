@@ -91,7 +91,7 @@ class EnvironmentFactory(Protocol):
 class ProjectBuilder:
     """A builder of wheels and source distributions.
 
-    Each folder that a method takes is for everything that is written, and exists.
+    Each folder that a method takes exists, and is for all written files.
     """
 
     places: EnvironmentFactory
@@ -331,7 +331,7 @@ class _Work:
         look: BuildEnvironmentContents,
         choices: list[WheelToBuild],
     ) -> RawWheel:
-        """Build one plain wheel, for every wheel that is made of it."""
+        """Build a plain wheel, from which several wheels are made."""
         recipe = self.order.recipe
         settings = dict(recipe.config_settings)
         properties = choices[0].properties  # those of an order with flags have all the same ones

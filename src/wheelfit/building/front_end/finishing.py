@@ -52,7 +52,7 @@ class RawWheel:
     """Its variant document; None: it is plain."""
     label: str | None
     content: str
-    """A digest of everything in it but its dist-info."""
+    """A digest of all files in it but its dist-info."""
     crates: CompiledCrates | None = None
     """The crates that cargo compiled for it; None: it did not run."""
 
@@ -205,7 +205,7 @@ def _notes_about_blas(path: Path, properties: PropertySet) -> Iterator[str]:
 
 
 _MOST_BYTES = 8 << 20
-"""Of all binaries that are looked at: they take some seconds. `wheelfit check` looks at all."""
+"""Bytes of all examined binaries, which take some seconds. `wheelfit check` examines all."""
 
 
 def notes_above_level(path: Path, properties: PropertySet) -> Iterator[str]:

@@ -72,7 +72,7 @@ class Source:
 
     @property
     def backend_path(self) -> tuple[str, ...]:
-        """Folders of the project in which the backend is looked for first."""
+        """Folders of the project that are searched first for the backend."""
         is_hook = self.at("build-system", "build-backend") == HOOK
         found = self.at(*(_OWN if is_hook else ("build-system",)), "backend-path")
         texts = found if isinstance(found, list) else []

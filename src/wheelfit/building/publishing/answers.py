@@ -42,7 +42,7 @@ class Answer(NamedTuple):
 
 
 def failure_of(answer: Answer, filename: str, where: str) -> Exception:
-    """Return the error that an answer stands for."""
+    """Return the error for an answer."""
     status = answer.status
     details = _details(answer)
     said = "; ".join(detail["message"] for detail in details) or words_of(

@@ -56,7 +56,7 @@ class Forecast:
     new: int
     """Bytes that come in addition."""
     largest: int
-    """Bytes of the largest file that comes."""
+    """Size of the largest new file, in bytes."""
     limits: UploadLimits
 
     @property

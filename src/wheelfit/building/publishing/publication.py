@@ -1,4 +1,4 @@
-"""Publish a set: as one act where an index can hold it back, else in an order that is safe."""
+"""Publication of a set: at once where an index can stage it, else in a safe order."""
 
 from __future__ import annotations
 
@@ -259,7 +259,7 @@ def _forget(stages: Stages, stage: str, *, unless: bool = False) -> None:
 
 
 def _forget_empty(stages: Stages, stage: str) -> bool:
-    """Drop a stage into which no file came; return whether it may still be there, with files."""
+    """Drop a stage without files; return whether it may still exist, with files."""
     try:
         found = [one for one in stages.stages() if str(one["id"]) == stage]
     except (NetworkError, PolicyRefusal):

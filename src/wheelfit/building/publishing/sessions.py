@@ -1,6 +1,6 @@
 """Publish releases by the publishing sessions of an index (PEP 694, draft of August 2026).
 
-A session holds the files of one release back until it is published. Its mechanism is
+A session keeps the files of one release hidden until it is published. Its mechanism is
 ``http-post-bytes``, which every such index has.
 """
 
@@ -168,7 +168,7 @@ class SessionIndex:
         self._connection.close()
 
     def _wait(self, url: str, what: str, *, done: str, working: Sequence[str]) -> None:
-        """Wait until an index has worked on something."""
+        """Wait until an index has processed a request."""
         left = _LONGEST_WORK
         while True:
             answer = self._ask("GET", url, what)

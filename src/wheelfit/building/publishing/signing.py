@@ -70,7 +70,7 @@ def attest(
 
 
 def _statement(filename: str, sha256: str) -> Any:
-    """Return the statement that a file was published, as PEP 740 has it.
+    """Return the statement of PEP 740 that a file was published.
 
     ``Attestation.sign`` writes the same, but of file names without a label alone.
     """

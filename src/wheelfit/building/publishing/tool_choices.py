@@ -91,7 +91,7 @@ def listed_wheel(file: File, filename: WheelFilename) -> OfferedWheel:
     """Return a wheel that an index has; its dependencies are not read."""
     try:
         return OfferedWheel(filename, SpecifierSet(file.requires_python or ""))
-    except InvalidSpecifier:  # which installers pass over
+    except InvalidSpecifier:  # which installers skip
         return OfferedWheel(filename)
 
 

@@ -137,7 +137,7 @@ class _Exchange:
         if answer.status != 200:
             raise self._failure(answer)
         audience = answer.json().get("audience")
-        # Anything else is a page about something else.
+        # Any other answer is an unrelated page.
         return audience if isinstance(audience, str) and audience else None
 
     def mint(self, token: str) -> str:

@@ -36,7 +36,7 @@ _ATTEMPTS = 4
 """The number of attempts with a server that fails or cannot be reached."""
 _PATIENCE = (30.0, 300.0)
 _LOGIN_AGE = 300.0
-"""Seconds after which a login that holds for minutes is renewed; the registry's holds for 900."""
+"""Seconds after which a short-lived login is renewed; the registry's lasts 900."""
 _MOST_METADATA = 16 << 20
 _MOST_WORDS = 1 << 20
 
@@ -145,7 +145,7 @@ class TwineSender:
         self._since = clock()
 
     def _keep_login(self) -> None:
-        """Renew a login that may not hold until another file is sent."""
+        """Renew a login that may expire before another file is sent."""
         if self._renew is None or self._clock() - self._since < _LOGIN_AGE:
             return
         login = self._renew()
@@ -293,7 +293,7 @@ def _one_field(key: str, value: object) -> Iterator[tuple[str, str]]:
 
 
 def _metadata(path: Path) -> bytes:
-    """Return METADATA of a wheel or PKG-INFO of a source distribution; both were looked at."""
+    """Return METADATA of a wheel or PKG-INFO of a source distribution; both were tried."""
     if path.suffix == ".whl":
         with WheelArchive(path) as wheel:
             return wheel.metadata()

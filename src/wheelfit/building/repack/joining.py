@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from wheelfit.core.properties import PropertySet
 
 _PLAIN = frozenset({"", "cpu"})
-"""Endings of names that stand for no hardware."""
+"""Suffixes of names without hardware."""
 _LINUX = pattern(r"(many|musl)linux(?:1|2010|2014|_\d+_\d+)_")
 _PYTHON = pattern(r"(?:cp|py)3(\d*)t?")
 _MACOS = pattern(r"macosx_\d+_\d+_")
@@ -125,9 +125,9 @@ class JoinedRelease:
     version: Version
     """Its version; a local one where the projects have different ones."""
     parts: tuple[tuple[FamilyProject, Version], ...]
-    """The projects that have it, and as which version."""
+    """The projects with it, and their versions."""
     absent: tuple[NormalizedName, ...]
-    """The projects that have it not."""
+    """The projects without it."""
     differences: tuple[Difference, ...] = ()
     """The differences between its wheels; only of examined releases."""
 

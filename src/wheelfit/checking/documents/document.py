@@ -144,7 +144,7 @@ def _of_faults(faults: Iterable[Fault], place: CheckedFile) -> list[Finding]:
 
 
 def _meant_key(fault: Fault) -> str | None:
-    """Return the key of the format that an unknown one stands for."""
+    """Return the key of the format that an unknown one means."""
     parent, _, key = fault.path.rpartition(".")
     if parent and not parent.startswith("providers."):
         return None
@@ -485,5 +485,5 @@ def speaks_for_vendor(namespace: str, provider: PluginProvider) -> bool:
 
 
 def _without_rule(text: str) -> str:
-    """Return a sentence without the rule that it ends with; findings have it apart."""
+    """Return a sentence without the rule at its end, which findings have apart."""
     return re.sub(r" \([A-Z]-\d+\)$", "", text)

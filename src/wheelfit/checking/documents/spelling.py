@@ -103,6 +103,6 @@ def resembling(name: str, known: Iterable[str]) -> str | None:
 
 
 def _shape(name: str) -> str:
-    """Reduce a name to how it looks at a glance."""
+    """Return a name reduced to its appearance at a glance."""
     bare = name.replace("_", "").translate(_SAME_SHAPE)
     return bare.replace("rn", "m").replace("vv", "w")

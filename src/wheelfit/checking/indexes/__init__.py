@@ -1,1 +1,1 @@
-"""Check everything that an index has."""
+"""Checks of a whole index."""

@@ -122,7 +122,7 @@ def check_index(
 def check_index_folder(
     folder: Path, demands: IndexCheckOptions, *, progress: Progress = NO_PROGRESS
 ) -> Report:
-    """Check a folder of wheels, or an index that lies on this machine."""
+    """Check a folder of wheels, or a local index."""
     collector = _Collector(demands.machines)
     report = check_paths([folder], demands.options, progress=progress, seen=collector)
     here: dict[NormalizedName, set[Version]] = {}

@@ -82,7 +82,7 @@ def check_paths(
 
 @dataclass(slots=True)
 class _NamedFiles:
-    """The files to look at; each once, in the order in which they were named."""
+    """The files to check; each once, in the order in which they were named."""
 
     wheels: dict[Path, None] = field(default_factory=dict)
     index_files: dict[Path, None] = field(default_factory=dict)
@@ -91,13 +91,13 @@ class _NamedFiles:
     """Files named ``pyproject.toml``; only those that were named themselves."""
     pages: dict[Path, None] = field(default_factory=dict)
     sources: dict[Path, Release] = field(default_factory=dict)
-    """Source distributions, which are not looked into."""
+    """Source distributions, which are not opened."""
     picked: set[Path] = field(default_factory=set)
     """Files that were named themselves, so that others of their release may be missing."""
     unchecked: list[Unchecked] = field(default_factory=list)
 
     def add(self, path: Path) -> None:
-        """Add a file, or everything in a folder."""
+        """Add a file, or all files in a folder."""
         if path.is_dir():
             self._add_folder(path)
         elif not path.exists():
@@ -134,7 +134,7 @@ class _NamedFiles:
         count = 0
         problems: list[OSError] = []
         for root, folders, names in os.walk(folder, onerror=problems.append):
-            # Hidden folders hold environments and the memory of tools.
+            # Hidden folders contain environments and caches of tools.
             folders[:] = sorted(name for name in folders if not name.startswith("."))
             for name in sorted(names):
                 path = Path(root, name)
@@ -190,7 +190,7 @@ class _Work:
     folder_of: dict[str, Path] = field(default_factory=dict)
     """By real path: the folder of the page that lists a file."""
     promises: dict[str, File] = field(default_factory=dict)
-    """By real path: the entry of a file that lies on this machine."""
+    """Entries of local files, by real path."""
     known: set[str] = field(init=False)
 
     def __post_init__(self) -> None:

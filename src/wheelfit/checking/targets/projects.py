@@ -261,7 +261,7 @@ class _Work:
         return _Outcome(findings, wheel=facts)
 
     def _whole(self, file: File, filename: WheelFilename) -> _Outcome:
-        """Fetch a wheel, and look at all of it."""
+        """Fetch a wheel, and check all of it."""
         where = _called(file)
         with TemporaryDirectory(prefix="wheelfit-") as folder:
             path = self.repository.download(file, Path(folder))

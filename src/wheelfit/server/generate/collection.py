@@ -1,4 +1,4 @@
-"""The files of a folder that an index is made of."""
+"""The files of a folder from which an index is generated."""
 
 from __future__ import annotations
 

@@ -314,5 +314,5 @@ def _local(file: File) -> Path | None:
 
 
 def names_in(folder: Path) -> Iterable[str]:
-    """Return the projects of an index that lies on this machine."""
+    """Return the projects of a local index."""
     return sorted(path.name for path in folder.iterdir() if path.is_dir() and path.name[0] != ".")

@@ -48,7 +48,7 @@ class FileFacts:
     def of_mapping(cls, data: Mapping[str, Any]) -> FileFacts:
         """Return the facts that `to_mapping` wrote.
 
-        :raises LookupError, TypeError, ValueError: the data is something else.
+        :raises LookupError, TypeError, ValueError: the data has another form.
         """
         findings = (
             Finding(**{**one, "severity": Severity(one["severity"]), "correction": None})

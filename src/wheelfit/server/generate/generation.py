@@ -444,6 +444,6 @@ def _metadata_of(found: CollectedFile, known: bytes | None) -> bytes:
 
 
 def _time(nanoseconds: int) -> str:
-    """Return a time as pages have it (PEP 700)."""
+    """Return a time in the form of pages (PEP 700)."""
     moment = datetime.fromtimestamp(nanoseconds // 10**9, UTC)
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{nanoseconds // 1000 % 10**6:06d}Z"

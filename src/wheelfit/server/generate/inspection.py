@@ -48,7 +48,7 @@ _KEPT = 5_000
 """Files whose facts are kept until the index is written."""
 _REMEDY = "build the file again with a current build tool"
 _MOST_MEMBERS = 5_000
-"""Of a source distribution that are looked at to find ``PKG-INFO``."""
+"""Bytes of a source distribution that are read to find ``PKG-INFO``."""
 _LARGEST_METADATA = 4 << 20
 
 

@@ -41,7 +41,7 @@ class LastRun:
 
     :param memory: the cache of facts; the record lies beside it, and is valid only as long as that
         exists.
-    :param seen: the `fingerprint` of this run, taken before it begins.
+    :param seen: the `fingerprint` of this run, taken before it starts.
     """
 
     def __init__(self, memory: Path, seen: str) -> None:

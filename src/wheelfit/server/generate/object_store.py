@@ -105,7 +105,7 @@ class StoreTarget:
                 since = datetime.fromisoformat(json.loads(bytes(found.bytes()))["since"])
                 version = {key: found.meta[key] for key in ("e_tag", "version") if found.meta[key]}
         except FileNotFoundError:
-            return self._take(token, "create")  # it has just gone
+            return self._take(token, "create")  # it was just removed
         except (ValueError, LookupError, TypeError):
             return False
         return self._now() - since > _STALE and self._take(token, version)

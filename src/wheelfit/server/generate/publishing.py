@@ -170,7 +170,7 @@ def _pages(
 ) -> tuple[list[tuple[str, bytes]], dict[str, str]]:
     """Return the pages that have to be written, and the digests of all pages.
 
-    The list of projects comes last, so that it never names a project without a page.
+    The list of projects is last, so that it never names a project without a page.
     """
     pages: list[tuple[str, bytes]] = []
     digests: dict[str, str] = {}

@@ -24,7 +24,7 @@ class GenerateOptions:
     releases: frozenset[Release] = frozenset()
     """Publish these only, and leave others unchanged; empty: all releases."""
     keep_going: bool = False
-    """Publish the rest although something is refused."""
+    """Publish the rest even if files are refused."""
     replace: bool = False
     """Accept files that were published with other content."""
     prune: bool = False
@@ -62,7 +62,7 @@ class Generated:
     left_out: tuple[str, ...] = ()
     """Files that are not on the pages therefore."""
     is_published: bool = False
-    """Whether the pages were replaced; not if something was refused, without `keep_going`."""
+    """Whether the pages were replaced; not if a file was refused, without `keep_going`."""
     written: tuple[str, ...] = ()
     """Paths of the files written to the target, in that order."""
     removed: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Targets of an index: a folder, or anything else that stores files by path.
+"""Targets of an index: a folder, or another store of files by path.
 
 A target never shows half a file, and gets its pages after all files that they name. Paths of files
 have their digest in them, so that both an old page and a new one name files that exist.
@@ -63,7 +63,7 @@ class Target(Protocol):
     """For people: without credentials."""
 
     def opened(self) -> AbstractContextManager[None]:
-        """Lock the target for the length of a ``with`` block, in which everything is done.
+        """Lock the target for the length of a ``with`` block, which contains all operations.
 
         :raises EnvironmentBusy: another process publishes there.
         """

@@ -84,12 +84,12 @@ class Visitor(NamedTuple):
             raise
 
     def need(self, scope: Scope, project: NormalizedName) -> None:
-        """Raise `Denied` unless the token allows something with a project."""
+        """Raise `Denied` unless the token permits an action on a project."""
         if not may(self.records, self.token, scope, project):
             raise Denied(403, f"this token does not allow to {_DEEDS[scope]} {project}")
 
     def need_scope(self, scope: Scope) -> None:
-        """Raise `Denied` unless the token allows something at all."""
+        """Raise `Denied` unless the token permits an action at all."""
         if scope != "read" and not self.token.scopes & {scope, "admin"}:
             raise Denied(403, f"this token does not allow to {_DEEDS[scope]} anything")
 
@@ -139,7 +139,7 @@ def secret_of(request: Request, *, takes_basic: bool = True) -> str:
     """Return the secret that a request shows, as Basic or Bearer; empty: none.
 
     :param takes_basic: whether Basic is accepted, which browsers keep and send by themselves.
-    :raises Denied: it cannot be read, or comes with the name of a user.
+    :raises Denied: it is malformed, or has a user name.
     """
     scheme, _, value = request.headers.get("authorization", "").partition(" ")
     if not scheme:

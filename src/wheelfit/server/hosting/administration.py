@@ -138,7 +138,7 @@ class StoreAdministration:
     def audit(self, wanted: Mapping[str, str]) -> list[dict[str, Any]]:
         """Return entries of the audit log, the newest first.
 
-        :param wanted: texts by the names in `AUDIT_FILTERS`; empty ones stand for any.
+        :param wanted: texts by the names in `AUDIT_FILTERS`; empty ones match any.
         """
         action, outcome, most = wanted["action"], wanted["outcome"], wanted["most"] or "100"
         if action and action not in ACTIONS:
@@ -247,8 +247,8 @@ def named_project(what: str) -> str:
 def moment_of(text: str, now: datetime) -> datetime:
     """Return a point in time.
 
-    :param text: a date or time as RFC 3339 has it, in UTC unless it names a zone; or how long ago,
-        as ``7d``.
+    :param text: a date or time of RFC 3339, in UTC unless it names a zone; or how long ago, as
+        ``7d``.
     :raises InvalidConfiguration: it is neither.
     """
     try:

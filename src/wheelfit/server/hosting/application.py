@@ -53,7 +53,7 @@ _STAGE = pattern(r"[0-9a-f]{16}")
 _SOON = {"retry-after": "2"}
 _READY = frozenset({"/-/health", "/-/health/", "/-/health/ready"})
 _CHANGING = frozenset({"legacy", ROOT, "stage", "api"})
-"""Routes by which something can be changed."""
+"""Routes of changes."""
 HEADERS = tuple(STRICT.items())
 """Default headers of every answer."""
 

@@ -1,6 +1,6 @@
 """The log of events, one line each: JSON for machines, or words for people.
 
-No credential is passed to it, and no text can begin a line of its own.
+No credential is passed to it, and no text can start a line of its own.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ _OLDEST = 3600.0
 _EVERY_PROJECT = ""
 _MOST_CHANGES = 10_000
 _WORTH_IT = 600
-"""Bytes from which a page is compressed; a packet holds more than twice as many."""
+"""Bytes from which a page is compressed; a packet has more than twice as many."""
 _PAGE = pattern(r"/simple/(?:([a-z0-9]+(?:-[a-z0-9]+)*)/)?")
 
 

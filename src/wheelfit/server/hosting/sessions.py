@@ -330,7 +330,7 @@ class SessionApi:
         return _json_answer(status, value, {"retry-after": "1", "location": here})
 
     def _receive(self, who: Visitor, session: Session, upload: SessionUpload) -> Answer:
-        """Receive the content of a file, and check everything about it."""
+        """Receive the content of a file, and check it."""
         if upload.status != "pending":
             return problem(409, f"the content was received already; the upload is {upload.status}")
         sessions = self.store.sessions

@@ -1,4 +1,4 @@
-"""Uploads by CI jobs without a stored secret: trusted publishing, as the public registry has it.
+"""Uploads by CI jobs without a stored secret: trusted publishing, as on the public registry.
 
 A CI service signs a token that identifies the job and its repository (OpenID Connect). A job that
 the operator trusts exchanges it for a token of the index that is valid for minutes. The only

@@ -129,7 +129,7 @@ class WebhookDelivery:
         self._cursors.cursor(webhook.id, now=written(now()))
 
     def run(self, over: threading.Event) -> None:
-        """Deliver until something is over."""
+        """Deliver until an event is set."""
         while not over.is_set():
             is_busy = False
             with suppress(StorageUnavailable):  # which is in the log by itself

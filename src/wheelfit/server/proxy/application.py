@@ -357,7 +357,7 @@ def _fits(content_type: str, media_type: str) -> bool:
 
 
 def _raw(request: Request, page: RawPage) -> Answer:
-    """Pass a page on as it came, compressed if the client accepts that."""
+    """Forward a page as received, compressed if the client accepts that."""
     # An upstream may write a header on several lines.
     headers = {**_PAGE_HEADERS, "content-type": " ".join(page.content_type.split())}
     body, etag = page.body, f'"{page.digest}"'

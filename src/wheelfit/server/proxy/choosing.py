@@ -41,7 +41,7 @@ class MarkerPlatform(NamedTuple):
 
     @property
     def is_here(self) -> str:
-        """The marker that holds there."""
+        """The marker of that platform."""
         return (
             f"sys_platform == '{self.sys_platform}' and "
             f"platform_machine == '{self.platform_machine}'"
@@ -49,7 +49,7 @@ class MarkerPlatform(NamedTuple):
 
     @property
     def is_elsewhere(self) -> str:
-        """The marker that holds everywhere else."""
+        """The marker of all other platforms."""
         return (
             f"(sys_platform != '{self.sys_platform}' or "
             f"platform_machine != '{self.platform_machine}')"
@@ -60,7 +60,7 @@ _UNIVERSAL = ("arm64", "x86_64")
 
 
 def platforms_of_tags(tags: Iterable[Tag]) -> frozenset[MarkerPlatform | None]:
-    """Return the platforms of a wheel; None stands for everywhere."""
+    """Return the platforms of a wheel; None for all of them."""
     return frozenset(found for tag in tags for found in _platforms(tag.platform))
 
 
@@ -115,7 +115,7 @@ _LONGEST = 255
 
 
 def highest_build(filenames: Iterable[WheelFilename]) -> int:
-    """Return the number that build tags of variants begin with: the highest there is."""
+    """Return the highest build number of some wheels, with which build tags of variants start."""
     return max((int(filename.build[0]) for filename in filenames if filename.build), default=0)
 
 
@@ -158,7 +158,7 @@ def original_of(files: Iterable[File], name: str) -> File | None:
 
 
 def fingerprint(file: File) -> str:
-    """Return the key of a file in URLs of the proxy: it stands for its bytes."""
+    """Return the key of a file in URLs of the proxy, which identifies its bytes."""
     known = file.hashes.get("sha256") or f"{file.url}\n{file.filename}"
     return hashlib.sha256(known.encode()).hexdigest()[:16]
 

@@ -49,7 +49,7 @@ def environment_for(
         for name in ("UV_INDEX", "UV_DEFAULT_INDEX"):
             changed.pop(name, None)
         changed |= {
-            # Of an empty variable pip would think that it is not there, and use its configuration.
+            # pip ignores an empty variable, and uses its configuration.
             "PIP_INDEX_URL": for_pip,
             "PIP_EXTRA_INDEX_URL": for_pip,
             # First as well as last: an index of uv's files would be used before the last one.

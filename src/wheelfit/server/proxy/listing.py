@@ -71,7 +71,7 @@ class WrittenPage:
     notes: tuple[str, ...] = ()
     """Files that were left out with the reasons, one sentence each."""
     is_complete: bool = True
-    """Whether everything could be read; otherwise the page must not be kept."""
+    """Whether all inputs could be read; otherwise the page must not be cached."""
     preferred: Version | None = None
     """The newest with a build for the machine, if newer releases are held back for it."""
 
@@ -167,7 +167,7 @@ class _PageWriter:
 
     def listed(self, results: Sequence[_ReleaseEntries]) -> WrittenPage:
         """Return the page with the results of its releases."""
-        # Those first: pdm looks at no build tag, and takes the first of equal wheels.
+        # Those first: pdm ignores build tags, and takes the first of equal wheels.
         entries = [self._held_back(file) for result in results for file in result.entries]
         replaced = {name for result in results for name in result.replaced}
         left_out = self._variants() | replaced

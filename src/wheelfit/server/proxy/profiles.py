@@ -30,7 +30,7 @@ class Profile:
     policy: ChoicePolicy = field(default_factory=ChoicePolicy)
     plugins: Plugins = field(default_factory=NoPlugins)
     asking: Lock = field(default_factory=Lock, repr=False, compare=False)
-    """Held during detection, which need not expect two threads at once."""
+    """A lock for detection, which need not support two threads at once."""
 
     def candidates(self, repository: Repository, target: Target) -> Candidates:
         """Return the candidates of a repository for this machine."""

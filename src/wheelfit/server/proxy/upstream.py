@@ -1,4 +1,4 @@
-"""An index behind the proxy, and its pages as they came.
+"""An index behind the proxy, and its pages as received.
 
 Most projects have no variants. Their pages are not parsed, only searched for the name of a
 ``-variants.json``; they are kept compressed and passed on. Relative links are made to lead where
@@ -74,7 +74,7 @@ class RawPage:
     has_variants: bool
     """Whether some release has variants."""
     must_be_written: bool = False
-    """Whether the page cannot be passed on as it came: files are left out, or may be (PEP 792)."""
+    """Whether the page cannot be forwarded as received: files are left out, or may be (PEP 792)."""
 
     @property
     def plain(self) -> bytes:

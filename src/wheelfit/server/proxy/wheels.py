@@ -185,7 +185,7 @@ class RewrittenWheels:
         self.learnt += 1
 
     def _opened(self, upstream: Upstream, file: File) -> tuple[Content, ByteSource]:
-        """Return the original twice: to be sent in pieces, and to be looked into."""
+        """Return the original twice: to be sent in pieces, and to be read."""
         sha256 = file.hashes.get("sha256")
         path = upstream.web.store.wheel(sha256) if sha256 is not None else None
         if path is None and file.is_local:  # of a folder: pages of servers name no such file

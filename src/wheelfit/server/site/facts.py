@@ -55,7 +55,7 @@ _MOST_NEEDS = 200
 
 @dataclass(frozen=True, slots=True)
 class WheelDescription:
-    """The METADATA of a wheel for people. Anything may be in these texts."""
+    """The METADATA of a wheel for people. These texts are untrusted."""
 
     summary: str = ""
     description: str = ""

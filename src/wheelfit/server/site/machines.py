@@ -70,7 +70,7 @@ class PresetGroup(NamedTuple):
 
 @lru_cache(maxsize=1)
 def usual_target() -> Target:
-    """Return the target for everything that a description leaves open."""
+    """Return the target for the parts that a description leaves open."""
     return _target(_usual_python())
 
 

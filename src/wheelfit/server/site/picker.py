@@ -76,7 +76,7 @@ def button_groups(machines: Mapping[str, str]) -> tuple[ButtonGroup, ...]:
 
 
 def picked_preset(query: Mapping[str, str], machines: Mapping[str, str]) -> str:
-    """Return the name of the preset that buttons stand for; empty: none was chosen.
+    """Return the name of the preset that buttons select; empty: none was chosen.
 
     :param query: the fields of the form.
     :param machines: as for `button_groups`.

@@ -113,7 +113,7 @@ def _package_type(filename: str) -> str:
 
 
 def _python(filename: str) -> str:
-    """Return the Python tags of a wheel; of anything else ``source``."""
+    """Return the Python tags of a wheel; ``source`` for other files."""
     if not filename.endswith(".whl"):
         return "source"
     try:

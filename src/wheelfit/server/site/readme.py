@@ -44,7 +44,7 @@ def render_readme(text: str, content_type: str, may_link: Callable[[str], bool])
     """Return a description as HTML that is safe in a page.
 
     :param text: untrusted; invisible characters are written as their numbers.
-    :param content_type: ``Description-Content-Type``; empty stands for reStructuredText, as for the
+    :param content_type: ``Description-Content-Type``; empty means reStructuredText, as on the
         public registry.
     :param may_link: returns whether a link may lead to a URL.
     :return: empty if it is plain text, cannot be rendered, or would take seconds.

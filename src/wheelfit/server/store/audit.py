@@ -69,7 +69,7 @@ class AuditEntry:
 
 
 class AuditFilter(NamedTuple):
-    """The entries of the audit log to return; empty texts stand for any."""
+    """The filters of audit log entries; empty texts match any."""
 
     project: str = ""
     who: str = ""

@@ -80,7 +80,7 @@ class Draft:
 
     @property
     def blake2_256(self) -> str:
-        """The BLAKE2b digest of 32 bytes, hexadecimal, as upload forms have it."""
+        """The BLAKE2b digest of 32 bytes, hexadecimal, as in upload forms."""
         return self._blake2.hexdigest()
 
     def sync(self) -> None:
@@ -251,7 +251,7 @@ class GuardedBlobs:
     def parts(self, sha256: str, start: int, stop: int) -> Iterable[bytes]:
         """Yield the bytes between two positions.
 
-        The first piece is read at once, so that a silent storage raises before an answer begins.
+        The first piece is read at once, so that a silent storage raises before an answer starts.
         """
         pieces = iter(self._blobs.parts(sha256, start, stop))
         return self._following(self._next(pieces), pieces)

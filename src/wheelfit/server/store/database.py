@@ -51,7 +51,7 @@ class Database:
     failure: type[Exception]
     """The base class of its errors."""
     mistake: type[Exception]
-    """Those of them that are faults of the records, which look before they write."""
+    """Those of them that are faults of the records, which check before they write."""
     deadlines: tuple[float, float]
     """Seconds after which a transaction that reads, or that writes, is ended."""
 
@@ -167,7 +167,7 @@ def insert(execute: Execute, table: str, **values: Value) -> None:
 
 
 def written(time: datetime) -> str:
-    """Return a time with a time zone as the records have it, in an order that sorts.
+    """Return a time with a time zone in the form of the records, in an order that sorts.
 
     >>> from datetime import datetime
     >>> written(datetime(2026, 1, 2, tzinfo=UTC))
@@ -178,7 +178,7 @@ def written(time: datetime) -> str:
 
 
 class FairLock:
-    """A lock that threads get in the order in which they came."""
+    """A lock that threads get in the order of their requests."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -197,7 +197,7 @@ class FairLock:
             return True
         with self._lock:
             if own.is_set():
-                return True  # it came in this very moment
+                return True  # it got its turn in this very moment
             self._waiting.remove(own)
             return False
 
@@ -212,7 +212,7 @@ class FairLock:
 
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (
-        # One row: the number of the last change of anything.
+        # One row: the number of the last change.
         "CREATE TABLE counter (value {number} NOT NULL)",
         "INSERT INTO counter (value) VALUES (0)",
         "CREATE TABLE project (name TEXT PRIMARY KEY, serial {number} NOT NULL)",

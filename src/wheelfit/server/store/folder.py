@@ -36,7 +36,7 @@ _NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
 class FolderBlobs:
     """A folder of files: `Blobs`.
 
-    A draft lies in the same file system and is kept by a link, so that no byte is written twice.
+    A draft is in the same file system and is stored by a link, so that no byte is written twice.
     """
 
     def __init__(self, folder: Path) -> None:

@@ -48,7 +48,7 @@ class MovedIndex(NamedTuple):
     files: int
     """Different contents of files."""
     copied: int
-    """Those of them that were not there yet."""
+    """Those of them that were new."""
     size: int
     """Bytes of all."""
     records: int

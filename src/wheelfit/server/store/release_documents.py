@@ -134,7 +134,7 @@ def _spelling(execute: Execute, wheels: Sequence[WheelDocument]) -> Version:
 
 
 def _read(documents: Sequence[WheelDocument]) -> list[tuple[str, VariantDocument]]:
-    """Read documents; of equal ones the first stands for all."""
+    """Read documents; equal ones are read once."""
     first: dict[tuple[Label, bytes], str] = {}
     for filename, label, content in sorted(documents):
         first.setdefault((label, content), filename)
@@ -144,7 +144,7 @@ def _read(documents: Sequence[WheelDocument]) -> list[tuple[str, VariantDocument
     ]
 
 
-@lru_cache(512)  # every upload of a release looks at all of its wheels again
+@lru_cache(512)  # every upload of a release reads all of its wheels again
 def _parsed(content: bytes, label: Label, filename: str) -> VariantDocument:
     return read_wheel_document(content, label, where=filename)
 

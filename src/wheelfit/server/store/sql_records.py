@@ -198,7 +198,7 @@ class Records:
         return next((document for document in found if document.filename == filename), None)
 
     def serial(self, project: NormalizedName | None = None) -> int:
-        """Return the number of the last visible change of a project, or of anything; 0: none."""
+        """Return the number of the last visible change of a project, or of any; 0: none."""
         if project is None:
             rows = self._query("SELECT value FROM counter")
         else:
@@ -234,7 +234,7 @@ class Records:
 
         Yanked files and quarantined projects are left out.
 
-        :param most: number of files to look at.
+        :param most: number of files to examine.
         """
         rows = self._query(
             "SELECT project, spelling, uploaded FROM file WHERE stage = '' AND yanked IS NULL"

@@ -62,9 +62,9 @@ def issue_once(
     lasts: timedelta,
     note: str = "",
 ) -> tuple[Token, str] | None:
-    """Store a new token for something that may be used once; None: it was.
+    """Store a new token in exchange for a one-time secret; return None if that was used.
 
-    :param used: a digest of that, which is part of the identifier of the token.
+    :param used: the digest of that secret, which is part of the identifier of the token.
     """
     token, secret = _token(owner, scopes, now, projects, lasts, note)
     token = replace(token, id=f"{ONCE}{used}")
@@ -120,7 +120,7 @@ def holder(records: Records, secret: str, *, now: datetime) -> Token | None:
 
 
 def may(records: Records, token: Token, scope: Scope, project: NormalizedName) -> bool:
-    """Return whether a token allows something with a project; ``admin`` includes all.
+    """Return whether a token permits an action on a project; ``admin`` includes all.
 
     A token for all projects is valid for those of its owner and for those without one.
     """

@@ -28,7 +28,7 @@ class WebhookCursors:
         self._database = database
 
     def cursor(self, webhook: str, *, now: str) -> Cursor:
-        """Return the state of a webhook; a new one begins after the last entry of the log.
+        """Return the state of a webhook; a new one starts after the last entry of the log.
 
         :param now: the time, in RFC 3339, UTC.
         """

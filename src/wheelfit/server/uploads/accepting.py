@@ -1,4 +1,4 @@
-"""Accept an upload, or return everything that is wrong with it."""
+"""Acceptance of uploads, with all violations of those refused."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def accept(
     by: str | None = None,
     rules: ProjectRules = NO_RULES,
 ) -> AcceptedUpload | tuple[Violation, ...]:
-    """Check an upload, keep its bytes, and record it; or return everything that is wrong.
+    """Check an upload, keep its bytes, and record it; or return all violations.
 
     First the bytes, durably, then the record: a process that is killed in between leaves bytes
     that `wheelfit.server.store.opening.clean` removes. Permissions were checked before.

@@ -41,7 +41,7 @@ class Upload:
     """The content of an upload form."""
 
     filename: str
-    """Its name, as the client gives it; may be anything."""
+    """Its name, as the client gives it; untrusted."""
     draft: Draft
     fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
     """The values of all others by name, in lower case with ``_``."""

@@ -224,7 +224,7 @@ def _entry_point_violations(text: bytes, where: str) -> Iterator[Violation]:
         return
     for group in parser.sections():
         for name in parser[group]:
-            # Names of scripts have been looked at already.
+            # Names of scripts were checked already.
             if group not in _GROUPS and _POINT.fullmatch(name) is None and not name.isprintable():
                 yield Violation("bad-entry-points", f"{name!r} is not a name in {group}", where)
 
@@ -413,7 +413,7 @@ def _dependencies(core: CoreMetadata, where: str) -> Iterator[Violation]:
 
 def _licenses(top: Path, metadata: bytes, where: str) -> Iterator[Violation]:
     for path in license_files(metadata):
-        # A path that leads elsewhere is not followed, not even to look.
+        # A path that leads elsewhere is not followed, not even for a check.
         unsafe = path_fault(path) or windows_fault(path)
         if unsafe or not (top / path).is_file():
             yield Violation("missing-license", f"unknown licence {path[:300]!r}", where)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 MADE = "made:"
-"""Begins the address of a document that is made here; no link of a page begins so."""
+"""The prefix of addresses of documents made here; no link of a page has it."""
 _MOST_LABELS = 64
 """Labels of a release that are looked up, each with a few requests."""
 

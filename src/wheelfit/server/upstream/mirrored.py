@@ -594,7 +594,7 @@ class Mirrored(ReadsContent):
                 return b""
         try:
             return self._web.files.metadata(inside)
-        except TooLarge:  # it was promised, is not there, and the server gives no ranges
+        except TooLarge:  # it is listed but missing, and the server lacks ranges
             return b""
 
     def _document(self, name: NormalizedName, file: File) -> Content | None:

@@ -96,7 +96,7 @@ class Mirrors:
 
         :param claims: returns whether a project belongs to the own index although it has no page at
             the moment.
-        :raises InvalidConfiguration: a rule names a mirror that is not there.
+        :raises InvalidConfiguration: a rule names a mirror that does not exist.
         """
         first = Source(OWN, own, is_own=True, claims=claims)
         try:

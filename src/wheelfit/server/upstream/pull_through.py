@@ -191,7 +191,7 @@ class Pull:
         return self._written - _HELD_BACK
 
     def _wait(self, is_there: Callable[[], bool], seconds: float) -> bool:
-        """Wait for a condition, and return whether it holds; the lock is held."""
+        """Wait for a condition, and return whether it is met; the caller has the lock."""
         found = self._changed.wait_for(lambda: is_there() or self._error is not None, seconds)
         if self._error is not None:
             raise self._error
@@ -328,7 +328,7 @@ class Pull:
         )
 
     def _go_on(self, where: str) -> None:
-        """Raise an error for a transfer that is not worth it; the lock is held."""
+        """Raise an error for a transfer that is not worth it; the caller has the lock."""
         now = time.monotonic()
         if self._stopped:
             raise Unreachable("the mirror is being closed", where=where)

@@ -4,10 +4,10 @@ The flags of a variant are those of the plain build, and its own. Their form dep
 backend combines ``CFLAGS`` with flags of its own:
 
 - Meson, CMake and cargo put them behind those of the build type.
-- Meson does not look at them where a project sets ``c_args`` among its default options. So it gets
-  them as words of its compilers too.
+- Meson ignores them where a project sets ``c_args`` among its default options. So it gets them as
+  words of its compilers too.
 - Setuptools has the flags of the interpreter, and ``CFLAGS`` and ``CXXFLAGS`` *replace* these
-  (since 75.7 and 72.2; before, they went behind them). So they must begin with them, unless the
+  (since 75.7 and 72.2; before, they went behind them). So they must start with them, unless the
   user has set the variable: then the plain build does without them, too.
 - Backends of a project's own are unknown. Most use setuptools.
 
@@ -184,7 +184,7 @@ def _check(namespace: str, value: str, flag: str, inputs: BuildInputs) -> None:
 def level_mark(properties: PropertySet) -> tuple[str, str] | None:
     """Return the level of x86-64 that a loader requires, and the option of the linker for it.
 
-    None if there is no such level, or if every processor has it.
+    None if there is no such level, or if every processor supports it.
 
     >>> from wheelfit.core.properties import PropertySet, parse_property
     >>> level_mark(PropertySet([parse_property("x86_64 :: level :: v3")]))
