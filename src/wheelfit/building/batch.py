@@ -96,7 +96,7 @@ def may_pass(error: BaseException) -> bool:
 
 @dataclass(slots=True)
 class Batch(Generic[Item, Value]):
-    """Items for each of which a function is called.
+    """Items, and a function to call for each of them.
 
     An item is tried again after errors that may pass: its worker died, or a disk or a server
     failed. Items in progress when a worker died are tried again one by one, so that the item which

@@ -193,7 +193,7 @@ def single_label(document: VariantDocument, label: Label) -> VariantDocument:
 def renamed(filename: WheelFilename, name: NormalizedName, version: Version) -> WheelFilename:
     """Return the file name of a wheel for another name and version; the rest stays (F-17).
 
-    :raises InvalidFilename: the name is none of a project, or the result is too long.
+    :raises InvalidFilename: the name is not valid for a project, or the result is too long.
     """
     if (name, version) == (filename.name, filename.version):
         return filename

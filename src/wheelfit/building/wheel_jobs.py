@@ -80,7 +80,7 @@ class WheelJob:
     folder: Path
     writing: Writing = Writing()
     copy_unchanged: bool = False
-    """Whether a wheel that needs nothing is copied all the same."""
+    """Whether a wheel that needs no change is copied anyway."""
 
 
 @dataclass(frozen=True, slots=True)

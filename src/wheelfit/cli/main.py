@@ -202,7 +202,7 @@ def _lenient_output(words: Sequence[str]) -> Output:
 
 
 def _given(words: Sequence[str], option: str) -> str:
-    """Return the last value of an option among words that may be wrong; empty: there is none."""
+    """Return the last value of an option among unchecked words; empty if it is missing."""
     values = [
         word.removeprefix(f"{option}=") if word != option else next_word
         for word, next_word in zip(words, (*words[1:], ""), strict=True)

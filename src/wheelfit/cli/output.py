@@ -267,9 +267,9 @@ def _sayable(stream: TextIO, text: str) -> str:
 
 
 def _is_text(text: str) -> bool:
-    """Return whether a text is all characters: a file name may have bytes that are none.
+    """Return whether a text is valid Unicode: a file name may have undecodable bytes.
 
-    A stream may take such bytes as they are, but JSON with them is none.
+    A stream may accept such bytes, but JSON with them is invalid.
     """
     try:
         text.encode()

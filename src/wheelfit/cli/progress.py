@@ -317,7 +317,7 @@ class _Wheel:
         self._bar.start(total)
 
     def rest_is_here(self, size: int) -> None:
-        """Record the size of a file of which only a part is fetched."""
+        """Record the size of a partly fetched file."""
         self._whole = size
 
     def advance(self, count: int) -> None:

@@ -25,7 +25,7 @@ _WHOLE = re.compile(r"`[^`]*`| :: ")
 def terminal_width(stream: TextIO | None = None) -> int:
     """Return the width of the terminal, as `shutil.get_terminal_size`.
 
-    :param stream: the terminal; None: standard output. A stream that is none has 80 columns.
+    :param stream: the terminal; None: standard output. Other streams have 80 columns.
     """
     if (named := named_width()) is not None:
         return named

@@ -195,7 +195,7 @@ def changes(
             except PermissionError:
                 hidden.append(file)
                 continue
-            except (OSError, ValueError):  # a name with NUL is none
+            except (OSError, ValueError):  # a name with NUL is invalid
                 lost.append(file)
                 continue
             if file.path in shared:

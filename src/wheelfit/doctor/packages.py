@@ -221,7 +221,7 @@ def about_hardware(builds: Sequence[Build], hardware: Hardware, where: str) -> I
 
 
 def _unused(build: Build, hardware: Hardware) -> str:
-    """Return by which sign a variant could have used the hardware, and does not."""
+    """Return the evidence that a variant ignores hardware it could use; empty: there is none."""
     entry = build.package.installed
     if entry.label is None or entry.document is None:
         return ""

@@ -105,7 +105,7 @@ def _is_concerned(
     arriving: Collection[NormalizedName],
     candidates: Candidates,
 ) -> bool:
-    """Return whether a package may have to do with accelerators: most results have none."""
+    """Return whether a package may concern accelerators; most results have none that does."""
     return any(owner_of_libraries(name) for name in arriving) or any(
         candidates.policy.families(pin.name)
         or (pin.core is not None and concerned_extras(pin.core))

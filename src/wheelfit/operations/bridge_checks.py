@@ -167,7 +167,7 @@ def check_names(family: BridgeFamily, registry: Repository) -> FamilyCheck:
 
 
 def _releases(page: ProjectPage | None) -> Mapping[Version, _Wheels]:
-    """Return the wheels of final releases, or where there are none of all."""
+    """Return the wheels of final releases, or of all releases if none is final."""
     found: dict[Version, _Wheels] = {}
     for filename, file in _wheels(page):
         found.setdefault(filename.version, []).append((filename, file))
@@ -276,7 +276,7 @@ def _pages(
 def _check_page(
     family: BridgeFamily, place: str, page: ProjectPage, check: FamilyCheck
 ) -> set[FamilyMember]:
-    """Return the members that have wheels on a page; report its newest wheels that are of none."""
+    """Return the members with wheels on a page; report its newest wheels that match no member."""
     used: set[FamilyMember] = set()
     newest: Version | None = None
     missed: dict[Version, str] = {}

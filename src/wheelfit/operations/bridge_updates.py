@@ -126,7 +126,7 @@ def _remove(path: Path) -> BridgeUpdateReport:
 
 
 def _newest(sources: Repository) -> tuple[WheelFilename, File]:
-    """Return the newest wheel of the distribution that is of no system.
+    """Return the newest wheel of the distribution for any system.
 
     :raises ProjectNotFound: there is none.
     """

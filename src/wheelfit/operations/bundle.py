@@ -64,7 +64,7 @@ class HostPackages:
     packages: tuple[Pin, ...]
     """By name."""
     filenames: Mapping[NormalizedName, str]
-    """The file of each package: a wheel, or the archive of which one is built."""
+    """The file of each package: a wheel, or the archive to build one from."""
     sizes: Mapping[str, int | None]
     """Bytes of each file of the bundle, by name; None where unknown."""
 

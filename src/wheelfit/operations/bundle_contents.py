@@ -59,7 +59,7 @@ class WantedWheel:
 
 @dataclass(frozen=True, slots=True)
 class WantedArchive:
-    """An archive for the bundle, of which a wheel is built where it is installed."""
+    """An archive for the bundle; its wheel is built where it is installed."""
 
     package: NormalizedName
     file: File
@@ -119,7 +119,7 @@ class HostChoice:
 
     @property
     def archives(self) -> dict[str, WantedArchive]:
-        """The archives of which it builds wheels, by file name."""
+        """The archives from which it builds wheels, by file name."""
         packages, files = self.candidates.packages, self.candidates.candidates.repository
         return {
             name: WantedArchive.of(packages[pin.name], pin.file, files)

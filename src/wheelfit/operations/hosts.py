@@ -52,7 +52,7 @@ class Host:
         :param context: the environment variables and the reporter; default: those of this process.
         :raises UnknownHost: there is no such machine.
         :raises FileProblem: the file cannot be read.
-        :raises UserError: ``invalid-host-file``; the file is none of a host.
+        :raises UserError: ``invalid-host-file``; the file is not a host file.
         """
         return open_host(name, (context or Context()).environ)
 

@@ -164,7 +164,7 @@ def delete(request: DeleteRequest, context: Context) -> FilesReport:
 
 
 class CleanIndexRequest(LiveIndexRequest):
-    """The index to clean, and by which rules."""
+    """The index to clean, and the rules."""
 
     settings: str | None = None
     """The file with the settings of the server, which has rules for projects."""
@@ -573,7 +573,7 @@ def list_tokens(request: LiveIndexRequest, context: Context) -> TokensReport:
 def revoke_token(request: TokenRequest, context: Context) -> RevokedToken:
     """Revoke a token.
 
-    :raises FileProblem: there is none of that ID.
+    :raises FileProblem: there is no token with that ID.
     """
     with closing(open_administration(request, context)) as administration:
         if not administration.revoke(request.token):

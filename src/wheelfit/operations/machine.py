@@ -55,7 +55,7 @@ class ChosenMachine(Struct, frozen=True):
     """The host file, which takes precedence."""
     policy: ProviderPolicy
     namespaces: tuple[str, ...]
-    """Namespaces that can be detected without a package at hand."""
+    """Namespaces that can be detected without a package."""
     overrides: tuple[str, ...]
     """Overrides and limits of detection: ``NAME=value`` of the environment, and options as given or
     configured.

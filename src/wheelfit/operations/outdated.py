@@ -1,4 +1,4 @@
-"""The packages of an environment of which an index has a newer release for this machine."""
+"""The packages of an environment with a newer release for this machine."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class OutdatedPackage:
 
 @dataclass(frozen=True, slots=True)
 class OutdatedReport:
-    """The packages of which there is a newer release."""
+    """The packages with a newer release."""
 
     environment: str
     """The name of the environment."""
@@ -75,7 +75,7 @@ class OutdatedReport:
 
 
 def list_outdated(request: OutdatedRequest, context: Context) -> OutdatedReport:
-    """Return the packages of which the indexes have a newer release that fits the machine.
+    """Return the packages with a newer release that fits the machine.
 
     Pre-releases are considered with ``pre`` only, yanked releases never.
 

@@ -49,7 +49,7 @@ def overview_hosts(
         try:
             host = open_host(name, environ, rocm_same_major=rocm_same_major)
         except UserError as error:
-            if name in own:  # a preset that cannot be is none
+            if name in own:  # contradictory presets are skipped
                 reporter.warn(in_one_line(f"{name} is not asked: {error.message}"))
             continue
         known[name] = OverviewHost(

@@ -82,7 +82,7 @@ def nearest_project(name: str | None) -> Path:
     """Return the ``pyproject.toml`` that is named, else that of this folder or the nearest above.
 
     :param name: the file, or the folder of it; None: none is named.
-    :raises FileProblem: there is none.
+    :raises FileProblem: it does not exist.
     """
     if name is not None:
         path = Path(name)

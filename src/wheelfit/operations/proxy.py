@@ -275,7 +275,7 @@ class _Upstreams:
 
 
 def _folder(url: str) -> Path | None:
-    """Return the folder that an index is; None if it is none."""
+    """Return the folder of a local index; None for other indexes."""
     if url.startswith("file:"):
         try:
             return Path(file_path(url))

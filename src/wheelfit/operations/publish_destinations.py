@@ -381,7 +381,7 @@ def _sessions_of(url: str | None, upload_url: str) -> str | None:
 def _checked(url: str) -> tuple[str, str]:
     """Return an address without its login, and its host.
 
-    :raises InvalidConfiguration: it is none.
+    :raises InvalidConfiguration: it is not an address.
     """
     try:
         clean = split_userinfo(url)[0]

@@ -211,7 +211,7 @@ def _attested(outgoing: OutgoingFile) -> list[Finding]:
     except AttestationProblem as error:
         return [CheckedFile(str(error.where)).found(BAD_ATTESTATION, error.message)]
     if find_spec("pypi_attestations") is None:
-        return []  # the index verifies them all the same
+        return []  # the index verifies them anyway
     _, violations = provenance_of(json.dumps(attestations), outgoing.filename, outgoing.sha256)
     return [place.found(BAD_ATTESTATION, violation.message) for violation in violations]
 

@@ -125,7 +125,7 @@ class ShowReport:
     environment: str
     packages: tuple[PackageDetails, ...]
     missing: tuple[str, ...]
-    """Names of which nothing is installed."""
+    """Names that are not installed."""
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""

@@ -18,7 +18,7 @@ _FOLDERS = frozenset(
         "target", "tmp", "variants", "vendor", "wheel", "wheelhouse", "wheels",
     ]
 )  # fmt: skip
-"""Usual names of folders, some of which are projects on public indexes too."""
+"""Usual names of folders, some of them projects on public indexes, too."""
 _ENDINGS = (
     ".bz2", ".gz", ".html", ".json", ".lock", ".tar", ".tgz", ".toml", ".txt", ".whl", ".xz",
     ".zip",

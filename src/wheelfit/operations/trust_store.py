@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from wheelfit.core.trust import Trust
 
 TRUST_VARIABLE = "WHEELFIT_PROVIDERS_FILE"
-"""Names another file than ``providers.toml`` of the user; ``/dev/null`` is none."""
+"""Names another file than ``providers.toml`` of the user; ``/dev/null`` for no file."""
 POLICY_VARIABLE = "WHEELFIT_POLICY_FILE"
 """Names a further policy, which can only forbid more."""
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 VARIABLE = "WHEELFIT_CONFIG_FILE"
-"""Names another file than the user's; ``/dev/null`` is none."""
+"""Names another file than the user's; ``/dev/null`` for no file."""
 
 
 def home() -> Path:

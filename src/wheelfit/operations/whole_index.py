@@ -50,7 +50,7 @@ def existing_folder(index: str) -> Path:
     """Return the folder that an index is.
 
     :param index: a path, or a URL of a folder.
-    :raises FileProblem: there is none.
+    :raises FileProblem: it does not exist.
     """
     folder = Path(file_path(index) if index.startswith("file:") else index)
     if not folder.is_dir():

@@ -105,7 +105,7 @@ class FolderIndex(ReadsContent):
         return None
 
     def variant_document(self, file: File) -> bytes | None:
-        """Return the ``variant.json`` inside a variant wheel, which is at hand."""
+        """Return the ``variant.json`` inside a local variant wheel."""
         if not parse_wheel_filename(file.filename).is_variant:  # F-10
             return None
         with WheelArchive(self._folder / file.filename) as wheel:

@@ -2,9 +2,9 @@
 
 Each is the real one with an operation removed: `WithoutExchange`, `WithoutLinks`, `LikeWindows`,
 `Layered`, `ReadOnly` and `Full` refuse the operations that such a system refuses. `IgnoringCase`
-finds names in any case, and `WithoutOwners` gives all files one owner and mode. `Killed` ends the
-process, as it were, before a change of the disk of your choice: from then on nothing is done any
-more, not even by handlers of the exception.
+finds names in any case, and `WithoutOwners` gives all files one owner and mode. `Killing` simulates
+the end of the process before a chosen change of the disk: from then on nothing is changed any more,
+not even by handlers of the exception.
 """
 
 from __future__ import annotations

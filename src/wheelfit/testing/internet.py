@@ -1,4 +1,4 @@
-"""An internet of one's own: named hosts on loopback, reached through a proxy with HTTPS.
+"""A private internet: named hosts on loopback, reached through a proxy with HTTPS.
 
 Programs that honour ``HTTPS_PROXY`` and a certificate file from the environment, as wheelfit, pip
 and uv do, find the hosts under their real names, so that behaviour by names can be tested.

@@ -334,7 +334,7 @@ class _Work:
         """Build a plain wheel, from which several wheels are made."""
         recipe = self.order.recipe
         settings = dict(recipe.config_settings)
-        properties = choices[0].properties  # those of an order with flags have all the same ones
+        properties = choices[0].properties  # those of an order with flags are all equal
         if recipe.hand_over and any(choice.label is not None for choice in choices):
             if self.source.backend != "mesonpy":
                 raise InvalidConfiguration(

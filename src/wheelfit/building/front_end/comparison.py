@@ -1,7 +1,7 @@
 """Comparison of native variants with the plain build.
 
-A variant is harmful if its code is worse than that of the plain wheel: installers call it the best
-fit all the same.
+A variant is harmful if its code is worse than that of the plain wheel: installers still call it the
+best fit.
 """
 
 from __future__ import annotations

@@ -166,7 +166,7 @@ def _renamed(key: str | None) -> _Correction:
 
 
 def _respelled(values: Sequence[str], wrong: Iterable[str], known: Sequence[str]) -> _Correction:
-    """Return the correction of values of which some are wrong; none if one of them is unclear."""
+    """Return the correction of some wrong values; none if one of them is unclear."""
     wrong = list(wrong)
     if len(wrong) * len(known) > _MOST_COMPARED:
         return {}

@@ -224,7 +224,7 @@ class _Work:
             return _Outcome(findings, index_file=facts)
 
         outcome = self._guarded(file, look)
-        if outcome.index_file is None:  # it is listed all the same
+        if outcome.index_file is None:  # it is listed anyway
             outcome.index_file = IndexFacts(_called(file), file.filename)
         return outcome
 

@@ -1,4 +1,4 @@
-"""Every command: a table of contents, and a module for each area, of which only one is imported."""
+"""The table of all commands; each area has a module, and only one is imported."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def show_installed(report: InstalledReport, output: Output) -> None:
 
 
 def show_outdated(report: OutdatedReport, output: Output) -> None:
-    """Print the packages of which there is a newer release."""
+    """Print the packages with a newer release."""
     output.result_json(report.to_json())
     for name, reason in report.unread:
         output.warn(f"{name} could not be looked for: {reason}")

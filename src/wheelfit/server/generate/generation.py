@@ -341,7 +341,7 @@ class _Survey:
         return document
 
     def _kept(self, release: Release, candidates: Sequence[_Candidate]) -> list[File]:
-        """Return the published files of a release of which a file is refused now: all stay.
+        """Return the published files of a release with a newly refused file: all stay.
 
         They are sound, however damaged the copies in the folder are. (In place, there are no
         copies.)

@@ -158,7 +158,7 @@ def _source(found: CollectedFile, digest: str) -> FileFacts:
         fault = place.found(checks.UNSOUND_ARCHIVE, f"it is not an archive: {error}")
         return FileFacts(digest, findings=(fault,))
     if metadata is None:
-        return FileFacts(digest)  # old ones have none; their name has to do
+        return FileFacts(digest)  # old ones have none, so the file name is used
     named = header_value(metadata, "Name")
     if named is not None and canonicalize_name(named) != name:
         fault = place.inside("PKG-INFO").found(

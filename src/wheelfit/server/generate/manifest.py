@@ -44,7 +44,7 @@ class Manifest:
     left: frozenset[str] = frozenset()
     """Those of the parts that no page named any more when it was written."""
     gone: Mapping[str, str] = field(default_factory=dict)
-    """By name: the SHA-256 of files that were published once and are listed no more; for good."""
+    """SHA-256 by name of files that were published once and are permanently removed from pages."""
     elsewhere: Mapping[str, OtherPages] = field(default_factory=dict)
     """The other locations on each project's page, for projects that have some."""
 

@@ -163,7 +163,7 @@ def read_settings(
 
 
 def unknown_variables(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return variables that are named as settings, and are none: most likely a slip.
+    """Return variables that resemble settings, but are not: most likely typing errors.
 
     >>> unknown_variables({"WHEELFIT_SERVER_PORT": "1", "WHEELFIT_SERVER_PROT": "1"})
     ('WHEELFIT_SERVER_PROT',)
@@ -389,7 +389,7 @@ def _deletes(text: str) -> str | timedelta:
 
 def _public_url(text: str) -> str:
     parts = urlsplit(text)
-    _ = parts.port  # which raises if it is none
+    _ = parts.port  # which raises if it is invalid
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query:
         raise ValueError("it is not an address of a server, as https://wheels.example.org/")
     return text.rstrip("/")

@@ -89,7 +89,7 @@ def check_webhook(webhook: Webhook) -> None:
     with suppress(ValueError):
         parts, host = urlsplit(webhook.url), webhook.host
         is_safe = parts.scheme == "https" or webhook.may_be_private or is_loopback(host)
-        _ = parts.port  # which raises if it is none
+        _ = parts.port  # which raises if it is invalid
         AddressRules.of_target(webhook.url, may_be_private=webhook.may_be_private)
         is_plain = webhook.url.isascii() and webhook.url.isprintable() and " " not in webhook.url
         has_login = "@" in parts.netloc

@@ -139,7 +139,7 @@ def _platforms(agent: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _pair(text: str) -> tuple[int, int]:
-    """Read two numbers of a version; both 0 if they are none."""
+    """Read two numbers of a version; both 0 if it is invalid."""
     parts = [*text.split("."), "0"][:2]
     if not all(part.isascii() and part.isdecimal() and len(part) < 4 for part in parts):
         return 0, 0

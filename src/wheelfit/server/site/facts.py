@@ -94,7 +94,7 @@ class ProjectFacts:
     stamp: Hashable
     """Equal as long as the rest is."""
     yanked: Mapping[Version, str]
-    """The releases of which every file is yanked, and one of the reasons."""
+    """The releases whose files are all yanked, with one of the reasons."""
     uploaded: Mapping[Version, datetime]
     """The time of the last upload to each release, where known."""
 

@@ -54,7 +54,7 @@ class ObjectBlobs:
         self._spool = spool
         self._store = open_storage(url, stalled=_STALLED)
         if url.startswith("memory:"):
-            self._sending = self._prompt = self._store  # of which each has its own
+            self._sending = self._prompt = self._store  # each `memory:` storage is separate
             return
         # An upload is answered after its last byte: neither deadline fits it.
         self._sending = open_storage(url)

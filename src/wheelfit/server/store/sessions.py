@@ -243,7 +243,7 @@ def register_names(execute: Execute, projects: Iterable[str]) -> None:
 
 
 def free_names(execute: Execute, projects: Iterable[str]) -> None:
-    """Delete the owners of projects of which nothing was ever published, and nothing waits."""
+    """Delete the owners of projects without published or waiting files."""
     for project in projects:
         if not (
             execute("SELECT 1 FROM project WHERE name = ?", (project,))

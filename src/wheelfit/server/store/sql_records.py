@@ -394,7 +394,7 @@ class Records:
         )
 
     def staged_projects(self, stage: str) -> frozenset[NormalizedName]:
-        """Return the projects of which files wait in a stage."""
+        """Return the projects with files in a stage."""
         if stage == PUBLISHED:
             return frozenset()
         rows = self._query("SELECT DISTINCT project FROM file WHERE stage = ?", stage)

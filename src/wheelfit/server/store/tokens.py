@@ -62,9 +62,9 @@ def issue_once(
     lasts: timedelta,
     note: str = "",
 ) -> tuple[Token, str] | None:
-    """Store a new token in exchange for a one-time secret; return None if that was used.
+    """Store a new token in exchange for a one-time credential; return None if it was used.
 
-    :param used: the digest of that secret, which is part of the identifier of the token.
+    :param used: the digest of that credential, which is part of the identifier of the token.
     """
     token, secret = _token(owner, scopes, now, projects, lasts, note)
     token = replace(token, id=f"{ONCE}{used}")

@@ -110,7 +110,7 @@ class OnePage(_Usual):
         return structs.replace(page, name=name, files=files) if files else None
 
     def names(self, web: Web) -> Iterable[NormalizedName]:
-        """Return the names of the projects of which the page has a file."""
+        """Return the names of the projects with files on the page."""
         answer = web.pages.get(self.page, accept=ACCEPT)
         content_type = answer.headers.get("content-type", "")
         files, _ = parse_links(answer.body, content_type, answer.url, source=self.page)

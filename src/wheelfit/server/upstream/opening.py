@@ -199,7 +199,6 @@ def _open_family(
 
     :param settings: of all of them.
     :param most: threads that may use all of them together.
-    :param open_: opens one.
     """
     base = settings.url.rstrip("/")
     upstream = upstream_of(base or family.base, most)

@@ -163,7 +163,7 @@ class Pull:
                         yield piece
 
     def wait_until_kept(self) -> None:
-        """Wait until the storage has the file, all of which has come.
+        """Wait until the storage has the completely received file.
 
         :raises WheelfitError: the file cannot be fetched or stored.
         """

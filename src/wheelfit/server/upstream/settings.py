@@ -208,8 +208,8 @@ def mirror_of_table(table: Table, families: KnownFamilies = SHIPPED) -> MirrorSe
     """Read a table of a configuration file; the keys are the fields, with dashes.
 
     :param table: its faults raise `InvalidConfiguration`.
-    :param families: those that there are.
-    :raises InvalidConfiguration: a key or a value is none that there is.
+    :param families: the existing families.
+    :raises InvalidConfiguration: a key or a value is unknown.
     """
     known = {one.name.replace("_", "-"): one for one in fields(MirrorSettings)}
     known.pop("family")
