@@ -51,4 +51,4 @@ def __getattr__(name: str) -> object:
 
 
 class VariantWarning(UserWarning):
-    """What is installed for other machines than this one was passed over."""
+    """The category of warnings about implementations installed for other machines."""

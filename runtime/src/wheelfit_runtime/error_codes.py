@@ -52,7 +52,7 @@ Code: TypeAlias = Literal[
 
 
 class Row(NamedTuple):
-    """What a code decides."""
+    """The properties of an error code."""
 
     exit_code: int
     """The status with which a command ends."""

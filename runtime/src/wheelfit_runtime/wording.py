@@ -25,7 +25,7 @@ def listed(items: Iterable[str], word: str = "and", *, most: int | None = _MOST)
 
 
 def count_of(number: int, singular: str, plural: str | None = None) -> str:
-    """Return a number with what it counts.
+    """Return a number with its noun.
 
     >>> count_of(1, "wheel"), count_of(2, "wheel"), count_of(0, "library", "libraries")
     ('1 wheel', '2 wheels', '0 libraries')

@@ -40,13 +40,13 @@ class AbiLevel(StrEnum):
 
     @property
     def numbers(self) -> int:
-        """How many numbers of a version that are."""
+        """The count of release numbers that must be equal."""
         return list(AbiLevel).index(self) + 1
 
 
 @dataclass(frozen=True, slots=True)
 class AbiExports:
-    """The promises of a library to those who link with it."""
+    """The promises of a library to its users."""
 
     level: AbiLevel = AbiLevel.MINOR
     libraries: tuple[str, ...] = ()

@@ -69,7 +69,7 @@ def _is_unused(namespace: str, properties: PropertySet) -> bool:
 
 
 def owner_of_libraries(name: str) -> str | None:
-    """Return whose accelerator a package only holds libraries of; None for all others."""
+    """Return the namespace of a package with only a vendor's libraries; None for others."""
     if not name.startswith(_BEGINNINGS):  # as nearly all
         return None
     return next(owner for start, owner in LIBRARIES.items() if name.startswith(start))
@@ -122,7 +122,7 @@ def library_needs(namespace: str, major: str) -> tuple[Property, ...]:
 
 
 def libraries_in_words(namespace: str) -> str:
-    """Return whose libraries they are, as ``CUDA``."""
+    """Return the name of the libraries' platform, as ``CUDA``."""
     family = providers.by_namespace(namespace)
     if family is None:
         return namespace
@@ -131,7 +131,7 @@ def libraries_in_words(namespace: str) -> str:
 
 
 def platform_in_words(namespace: str, properties: PropertySet) -> str:
-    """Return for which platform a build is that uses an accelerator, as ``CUDA 12``."""
+    """Return the platform of a build for an accelerator, as ``CUDA 12``."""
     family = providers.by_namespace(namespace)
     for row in () if family is None else family.shared_requirements:
         for owner, feature in row.features:

@@ -62,7 +62,7 @@ def parse_family(data: bytes, *, where: str = "") -> BridgeFamily:
 
 
 def newer_format(data: bytes) -> int | None:
-    """Return the format of a file if it is newer than what can be read.
+    """Return the format of a file if it is newer than the supported ones.
 
     :param data: the file; one that is no TOML has none.
     """
@@ -238,7 +238,7 @@ def _line(table: Table, key: str, *, needed: bool = False) -> str:
 
 
 def _place(row: Table, key: str) -> str:
-    """Return where an index or a page is: a folder below the base, or a whole URL."""
+    """Return the location of an index or page: a folder below the base, or a whole URL."""
     place = _line(row, key).strip("/")
     if "://" in place and not place.startswith("https://"):
         row.fault("must be an https address, or a folder below the base", key)

@@ -87,12 +87,12 @@ class FamilyMember:
 
     @property
     def place(self) -> str:
-        """Where its wheels are, below the base of the family or as a URL; empty: the registry."""
+        """The location of its wheels, below the family's base or as a URL; empty: the registry."""
         return self.files[0].rpartition("/")[0] if self.files else self.index or self.page
 
     @property
     def folder(self) -> str:
-        """Where its wheels are in a mirror of the family, below its base."""
+        """The folder of its wheels in a mirror of the family, below its base."""
         return path_in_mirror(self.place)
 
     @property
@@ -209,7 +209,7 @@ class BridgeFamily:
         return tuple(member for member in self.members if member.has(name, version))
 
     def further_places(self, known: BridgeFamily) -> tuple[str, ...]:
-        """Return where it sends people that an earlier edition of it does not, a clause each.
+        """Return the locations that an earlier edition of the family lacks, a clause each.
 
         Neither further projects are among them, nor which machine gets which of the builds.
 
@@ -329,7 +329,7 @@ class BridgeFamily:
 
 
 def path_in_mirror(location: str) -> str:
-    """Return where something is in a mirror of a family, below its base.
+    """Return the path of a page in a mirror of a family, below its base.
 
     :param location: below the base of the family, or a URL.
     """

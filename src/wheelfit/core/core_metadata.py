@@ -115,7 +115,7 @@ _ONCE = ("Metadata-Version", "Name", "Version", "Requires-Python")
 
 
 def repeated_fields(data: bytes) -> tuple[str, ...]:
-    r"""Return which of the fields that are there once are there more often (B-34).
+    r"""Return the repeated fields among those allowed only once (B-34).
 
     >>> repeated_fields(b"Name: some\nVersion: 1\nversion: 2\n")
     ('Version',)

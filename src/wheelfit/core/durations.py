@@ -25,7 +25,7 @@ def parse_duration(text: str) -> float:
 
 
 def duration_in_words(seconds: float) -> str:
-    """Return how long something took, as every message has it.
+    """Return a duration in the form used by messages.
 
     >>> [duration_in_words(seconds) for seconds in (0.0004, 0.085, 1.94, 125)]
     ['0.4 ms', '85 ms', '1.9 s', '2 min 5 s']

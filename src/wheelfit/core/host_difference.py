@@ -1,4 +1,4 @@
-"""What differs between two described machines: interpreter, platform, what is supported.
+"""The differences between two host files: interpreter, platform, support.
 
 Only what can change a choice is compared; who wrote a file, when detection was overridden
 and what was seen on the way is not.

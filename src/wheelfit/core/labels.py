@@ -53,7 +53,7 @@ def parse_label(text: str) -> Label:
 
 
 def writer_faults(label: Label) -> tuple[str, ...]:
-    """Return why a writer or an index refuses a label that readers accept (F-4)."""
+    """Return the faults for which writers and indexes refuse a label that readers accept (F-4)."""
     faults: list[str] = []
     if not label.strip("."):
         faults.append(f"the label {label[:_LONG]!r} consists of dots only")

@@ -128,7 +128,7 @@ def _read_range(events: tuple[Event, ...]) -> AffectedRange:
 
 
 def _version(text: str) -> Version | None:
-    """Return a version; None for what is none, and for the beginning of all versions."""
+    """Return a version; None for an invalid one, and for the start of all versions."""
     try:
         return None if text == "0" else parse_version(text)
     except InvalidVersion:

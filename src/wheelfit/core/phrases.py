@@ -49,7 +49,7 @@ def missing(
     *,
     holder: str = THIS_MACHINE,
 ) -> str:
-    """Return why features of one namespace are missing, without a final full stop.
+    """Return the reason features of a namespace are missing, without a final full stop.
 
     >>> from wheelfit.core.properties import Feature
     >>> from wheelfit_runtime.platforms.features import Detection, FeatureConfig, Status

@@ -240,7 +240,7 @@ def wheel_document(
 
 
 def _unusable(answer: PluginAnswer | None) -> tuple[str | None, str]:
-    """Return why an answer cannot be written as a static list, with the rule."""
+    """Return the reason an answer cannot be written as a static list, with the rule."""
     if answer is None:
         return "its plugin was not asked", "B-22"
     if answer.failure is not None:

@@ -1,4 +1,4 @@
-"""Properties: what a variant needs, as values.
+"""Properties: the requirements of a variant, as values.
 
 A *property* is ``namespace :: feature :: value``; a *feature* is the first two parts
 (F-1). A `PropertySet` is all properties of one label, in canonical order. What breaks F-2 is

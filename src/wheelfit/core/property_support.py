@@ -116,7 +116,7 @@ class Support(Struct, frozen=True, dict=True):
         return item.value in self.values(item.namespace, item.feature)
 
     def refusal(self, properties: PropertySet) -> str | None:
-        """Return why the target does not run a variant, or None when it does (F-28, P-88).
+        """Return the reason the target does not run a variant, or None when it does (F-28, P-88).
 
         :return: in words of the user, without a final full stop; names the properties.
         """

@@ -146,7 +146,7 @@ def required_packages(
 
 
 def effective_endpoint(provider: PluginProvider, environment: Mapping[str, str]) -> str | None:
-    """Return the object reference at which a plugin is found (P-7).
+    """Return the object reference of a plugin (P-7).
 
     :return: the reference without blanks; None when nothing is required there.
     """

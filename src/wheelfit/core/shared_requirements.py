@@ -56,7 +56,7 @@ class Agreement(NamedTuple):
         return frozenset(found)
 
     def called(self, values: Iterable[str]) -> str:
-        """Return how to call values, as ``CUDA 12`` or ``ROCm 6 or 7``."""
+        """Return the words for values, as ``CUDA 12`` or ``ROCm 6 or 7``."""
         return f"{self.title} {listed(sorted(values, key=value_key), 'or')}"
 
     def _relevant(self, value: str) -> str:
@@ -87,7 +87,7 @@ class Agreed(NamedTuple):
     """Whether it binds only what is new: what is installed is mixed already, and stays."""
 
     def objection(self, properties: PropertySet) -> str | None:
-        """Return why a build does not go with the others, or None when it does."""
+        """Return the reason a build contradicts the others, or None if it does not."""
         values = self.agreement.values(properties)
         if not values or self.value in values:
             return None

@@ -1,4 +1,4 @@
-"""Read JSON strictly: what other readers overlook is refused before it is interpreted.
+"""Read JSON strictly: faults that other readers overlook are refused before it is interpreted.
 
 The text is first reduced to its skeleton (brackets, commas, colons) at the speed of
 regular expressions, piece by piece. Depth and size are judged on that while reading, so
@@ -138,7 +138,7 @@ class _Outline:
         self._next_count = limits.labels
 
     def members(self, data: bytes) -> int:
-        """Return how many members all objects have together."""
+        """Return the number of members of all objects together."""
         position, width = 0, _WINDOW
         while position < len(data):
             whole = _WHOLE_STRINGS.match(data, position, min(position + width, len(data)))
@@ -204,7 +204,7 @@ def _has_many_labels(data: bytes, limit: int) -> bool:
     reader = json.JSONDecoder()
 
     def members(position: int) -> Iterator[tuple[object, int]]:
-        """Yield the keys of an object, each with where its value starts."""
+        """Yield the keys of an object, each with the start of its value."""
         while text[position] in "{,":
             position = _skip(text, position + 1)
             if text[position] == "}":
@@ -251,7 +251,7 @@ def _constant(name: str) -> NoReturn:
 
 
 def _keys(root: dict[str, Any]) -> int:
-    """Return how many keys all objects have together."""
+    """Return the number of keys of all objects together."""
     count = 0
     pending: list[Any] = [root]
     while pending:

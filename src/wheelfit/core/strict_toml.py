@@ -1,4 +1,4 @@
-"""Read TOML of strangers within limits; what would take the parser for ever is refused.
+"""Read untrusted TOML within limits; input that would take the parser for ever is refused.
 
 The parser of the standard library recurses, and costs a kilobyte for every table and the
 square of the length for a dotted key. So, as `wheelfit.core.strict_json` does, the text is
@@ -102,7 +102,7 @@ def _long_key(parts: int) -> re.Pattern[str]:
 
 
 def _check_values(root: dict[str, Any], limits: TomlLimits) -> None:
-    """Check what the text did not show: depth by headers, and integers."""
+    """Check the limits that the text does not show: depth by headers, and integers."""
     pending: list[tuple[tuple[str | int, ...], Any]] = [((), root)]
     while pending:
         steps, item = pending.pop()

@@ -187,7 +187,7 @@ def _behind(text: str, ends: Sequence[int], new: str) -> str:
 
 
 def _spans(text: str, path: tuple[str, ...]) -> tuple[int, int, Sequence[_Span]]:
-    """Return where a list begins and ends, and each of its elements."""
+    """Return the spans of a list and of each of its elements."""
     values = values_of(text)
     return *values[path], [values[steps] for steps in values if steps[:-1] == path]
 
@@ -226,7 +226,7 @@ def _before(text: str, start: int, elements: Sequence[_Span], place: int, new: s
 
 
 def _comma(tail: str) -> int | None:
-    """Return the index of the comma in what follows an element; None if there is none."""
+    """Return the index of the comma after an element; None if there is none."""
     index = 0
     while 0 <= index < len(tail):
         if tail[index] == ",":

@@ -51,7 +51,7 @@ def lines_of(text: str) -> Mapping[str, int]:
 
 
 def headers_of(text: str) -> tuple[tuple[int, tuple[str | int, ...]], ...]:
-    r"""Return the line of every header of a table, and which table begins there.
+    r"""Return the line of every header of a table, with the table that begins there.
 
     >>> headers_of('a = [\n["b"]]\n[c."d.e"]\n[[f]]\n')
     ((3, ('c', 'd.e')), (4, ('f', 0)))

@@ -1,4 +1,4 @@
-"""Which plugins may be run: what the user trusts, and what the site allows (P-14, P-18).
+"""The plugins that may be run: trusted by the user and allowed by the site (P-14, P-18).
 
 Trust names a package, the versions that are meant, and the hash of every file that would be
 installed for it, its dependencies included. A name alone proves nothing (P-19). A site's
@@ -131,7 +131,7 @@ class SitePolicy(Struct, frozen=True):
 
     @property
     def disabled(self) -> Mapping[str, str]:
-        """Which namespaces are switched off, and by which file."""
+        """The namespaces switched off, each with the policy file."""
         return MappingProxyType(
             {name: file.where for file in reversed(self.files) for name in file.disabled}
         )
@@ -143,22 +143,22 @@ class SitePolicy(Struct, frozen=True):
 
     @property
     def no_env_override(self) -> str | None:
-        """Which file forbids that variables override detection."""
+        """The file that forbids variables overriding detection."""
         return next((file.where for file in self.files if file.no_env_override), None)
 
     @property
     def forbids_bridges(self) -> str | None:
-        """Which file forbids that families of distributions stand for projects."""
+        """The file that forbids bridged families."""
         return next((file.where for file in self.files if file.no_bridges), None)
 
     @property
     def forbids_plugins(self) -> str | None:
-        """Which file forbids every plugin."""
+        """The file that forbids every plugin."""
         return next((file.where for file in self.files if file.plugins == "never"), None)
 
     @property
     def forbids_trust_all(self) -> tuple[str, str] | None:
-        """Which file forbids ``--trust-all-plugins``, and by which key."""
+        """The file that forbids ``--trust-all-plugins``, with the key."""
         for file in self.files:
             if file.plugins != "user":
                 return file.where, f'plugins = "{file.plugins}"'

@@ -1,4 +1,4 @@
-"""What bad metadata cost: variants that cannot be used, and why (F-130, F-136)."""
+"""The losses to faulty metadata: unusable variants, with the reasons (F-130, F-136)."""
 
 from __future__ import annotations
 

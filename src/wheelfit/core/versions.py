@@ -39,7 +39,7 @@ def parse_version(text: str) -> Version:
 
 
 def parse_specifiers(text: str) -> SpecifierSet:
-    """Read a set of specifiers, which can then be used without fear.
+    """Read a set of specifiers, which are then safe to use.
 
     :raises packaging.specifiers.InvalidSpecifier: it is none.
     """

@@ -171,7 +171,7 @@ def _of_system(target: Target, tags: tuple[str, ...]) -> Iterator[VirtualPackage
 
 
 def _unsaid(entries: dict[str, HostProvider]) -> Iterator[str]:
-    """Yield which accelerators of a machine conda has no virtual package for."""
+    """Yield the accelerators of a machine without a virtual package in conda."""
     for namespace, entry in entries.items():
         family = providers.by_namespace(namespace)
         if family is None or family.is_processor or namespace == "nvidia":

@@ -1,4 +1,4 @@
-"""Signatures by which wheelfit recognises what it wrote into an environment itself.
+"""Signatures by which wheelfit recognises files it wrote into an environment itself.
 
 What lies in an environment may have come with a clone or an archive, or from another user. The
 secret that signatures are made with lies in the folder of the user's state, where no other user can
@@ -126,7 +126,7 @@ def _keep_new(folder: RootedFolder) -> None:
 
 
 def _why_not(found: os.stat_result, others: int) -> str | None:
-    """Return why a file or folder cannot be trusted; None if it can.
+    """Return the reason a file or folder cannot be trusted; None if it can.
 
     :param others: the permissions that only its owner may have.
     """

@@ -1,4 +1,4 @@
-"""An unpacked wheel held against what was resolved, and where each of its files goes.
+"""An unpacked wheel checked against the resolution, with the place of each of its files.
 
 That the files are what RECORD promises was seen when the wheel was unpacked
 (`wheelfit.wheels.unpacking`). `check_wheel` reads the small ones.
@@ -243,7 +243,7 @@ def _generated(pin: Pin, wheel: UnpackedWheel, circumstances: Circumstances) -> 
 
 
 def _direct_url(pin: Pin, wheel: UnpackedWheel) -> bytes:
-    """Return where a wheel came from that the user named (PEP 610)."""
+    """Return the origin of a wheel the user named (PEP 610)."""
     hashes = {**pin.file.hashes, "sha256": wheel.sha256}
     if pin.file.origin is not None and pin.file.origin.direct_url is not None:
         return json.dumps(pin.file.origin.direct_url, sort_keys=True).encode()

@@ -1,4 +1,4 @@
-"""The record of what was chosen, kept in the ``.dist-info`` folder (F-96).
+"""The record of a choice, kept in the ``.dist-info`` folder (F-96).
 
 ``variant.json`` stays where the wheel has it and names the properties. It cannot name the chosen
 file, and a plain wheel may happen to contain one too (F-10). So every installation adds

@@ -82,7 +82,7 @@ class Destination(Struct, eq=False):
         return "" if path == "." else path.replace(os.sep, "/") + "/"
 
     def _written(self, part: WheelFolder, wheel: CheckedWheel) -> dict[str, _Row]:
-        """Write what does not stay as it is, and return the rows of these files by name."""
+        """Write the changed files, and return their rows by name."""
         changed = {}
         if part.source == wheel.dist_info and wheel.is_rewritten:
             changed["METADATA"] = wheel.metadata
@@ -99,7 +99,7 @@ class Destination(Struct, eq=False):
         return rows
 
     def _move(self, part: WheelFolder, wheel: CheckedWheel, written: Collection[str]) -> Move:
-        """Return which files of a folder are linked, and where; the folder is made."""
+        """Return the files of a folder to link, with their places; create the folder."""
         folder = self._folder(part.scheme, part.path)
         names, numbers = part.names, part.numbers
         if written or self.skip:

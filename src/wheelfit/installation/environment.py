@@ -86,7 +86,7 @@ class Environment:
 
     @property
     def commands(self) -> ScriptOptions:
-        """How the commands of wheels are started."""
+        """The options for the scripts of commands."""
         interpreter = self.interpreter
         return self.foreign or ScriptOptions(interpreter.launcher, str(interpreter.executable))
 
@@ -166,7 +166,7 @@ class Environment:
         )
 
     def real_folders(self) -> dict[str, str]:
-        """Return where each folder really lies, by scheme name, links followed.
+        """Return the real path of each folder, by scheme name.
 
         A folder that lies elsewhere through a link in the environment's own folder is refused: the
         link may have come with that folder, and then the user did not choose where it leads.

@@ -131,7 +131,7 @@ class EnvironmentFolders:
 
     @cached_property
     def layout(self) -> Mapping[str, str]:
-        """Where the folders lie beside each other, wherever the environment is."""
+        """The relative positions of the folders, independent of the environment's place."""
         found = {}
         for name, root in self.roots.items():
             try:
@@ -150,7 +150,7 @@ class EnvironmentFolders:
         return next(name for name, root in self.roots.items() if root == self.roots[around])
 
     def encode(self, path: str) -> str:
-        """Return how a path is written down.
+        """Return the form of a path in a journal.
 
         :raises ValueError: it is in none of them.
         """

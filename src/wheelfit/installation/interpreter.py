@@ -1,4 +1,4 @@
-"""Find the interpreter to install for, and learn what an installer must know of it."""
+"""Find the interpreter to install for, and inspect it."""
 
 from __future__ import annotations
 
@@ -359,7 +359,7 @@ def _why(
     environ: Mapping[str, str],
     deadline: float,
 ) -> UnusableInterpreter:
-    """Return why an interpreter gave no answer: too old even to fail well, no Python, or broken."""
+    """Return the reason an interpreter gave no answer: too old, no Python, or broken."""
     said = _run(path, ["-E", "-S", "-c", _SAY_VERSION], environ, deadline).stdout
     version = _VERSION.fullmatch(said.strip())
     if version is None:

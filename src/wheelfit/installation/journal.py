@@ -177,7 +177,7 @@ def check_workplace(
 
 
 def _flaw(found: os.stat_result) -> str | None:
-    """Return why others may have made or changed a workplace; None if they cannot have."""
+    """Return the reason a workplace may be of another user; None if it cannot be."""
     if not hasattr(os, "geteuid"):  # on Windows the mark alone counts
         return None
     if found.st_uid != os.geteuid():
@@ -202,7 +202,7 @@ def _foreign(
 
 
 def stage_of(places: EnvironmentFolders) -> JournalStage | None:
-    """Return how far the change is that was begun; None if no step of one was made."""
+    """Return the stage of an interrupted change; None if no step of one was made."""
     for stage in JournalStage:
         if os.path.lexists(os.path.join(places.workplace, stage.value)):  # noqa: PTH118
             return stage

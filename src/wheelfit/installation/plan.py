@@ -1,4 +1,4 @@
-"""Decide what changes in an environment; pure, nothing is read or written."""
+"""Plan the changes of an environment, by pure functions."""
 
 from __future__ import annotations
 

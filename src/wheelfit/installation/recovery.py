@@ -1,4 +1,4 @@
-"""Put an environment right whose change was interrupted: by a kill, a power cut, an error.
+"""Recover an environment whose change was interrupted: by a kill, a power cut, an error.
 
 The journal alone decides what happens (`wheelfit.installation.journal`), and only one that this
 user's wheelfit wrote at this place; what is found besides is reported and left alone. All is done
@@ -288,7 +288,7 @@ class _Undoing:
     # --- whose it is ---
 
     def _foreign(self, folder: str, place: str) -> Iterator[str]:
-        """Yield the files in a folder that are not ours, by where they are or belong."""
+        """Yield the foreign files in a folder, by their place or destination."""
         for path in _files_below(folder):
             if self._is_foreign(place + path[len(folder) :]):
                 yield path

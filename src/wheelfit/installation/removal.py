@@ -339,7 +339,7 @@ class Bounds:
         }
 
     def why_not(self, path: str) -> str | None:
-        """Return why a file cannot belong to the distribution; None if it can."""
+        """Return the reason a file cannot belong to the distribution; None if it can."""
         folder, name = os.path.split(path)
         if self.takes_any(folder) or self._verdicts[folder] is not None:
             return self._verdicts[folder]
@@ -393,7 +393,7 @@ class Bounds:
 
 
 def _start(root: str) -> str:
-    """Return how a folder, and each below it, begins when it ends with a separator."""
+    """Return the prefix of a folder and all below it, with a separator at its end."""
     # Never by characters alone: /env-other is not below /env (GHSA-6vgw-5pg2-w6jp).
     return root.rstrip(os.sep) + os.sep
 

@@ -1,4 +1,4 @@
-"""Make the scripts of commands: what `wheelfit.wheels.entry_points` has read, as files.
+"""Make the scripts of commands from the entry points of wheels.
 
 PyPA's ``installer`` makes those that are not simple: launchers for Windows, and scripts for an
 interpreter whose path the first line of a file cannot hold. It is imported only then.

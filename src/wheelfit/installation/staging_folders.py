@@ -130,7 +130,7 @@ class Workplaces:
         return self._staged[scheme]
 
     def store(self, folder: str) -> str:
-        """Return the folder to which what goes from a folder is moved."""
+        """Return the folder to which files leaving a folder are moved."""
         store = os.path.join(self.near(folder), f"old-{self._token}")  # noqa: PTH118
         self._make(store)
         return store
@@ -174,7 +174,7 @@ class Workplaces:
             self._disk.make_folder(folder)
 
     def _home(self, device: Hashable, folder: str) -> str:
-        """Return where a workplace may lie: in a folder that stays, if there is one."""
+        """Return the parent of a workplace: a folder that stays, if there is one."""
         for root in self._places.roots.values():
             if os.path.isdir(root) and self._device(root) == device:  # noqa: PTH112
                 return root

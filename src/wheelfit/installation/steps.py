@@ -241,7 +241,7 @@ class _Planner:
     # --- who owns what ---
 
     def owners(self, path: str, *, is_folder: bool) -> frozenset[str] | None:
-        """Return to whom something belongs if all of it goes; None if anything stays."""
+        """Return the owners of a path if all of it leaves; None if a part stays."""
         if is_folder:
             return self.whole(path)
         folder, name = os.path.split(self.key(path))

@@ -1,4 +1,4 @@
-"""Find what of a wheel an environment has already, because it is linked from the same place.
+"""Find the folders of a wheel already in an environment as links to the same files.
 
 To put a file into the place of itself changes nothing. Where a folder of an environment holds
 the very files that would be linked into it, and nothing besides, neither they nor the folder
@@ -26,7 +26,7 @@ def unchanged_folders(
     leaving: Mapping[str, Collection[str]],
     look: FolderReader,
 ) -> dict[str, str]:
-    """Return the folders that are already what hard links from the wheel would make of them.
+    """Return the folders that already equal the wheel's, linked to the same files.
 
     A folder that would be exchanged as a whole is unchanged as a whole or not at all, so that other
     processes never see a mixture of old and new.

@@ -1,4 +1,4 @@
-"""What is different between two locks, package by package."""
+"""The differences between two locks, package by package."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _versions(packages: list[LockedPackage]) -> tuple[str, ...]:
 
 
 def _details(old: list[LockedPackage], new: list[LockedPackage]) -> Iterator[str]:
-    """Yield in which ways entries of the same versions differ."""
+    """Yield the differences between entries of the same versions."""
     if _versions(old) != _versions(new):
         return
     had = {wheel.filename.text for package in old for wheel in package.wheels}

@@ -136,7 +136,7 @@ def _sets_of_kinds(projects: Sequence[_Project]) -> Iterator[frozenset[str]]:
 
 
 def _age(projects: Sequence[_Project], kinds: frozenset[str]) -> list[int]:
-    """Return how many releases of each project are newer than the newest for some kinds."""
+    """Return the number of releases of each project newer than the newest for some kinds."""
     return [[*project.releases].index(project.having(kinds)[0]) for project in projects]
 
 

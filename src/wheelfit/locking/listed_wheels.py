@@ -1,4 +1,4 @@
-"""Which wheels of a resolved release a lock lists, and what each label of them needs.
+"""The wheels of a resolved release that a lock lists, and the requirements by label.
 
 The resolver chose one wheel of each release. A lock holds the others too, as far as what they
 need goes together with the versions that are locked (F-120); what only they need is locked with
@@ -193,7 +193,7 @@ class _Settling:
         at_once(wanted, fetch, most=threads)
 
     def _chooser(self, pin: Pin, closed: Candidates) -> Candidates:
-        """Return who judges a release: of plain wheels, and of given ones, who did already."""
+        """Return the candidates for a release; the former ones for plain and given wheels."""
         release = pin.choice.release
         has_choice = any(wheel.filename.is_variant for wheel in release.wheels)
         return closed if has_choice and not release.is_given else self._solution.candidates

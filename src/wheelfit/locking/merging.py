@@ -1,4 +1,4 @@
-"""One lock from what its environments get."""
+"""One lock from the solutions of its environments."""
 
 from __future__ import annotations
 

@@ -183,7 +183,7 @@ class _Locking:
             self._more.append(f"{', '.join(weak)} can be checked by a weak hash only")
 
     def notes(self) -> Iterable[str]:
-        """Yield what was left out, wheels with equal reasons together."""
+        """Yield notes on wheels left out, those with equal reasons together."""
         reasons: dict[str, list[str]] = {}
         for text, reason in self.out.items():
             reasons.setdefault(reason, []).append(text)

@@ -1,4 +1,4 @@
-"""A lock as a source of files: what is not in it does not exist (F-123).
+"""A lock as the only source of files (F-123).
 
 So that wheels of a lock are chosen, explained, downloaded and checked by the code that does
 so for wheels of an index.

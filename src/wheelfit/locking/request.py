@@ -1,4 +1,4 @@
-"""What a lock is to be made for, wherever it is written."""
+"""The request for a lock, independent of its origin."""
 
 from __future__ import annotations
 

@@ -335,7 +335,7 @@ class LockCandidates:
                     yield f"the lock has no entry for {needed}, which {name} needs"
 
     def _misfits(self, walk: _Walk) -> NoCompatibleWheel | None:
-        """Return the error for a walk on which something had no wheel; None if all had one."""
+        """Return the error for a walk on which a package had no wheel; None if all had one."""
         if not walk.misfits:
             return None
         names = ", ".join(walk.misfits)

@@ -1,4 +1,4 @@
-"""Resolve what a lock is made for, once for each environment, with versions that stay.
+"""Resolve the request of a lock, once for each environment, with versions that stay.
 
 Environments agree as far as they can: each begins with the versions of an older lock, then of
 the environments before it. Mostly these will do, and then of each project only that one release

@@ -72,7 +72,7 @@ def _repository(info: Mapping[str, Any], place: Mapping[str, str]) -> dict[str, 
 
 
 def _place(url: str, folder: Path | None) -> dict[str, str]:
-    """Return where something is: by its path from the lock if it is on this machine."""
+    """Return the location of a source: its path from the lock if it is on this machine."""
     bare = split_userinfo(without_fragment(url))[0]
     if bare.startswith("file:") and folder is not None:
         return {"path": Path(os.path.relpath(file_path(bare), folder)).as_posix()}

@@ -133,7 +133,7 @@ class Tree:
         return tuple(starts)
 
     def needed_by(self) -> dict[int, tuple[tuple[int, Branch], ...]]:
-        """Return for each place who needs it there: the place, and how."""
+        """Return the dependents of each package, with the branch."""
         found: dict[int, list[tuple[int, Branch]]] = {}
         for number, package in enumerate(self.packages):
             for branch in package.branches:

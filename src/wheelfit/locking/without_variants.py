@@ -1,4 +1,4 @@
-"""What a lock has for tools that know no variants: pip, uv and others (PEP 751).
+"""The part of a lock for tools without variants: pip, uv and others (PEP 751).
 
 They get the plain wheel of each release, else its null variant, and what these need. A member of
 a bridged family is needed by the name that it has, so they never get two of one family.
@@ -99,7 +99,7 @@ class WithoutVariants:
                 yield plain if same else {k: v for k, v in plain.items() if k != "tool"}
 
     def _add(self, listed: ListedEnvironment) -> None:
-        """Add what one environment gets."""
+        """Add the wheels of one environment."""
 
         def labels_of(part: ListedProject) -> frozenset[Label | None]:
             labels = self._at_place[_key(part), listed.environment.place]

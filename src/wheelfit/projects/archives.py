@@ -1,4 +1,4 @@
-"""Unpack an archive of a project: a source distribution, or what a server packs of a repository.
+"""Unpack an archive of a project: a source distribution or a server's repository archive.
 
 What it is, its name alone decides, and the content must agree. Every member is looked at before
 the first one is written: one folder holds them all, no name and no link leads out of it, nothing
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class ArchiveLimits(NamedTuple):
-    """The limits of what an archive may unpack to."""
+    """The limits on the unpacked content of an archive."""
 
     size: int = 4 << 30
     """Bytes of all members together."""

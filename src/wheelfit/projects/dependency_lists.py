@@ -303,7 +303,7 @@ def _text(value: object) -> str:
 
 
 def _place_for(items: Sequence[object], name: NormalizedName) -> int:
-    """Return where a new requirement goes: in its place of a sorted list, else at the end."""
+    """Return the place of a new requirement: by order in a sorted list, else at the end."""
     names = [None if (one := _parsed(item)) is None else one.name for item in items]
     known = [one for one in names if one is not None]
     if len(known) < len(names) or len(known) < _SORTED or known != sorted(known):
@@ -316,7 +316,7 @@ _SORTED = 2
 
 
 def _merged(before: str, text: str) -> str:
-    """Return a requirement that takes the place of another, with what it leaves open."""
+    """Return a requirement that takes the place of another, with the parts it leaves open."""
     old, new = _parts(before), _parts(text)
     extras = dict.fromkeys((*old.extras, *new.extras))
     return str(

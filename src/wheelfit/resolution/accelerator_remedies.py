@@ -1,4 +1,4 @@
-"""What the machine has of accelerators, and what gets a build that suits it."""
+"""The accelerators of the machine, and the remedies that give builds for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Findings about results and accelerators: what helps, and what is known of the machine."""
+"""Findings about results and accelerators: the remedies, and the facts about the machine."""
 
 from __future__ import annotations
 

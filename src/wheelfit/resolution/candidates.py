@@ -478,7 +478,7 @@ class Candidates:
         return next((one for one, its in document.variants.items() if its == properties), None)
 
     def _apart(self, selection: Selection) -> dict[str, str]:
-        """Return which wheels would fit, but not together with the others, with the reason."""
+        """Return the compatible wheels that contradict others, with the reason."""
         if not self.context.agreed:
             return {}
         found: dict[str, str] = {}
@@ -491,7 +491,7 @@ class Candidates:
         return found
 
     def _first_sight(self, release: Release) -> dict[str, str]:
-        """Return why wheels are out before variants are looked at (F-94)."""
+        """Return the reasons to reject wheels before variants are examined (F-94)."""
         rejected = {**self.context.excluded, **self._memory.rejected.get(release.name, {})}
         rejections = _by_entry(release)
         rejections.update(
@@ -591,7 +591,7 @@ class Candidates:
         return reason is None
 
     def _unfit(self, wheel: Wheel) -> str | None:
-        """Return why the core metadata of a wheel rules it out."""
+        """Return the reason the core metadata of a wheel excludes it."""
         try:
             core = self.core_metadata(wheel)
             if self._memory.fit.get(wheel.filename.text) is core:
@@ -642,7 +642,7 @@ class Candidates:
 
 
 def _by_entry(release: Release) -> dict[str, str]:
-    """Return why wheels of a release are out by their listing entries alone (F-94)."""
+    """Return the reasons to reject wheels by their listing entries alone (F-94)."""
     rejections: dict[str, str] = {}
     all_yanked = release.is_yanked  # computed once, for it examines every wheel
     for wheel in release.wheels:

@@ -524,7 +524,7 @@ class Catalogue:
         return present
 
     def _unwanted(self, present: InstalledBuild) -> str | None:
-        """Return why an installed variant does not do any more (F-96)."""
+        """Return the reason an installed variant is no longer usable (F-96)."""
         preferences = self.candidates.policy.preferences
         pinned = preferences.labels.get(present.name)
         if pinned is not None and pinned != present.label:

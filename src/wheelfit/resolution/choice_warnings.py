@@ -1,4 +1,4 @@
-"""What a user should not overlook about what was chosen."""
+"""The warnings for the user about a choice."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def about_choices(
     choices: Iterable[ReleaseChoice],
     preferences: Preferences = Preferences(),
 ) -> Iterator[str]:
-    """Yield cautions about choices among the wheels of releases, what several share in one line.
+    """Yield cautions about choices among the wheels of releases, shared ones in one line.
 
     :param choices: one for each release, with or without a chosen wheel.
     :param preferences: the user's preferences; explicit ones are not reported.
@@ -40,7 +40,7 @@ def about_choices(
 
 
 def _about_package_list(choice: ReleaseChoice) -> Iterator[str]:
-    """Yield where a package was believed, as P-20 has it; the user should know."""
+    """Yield a caution for each package whose own list was trusted (P-20)."""
     if choice.support is None:
         return
     for namespace in sorted(HARDWARE.intersection(choice.properties.namespaces)):
@@ -64,7 +64,7 @@ def _unused(choice: ReleaseChoice, preferences: Preferences) -> Iterator[tuple[s
 
 
 def _about_failures(support: Support) -> Iterator[str]:
-    """Yield which detections failed (P-17)."""
+    """Yield the failed detections (P-17)."""
     for namespace, detection in support.detections.items():
         if detection.status is Status.FAILED:
             what = "; ".join(f"{one.source}: {one.value}" for one in detection.evidence)
@@ -114,7 +114,7 @@ def _is_there(support: Support, namespace: str) -> bool:
 
 
 def _why_not(choice: ReleaseChoice, namespace: str) -> str | None:
-    """Return why the best build that uses some hardware was not chosen."""
+    """Return the reason the best build for some hardware was not chosen."""
     for verdict in choice.selection.verdicts:
         if verdict.properties is not None and namespace in verdict.properties.namespaces:
             return f"{verdict.filename.label}: {verdict.reason}"

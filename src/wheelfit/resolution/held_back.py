@@ -146,7 +146,7 @@ class HeldBackSearch:
         return without_build(version) if family is not None and family.is_of_indexes else version
 
     def _by_option(self, name: NormalizedName, version: Version) -> str:
-        """Return which option about binaries excludes a release; empty: none does."""
+        """Return the option about binaries that excludes a release; empty: none does."""
         listing = self._catalogue.candidates.listing(name)
         if listing is None:
             return ""
@@ -173,7 +173,7 @@ class HeldBackSearch:
         )
 
     def reason(self, name: NormalizedName, latest: Version) -> str:
-        """Return why a release was not taken, in a clause; empty: it could be."""
+        """Return the reason a release was not chosen, in a clause; empty: it could be."""
         catalogue = self._catalogue
         listing = catalogue.candidates.listing(name)
         if listing is None or (by_option := self._by_option(name, latest)):
@@ -262,7 +262,7 @@ def _wrong_python(release: Release, here: Version) -> str:
 
 
 def _at_first_sight(release: Release) -> str:
-    """Return why no file of a release can be used, as its listing has it."""
+    """Return the reason no file of a release is usable, by its listing."""
     reasons = [wheel.rejection for wheel in release.wheels if wheel.rejection not in (None, NO_TAG)]
     more = f": {str(reasons[0]).partition(',')[0]}" if reasons else ""
     return f"has no wheel that fits{more}"

@@ -53,7 +53,7 @@ class _Idle:
         self._remedies = remedies
 
     def found(self) -> Iterator[AcceleratorUse]:
-        """Yield which accelerators are left idle though another build would use them."""
+        """Yield the accelerators left idle although another build would use them."""
         if not self._remedies.around.policy.preferences.variants:
             return
         found: dict[str, dict[NormalizedName, Remedy]] = {}
@@ -67,7 +67,7 @@ class _Idle:
         yield from self._without_builds()
 
     def _without_builds(self) -> Iterator[AcceleratorUse]:
-        """Yield which accelerators are left idle by packages that have builds for others only."""
+        """Yield the accelerators left idle by packages with builds for others only."""
         found: dict[tuple[str, str], list[NormalizedName]] = {}
         for name in self._arriving:
             pin = self._remedies.pins.get(name)
@@ -296,7 +296,7 @@ def _names_builds(project: str) -> bool:
 
 
 def _build_of(extra: str) -> tuple[str, tuple[str, ...]] | None:
-    """Return for which accelerator and major an extra is that is called as builds are."""
+    """Return the accelerator and major of an extra with the name of a build."""
     from wheelfit.core.shorthands import find_shorthand, is_built_in  # noqa: PLC0415 - start-up
 
     if not is_built_in(extra):

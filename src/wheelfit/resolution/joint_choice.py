@@ -90,7 +90,7 @@ class ChosenBuild(Struct, frozen=True):
 
     @property
     def build(self) -> str:
-        """How to call it among the builds of its release."""
+        """Its name among the builds of its release."""
         return self.label or "plain wheel"
 
     def __str__(self) -> str:
@@ -489,7 +489,7 @@ class _Settling(Struct, Generic[Found]):
     def _reasons(
         self, best: Attempt[Found], agreed: Agreed
     ) -> tuple[tuple[NormalizedName, ...], tuple[str, ...]]:
-        """Return who made a value the best, and why in clauses."""
+        """Return the packages that made a value the best, and the reasons in clauses."""
         for offers in (attrgetter("offers"), _beside):
             names, clauses = self._bound(best, agreed, offers)
             if clauses:
@@ -503,7 +503,7 @@ class _Settling(Struct, Generic[Found]):
         agreed: Agreed,
         offers: Callable[[ChosenBuild], Iterable[PropertySet]],
     ) -> tuple[tuple[NormalizedName, ...], tuple[str, ...]]:
-        """Return who has no other builds than for a value, in clauses.
+        """Return the packages with builds for one value only, in clauses.
 
         :param offers: which builds of each count.
         """

@@ -477,7 +477,7 @@ class _Judge(Struct):
         return file, rejection
 
     def source(self, file: File) -> tuple[File, str | None]:
-        """Return the same of a source distribution, which has no tags."""
+        """Return the verdict on a source distribution, which has no tags."""
         rejection = self._wrong_python(file)
         if self.allowed and rejection is None:
             return _promised(file, self.allowed)

@@ -129,7 +129,7 @@ class NoMatch:
                 yield f"  {line}"
 
     def wheels(self, name: NormalizedName, version: Version) -> Iterator[str]:
-        """Yield why no wheel of a release fits, equal reasons together (F-92)."""
+        """Yield the reasons no wheel of a release fits, equal ones together (F-92)."""
         choice = self._candidates.usable(name, version)
         lines = choice.refusals()
         yield from lines[:_LINES]
@@ -172,7 +172,7 @@ class NoMatch:
         return f"`wheelfit install {words}` builds from source, which runs code" if words else None
 
     def _other_python(self) -> str:
-        """Return which Python would do, where this one is the reason."""
+        """Return the hint to use another Python, where the current one is the reason."""
         fitting = [_fitting_python(one, self._here) for one in self._pythons.values()]
         if None in fitting or len(set(fitting)) > 1:
             return f"use another Python than {self._here.major}.{self._here.minor}"

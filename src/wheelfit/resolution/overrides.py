@@ -56,7 +56,7 @@ class Replacements:
         return name in self._excluded or name in self._overrides
 
     def instead(self, asked: RequestedRequirement) -> Iterator[RequestedRequirement]:
-        """Yield what counts in place of a requirement; mostly itself.
+        """Yield the overrides of a requirement, or the requirement itself.
 
         :param asked: a requirement of the user or of a package; its marker holds.
         """

@@ -1,4 +1,4 @@
-"""Machines that presets name: what is known of each, and which of them a release is for."""
+"""The machines of presets: the host file of each, and those that a release is for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The problem a solver solves: packages, needs between them, and what exists."""
+"""The problem a solver solves: packages, needs between them, and the available releases."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def _members(
 
 
 def _member(row: object, project: NormalizedName | None) -> Member | str:
-    """Return an extra or group; a text: why it is none."""
+    """Return an extra or group; a text is the reason it is not valid."""
     if not isinstance(row, Mapping) or not row.keys() <= {"extra", "group", "package"}:
         return 'must be a table as { extra = "cpu" }'
     if not all(isinstance(value, str) for value in row.values()):

@@ -71,7 +71,7 @@ class Step(Struct, frozen=True, eq=False):
 
     @property
     def reach(self) -> int:
-        """How many known versions of its first package it speaks of."""
+        """The number of known versions of its first package that it covers."""
         return len(self.terms[0].versions.members(self.terms[0].known)) if self.terms else 0
 
     def facts(self) -> Iterator[Step]:

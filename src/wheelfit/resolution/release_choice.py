@@ -1,4 +1,4 @@
-"""What was decided about the wheels of one release."""
+"""The decision about the wheels of one release."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class ReleaseChoice(Struct, frozen=True):
         return "; ".join(self.refusals()[:2]) or "the release has no wheels"
 
     def refusals(self) -> tuple[str, ...]:
-        """Return why wheels were rejected, those with equal reasons together (F-92)."""
+        """Return the reasons wheels were rejected, equal ones together (F-92)."""
         groups: dict[str, dict[str, None]] = {}
         elsewhere: dict[str, dict[str, None]] = {}
         misfits = {w.filename.text for w in self.release.wheels if w.rejection is NO_TAG}

@@ -344,7 +344,7 @@ class _Reading:
         return file
 
     def _spellings(self) -> set[str]:
-        """Return how the index file would be called in the spelling of each wheel."""
+        """Return the names of the index file in the spelling of each wheel."""
         stems = (wheel.filename.text.split("-")[:2] for wheel in self._release.wheels)
         return {f"{name}-{version}-variants.json" for name, version in stems}
 

@@ -1,4 +1,4 @@
-"""What was decided, as values."""
+"""The results of a resolution, as values."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class ArrivingFile:
 
     @classmethod
     def arrived(cls, file: BinaryIO) -> Self:
-        """Return a file all of which is there.
+        """Return a complete file.
 
         :param file: open for writing and reading; it stays open.
         """
@@ -130,7 +130,7 @@ class ArrivingFile:
 
     @property
     def reach(self) -> int:
-        """Where the first gap begins; the end of the file where there is none."""
+        """The start of the first gap; the end of the file where there is none."""
         return self._stops[0]
 
     def close(self) -> None:

@@ -29,7 +29,7 @@ def can_verify() -> bool:
 
 
 def identity_parts(text: str) -> tuple[str, str]:
-    """Read who may publish, as ``github:owner/repository``.
+    """Parse the identity of a publisher, as ``github:owner/repository``.
 
     >>> identity_parts("GitHub:pypa/Packaging")
     ('github', 'pypa/packaging')
@@ -175,7 +175,7 @@ _ISSUERS = {
 
 
 def _signer(attestation: Any, filename: str) -> dict[str, str]:
-    """Return who a certificate is for; whether it is genuine is found out afterwards."""
+    """Return the identity in a certificate, which is verified afterwards."""
     claims = attestation.certificate_claims
     issuer, repository = claims.get(_ISSUER, ""), claims.get(_REPOSITORY, "")
     publisher, site, separator, key = _ISSUERS.get(issuer, ({}, "", "", ""))

@@ -206,7 +206,7 @@ class Store:
 
     @property
     def folder(self) -> Path | None:
-        """Where; None if nothing is kept."""
+        """The folder; None if nothing is kept."""
         return self._folder
 
     def prepare(self, folder: Path) -> None:

@@ -143,7 +143,7 @@ class Inventory:
         return [(kind, layout) for kind, layout, _ in self._folders()]
 
     def others(self) -> list[tuple[str, int, int]]:
-        """Return folders of ours that hold no entries, with how many files and bytes."""
+        """Return our folders without entries, with their number of files and bytes."""
         found = []
         for name in _OTHERS:
             path = self.folder / name
@@ -310,7 +310,7 @@ class _Measured:
 
 
 def _measure(path: Path) -> _Measured:
-    """Return how much lies at a path; links are not followed."""
+    """Return the size of a path, without following links."""
     measured = _Measured()
     waiting = [str(path)]
     while waiting:

@@ -286,7 +286,7 @@ class Client:
             raise
 
     def _redirected(self, url: str, location: str) -> tuple[str, Login | None]:
-        """Return where a redirect leads, and who we are there."""
+        """Return the target of a redirect, and the login for it."""
         try:
             target, userinfo = split_userinfo(without_fragment(join(url, location)))
             old, new = origin(url), origin(target)

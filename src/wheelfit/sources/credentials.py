@@ -139,7 +139,7 @@ class Credentials:
         self._lock = threading.Lock()
 
     def first(self, url: str) -> Login | None:
-        """Return the login with which a request starts out.
+        """Return the first login for a request.
 
         :param url: without credentials.
         """

@@ -46,7 +46,7 @@ class ReadsFiles:
         return self._reader(file).variant_document(file)
 
     def size(self, file: File, *, unpacked: bool = False) -> FileSize:
-        """Return how large a wheel is."""
+        """Return the size of a wheel."""
         return self._reader(file).size(file, unpacked=unpacked)
 
     def open(self, file: File) -> ByteSource:

@@ -1,4 +1,4 @@
-"""Check bytes against what was promised of them, while they pass."""
+"""Check bytes against their promised hashes and size, while they pass."""
 
 from __future__ import annotations
 

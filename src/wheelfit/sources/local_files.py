@@ -66,7 +66,7 @@ class LocalFiles:
         return members.get(VARIANT_DOCUMENT)
 
     def size(self, file: File, *, unpacked: bool = False) -> FileSize:
-        """Return how large a wheel is."""
+        """Return the size of a wheel."""
         return size_of_local(path_of(file), unpacked=unpacked)
 
     def open(self, file: File) -> ByteSource:
@@ -139,7 +139,7 @@ def _state(found: os.stat_result) -> tuple[int, ...]:
 
 
 def path_of(file: File) -> Path:
-    """Return where a local file lies.
+    """Return the path of a local file.
 
     :raises FileProblem: its URL names another host.
     """
@@ -168,7 +168,7 @@ def read_local_members(path: Path, names: list[str], filename: str) -> dict[str,
 
 
 def size_of_local(path: Path, *, unpacked: bool) -> FileSize:
-    """Return how large a wheel on this machine is.
+    """Return the size of a wheel on this machine.
 
     :param unpacked: whether to include the size of the files inside.
     """

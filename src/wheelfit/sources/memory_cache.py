@@ -1,4 +1,4 @@
-"""What is kept in memory, as much as may be; what was used last stays."""
+"""A cache in memory up to a size, which keeps the values used last."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ class InstallRules(Struct, frozen=True):
     """The file or variable of each value, by pip's name of the option."""
 
     def said_by(self, name: str) -> str:
-        """Return where an option is set, for messages.
+        """Return the place that sets an option, for messages.
 
         :param name: pip's name of an option that is set.
         """

@@ -535,11 +535,11 @@ class _Whole:
         self._locks: dict[_Identity, threading.Lock] = {}
 
     def find(self, file: File) -> Path | None:
-        """Return where a wheel lies; None if it was not fetched."""
+        """Return the path of a wheel; None if it was not fetched."""
         return self._paths.get(_identity(file))
 
     def get(self, file: File, fetch: Callable[[Path], Path]) -> Path:
-        """Return where a wheel lies, fetched if need be.
+        """Return the path of a wheel, fetching it if need be.
 
         :param fetch: puts it into a folder, and returns its path there.
         """

@@ -1,4 +1,4 @@
-"""What the user decided about where files come from and how they are reached."""
+"""The user's settings of sources, and of the connections to them."""
 
 from __future__ import annotations
 

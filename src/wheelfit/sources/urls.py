@@ -44,7 +44,7 @@ class Origin(NamedTuple):
 
 
 def origin(url: str) -> Origin:
-    """Return whom a URL addresses.
+    """Return the origin of a URL.
 
     :raises ValueError: the URL has no scheme or no host, or a port that is not a number.
     """
@@ -121,7 +121,7 @@ def split_userinfo(url: str) -> tuple[str, tuple[str, str | None] | None]:
 
 
 def without_fragment(url: str) -> str:
-    """Return a URL without what follows ``#``."""
+    """Return a URL without its fragment."""
     return url.partition("#")[0]
 
 

@@ -42,7 +42,7 @@ def new_file(destination: Path, *, overwrite: bool, sync: bool = True) -> Iterat
 def write_file(
     path: Path, data: bytes, *, overwrite: bool = True, private: bool = False, sync: bool = True
 ) -> None:
-    """Write a whole file: afterwards there is all of it, or what was there before.
+    """Write a whole file: afterwards there is all of it, or the old content.
 
     :param private: whether only its owner may read it.
     :param sync: whether to wait until the disk has it; not for what may be lost.
@@ -96,7 +96,7 @@ def _link(number: int, path: Path) -> None:
 
 
 def write_all(file: BinaryIO, data: bytes) -> None:
-    """Write to a file without a buffer, which may take less than it is given."""
+    """Write all bytes to an unbuffered file, which may accept fewer at a time."""
     view = memoryview(data)
     while view:
         view = view[file.write(view) :]

@@ -115,7 +115,7 @@ class RebuildPlan:
 
     @property
     def missing_bytes(self) -> int:
-        """How much that is."""
+        """The number of missing bytes."""
         return sum(piece.stop - piece.start for piece in self.missing)
 
 
@@ -185,7 +185,7 @@ def _parsed_strictly(
 
 
 def shared_bytes(wanted: Directory, other: Directory) -> int:
-    """Return about how many packed bytes of a wheel another one has."""
+    """Return the approximate number of packed bytes that two wheels share."""
     there = {entry.content for entry in other.entries}
     return sum(entry.packed_size for entry in wanted.entries if entry.content in there)
 

@@ -230,7 +230,7 @@ def _halves(moves: Sequence[Move]) -> list[list[Move]]:
 
 
 def current_umask() -> int:
-    """Return which permissions new files do not get."""
+    """Return the permissions that new files do not get."""
     try:
         with open("/proc/self/status", "rb") as status:  # noqa: PTH123  # asking changes it
             for line in status:

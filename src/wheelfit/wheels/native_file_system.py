@@ -56,7 +56,7 @@ def extended(path: AnyPath) -> str:
 
 
 def _with_whole_paths(method: _Method) -> _Method:
-    """Put whole paths in the errors of a method, where the system knew names in open folders."""
+    """Put whole paths in the errors of a method, where the system had names in open folders."""
 
     @wraps(method)
     def call(self: NativeFileSystem, *args: Any) -> Any:
@@ -284,7 +284,7 @@ class NativeFileSystem:
             os.link(one, name, src_dir_fd=from_folder, dst_dir_fd=folder, follow_symlinks=False)
 
     def _from(self, path: AnyPath) -> tuple[int | None, str]:
-        """Return where something is that is only read, and may lie anywhere."""
+        """Return the folder handle and name of a path to read, which may be anywhere."""
         if self._roots is not None and self._roots.has(os.fspath(path)):
             return self._at(path)
         return None, _native(path)
@@ -398,7 +398,7 @@ def _native(path: AnyPath) -> str:
 
 
 def _mount_of(folder: str | int) -> bytes:
-    """Return which mount a folder is seen through; one file system may have several (Linux)."""
+    """Return the mount of a folder; one file system may have several (Linux)."""
     if sys.platform != "linux":
         return b""
     with suppress(OSError):

@@ -34,7 +34,7 @@ _LONGEST_PATH = 1024
 
 
 def path_fault(name: str) -> str | None:
-    """Return why no system may have a member of this name; None if some can.
+    """Return the reason no system may have a member of this name; None if some can.
 
     >>> path_fault("package/../../evil.py")
     "'package/../../evil.py' leads out of the wheel"
@@ -68,7 +68,7 @@ def path_fault(name: str) -> str | None:
 
 
 def windows_fault(name: str) -> str | None:
-    """Return why Windows cannot have a member of this name; None if it can.
+    """Return the reason Windows cannot have a member of this name; None if it can.
 
     >>> windows_fault("package/aux.py")
     "'package/aux.py' has the name of a device on Windows"
@@ -87,7 +87,7 @@ def windows_fault(name: str) -> str | None:
 
 
 def collision_faults(names: Iterable[str]) -> tuple[str, ...]:
-    """Return which names are no two files anywhere.
+    """Return the names that collide on some system.
 
     Names that are equal, and files that are also the folder of another member.
 

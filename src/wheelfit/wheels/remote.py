@@ -177,7 +177,7 @@ def read_members(
 
 
 def read_sizes(fetch: Callable[[Range], RemotePart], *, where: str) -> tuple[int, int]:
-    """Return how large a remote wheel is, and how large the files in it are together.
+    """Return the sizes of a remote wheel, packed and unpacked.
 
     At most two requests: all of it stands in the central directory.
 

@@ -1,4 +1,4 @@
-"""Files that decide what an environment is, or what its tools do: no wheel may bring them.
+"""Files that define an environment, or steer its tools: no wheel may install them.
 
 A wheel reaches all of them through ``data`` and ``scripts`` in its ``.data`` folder; with
 ``--target`` it reaches the prefix from its root too. The same files are never removed with a
@@ -55,7 +55,7 @@ _ABOVE_LIBRARY = frozenset({"lib", "lib64"})
 
 
 def why_reserved_in_prefix(name: str) -> str | None:
-    """Return why a file of the prefix belongs to no distribution; None if it may."""
+    """Return the reason a file of the prefix is reserved; None if it is not."""
     name = name.casefold()
     if _OF_INTERPRETER.fullmatch(name):
         return _INTERPRETER
@@ -64,12 +64,12 @@ def why_reserved_in_prefix(name: str) -> str | None:
 
 
 def why_reserved_below_prefix(folder: str) -> str | None:
-    """Return why no file of a folder belongs to a distribution; None if some may."""
+    """Return the reason all files of a folder are reserved; None if they are not."""
     return "it decides what conda activates" if _OF_CONDA.fullmatch(folder) else None
 
 
 def why_reserved_in_scripts(name: str) -> str | None:
-    """Return why a file among the commands belongs to no distribution; None if it may."""
+    """Return the reason a file among the commands is reserved; None if it is not."""
     if is_interpreter_name(name):
         return "it is the Python interpreter"
     name = name.casefold()
@@ -79,12 +79,12 @@ def why_reserved_in_scripts(name: str) -> str | None:
 
 
 def why_reserved_beside_library(name: str) -> str | None:
-    """Return why a file beside the standard library belongs to no distribution; None if it may."""
+    """Return the reason a file beside the standard library is reserved; None if it is not."""
     return _INTERPRETER if _OF_INTERPRETER.fullmatch(name.casefold()) else None
 
 
 def why_reserved(scheme: str, path: str) -> str | None:
-    """Return why some environment refuses a file; None if none does by its name.
+    """Return the reason some environment refuses a file by its name; None if none does.
 
     >>> why_reserved("data", "share/demo/pip.conf")
     >>> why_reserved("data", "pip.conf")
@@ -116,7 +116,7 @@ def why_reserved(scheme: str, path: str) -> str | None:
 
 
 def _why_in_library(path: str) -> str | None:
-    """Return why a ``.data`` folder puts no file at a path in a library folder."""
+    """Return the reason a ``.data`` folder installs no file at a path in a library folder."""
     return _RUNS_ALWAYS if runs_at_startup(path.casefold()) else None
 
 

@@ -115,7 +115,7 @@ class RootedFolder:
     # --- looking names up ---
 
     def at(self, name: str) -> tuple[int | None, str]:
-        """Return where a file or folder is, for a function of ``os`` that takes ``dir_fd``.
+        """Return the handle and name of a path, for a function of ``os`` that takes ``dir_fd``.
 
         :return: the number of the open folder in which it is, valid until the next call of a
             method in this thread but one, and its last name; without handles None and a path.

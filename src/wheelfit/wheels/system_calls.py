@@ -210,7 +210,7 @@ def _function(name: str, *kinds: Any) -> Callable[..., int] | None:
 
 @cache
 def _rename_function() -> Callable[..., int] | None:
-    """Return ``renameat2`` or what macOS has in its place; None where there is none."""
+    """Return ``renameat2`` or its equivalent on macOS; None where there is none."""
     name = {"linux": "renameat2", "darwin": "renameatx_np"}.get(sys.platform)
     found = None if name is None else _function(name, *_RENAMING)
     number = _RENAMEAT2.get(platform.machine()) if name == "renameat2" else None

@@ -34,7 +34,7 @@ _PIECE = 1 << 20
 
 
 def differing_file(wheel: UnpackedWheel, archive: WheelArchive) -> str | None:
-    """Return the name of a file that is not what the archive has; None if all are.
+    """Return the name of a file that differs from the archive; None if none does.
 
     Names, contents and permissions are compared with the archive, and so is the wheel's manifest,
     which need not be trusted.

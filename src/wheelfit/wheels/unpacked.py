@@ -149,7 +149,7 @@ class UnpackedWheel:
         return tuple(self.files)
 
     def path_of(self, name: str) -> Path:
-        """Return where a file lies; it may be linked elsewhere, so it must not be changed."""
+        """Return the path of a file; it may be linked elsewhere, so it must not be changed."""
         return self.folder / TREE / name
 
     def is_executable(self, name: str) -> bool:

@@ -148,7 +148,7 @@ def _make_folders(tree: Path, names: Iterable[str]) -> None:
 
 
 def _batches(members: Iterable[Member]) -> Iterator[list[Member]]:
-    """Yield what one worker takes at a time: a large member, or small ones that lie together."""
+    """Yield the batches of workers: one large member, or adjacent small ones."""
     batch: list[Member] = []
     size = 0
     for member in members:
@@ -315,7 +315,7 @@ class _Work:
         self.done[member.name] = UnpackedFile(row, member.size, member.is_executable, written)
 
     def _write_large(self, member: Member, promise: RecordRow | None) -> None:
-        """Write a file piece by piece; another thread hashes and writes what is unpacked here."""
+        """Write a file piece by piece; another thread hashes and writes the unpacked pieces."""
         algorithm = _algorithm(promise)
         seen = hashlib.new(algorithm)
         number = self._create(member)

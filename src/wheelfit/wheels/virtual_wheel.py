@@ -51,7 +51,7 @@ class VirtualWheel:
         return sum(stop - start for start, stop in self.kept) + len(self.tail)
 
     def between(self, start: int, stop: int) -> Iterator[Stretch]:
-        """Yield where the bytes between two positions come from."""
+        """Yield the origins of the bytes between two positions."""
         position = 0
         for first, last in self.kept:
             length = last - first

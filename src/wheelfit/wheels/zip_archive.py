@@ -204,7 +204,7 @@ class ZipArchive:
                 yield member, inflate_whole(member, whole[header.size : end], where=self.where)
 
     def _adjacent(self, members: Iterable[Member]) -> Iterator[tuple[int, int, list[Member]]]:
-        """Yield stretches of the archive in which some members lie one after the other."""
+        """Yield ranges of the archive with adjacent members."""
         first = stop = 0
         adjacent: list[Member] = []
         for member in members:
@@ -219,7 +219,7 @@ class ZipArchive:
             yield first, stop, adjacent
 
     def data_start(self, member: Member) -> int:
-        """Return where the packed data of a member begins, its local header checked.
+        """Return the offset of a member's packed data, after checking its local header.
 
         :raises InvalidWheel: the local header contradicts the central directory, or
             something that belongs to no member follows the data.

@@ -227,7 +227,7 @@ def parse_directory_tail(data: bytes, *, where: str) -> tuple[Member, ...]:
 
 
 def _parse_entry(data: bytes, position: int, where: str) -> tuple[Member, int]:
-    """Read one entry of the central directory, and where it ends."""
+    """Return an entry of the central directory, and its end."""
     if position + _ENTRY.size > len(data) or not data.startswith(_ENTRY_MARK, position):
         raise InvalidWheel("the central directory is damaged", where=where)
     (
@@ -345,7 +345,7 @@ def check_extents(members: Sequence[Member], end: DirectoryEnd, *, where: str) -
 
 
 def following_offsets(members: Iterable[Member], end: DirectoryEnd) -> dict[int, int]:
-    """Return where the next member begins, or the directory, by the offset of each."""
+    """Return the offset of the next member or the directory, by the offset of each member."""
     return dict(pairwise([*sorted(member.offset for member in members), end.offset]))
 
 

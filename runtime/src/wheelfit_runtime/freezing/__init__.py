@@ -1,4 +1,4 @@
-"""What programs that freeze applications have to know of `wheelfit_runtime`.
+"""The support of `wheelfit_runtime` for programs that freeze applications.
 
 It imports by name, and so do those who use it: which modules are needed cannot be seen in the code.
 PyInstaller finds the hook by itself, through the entry point ``hook-dirs`` of ``pyinstaller40``.
@@ -58,7 +58,7 @@ def run(
     out: TextIO,
     err: TextIO,  # noqa: ARG001 - nothing goes wrong
 ) -> int:
-    """Write what is declared as a module (``python -m wheelfit_runtime table``), and return 0."""
+    """Write the declarations as a module (``python -m wheelfit_runtime table``), and return 0."""
     from argparse import ArgumentParser  # noqa: PLC0415 - no hook needs it
 
     words = "Write what is declared as a module, for a frozen application."

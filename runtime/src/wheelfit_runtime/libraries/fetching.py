@@ -1,4 +1,4 @@
-"""Fetch what is not in the store: find the wheels, check and unpack them, order their libraries."""
+"""Fetch missing libraries: find the wheels, check and unpack them, order their libraries."""
 
 from __future__ import annotations
 

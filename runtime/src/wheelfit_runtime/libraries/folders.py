@@ -1,4 +1,4 @@
-"""Join the wheels of a store in one folder that is laid out as a toolkit, for who looks for one.
+"""Join the wheels of a store in one folder laid out as a toolkit, for programs that need one.
 
 Compilers want ``include``, and tools with ``CUDA_PATH`` look below it. Such a folder has links
 only; its name identifies its wheels, so it is never changed:
@@ -75,7 +75,7 @@ def _fill(folder: Path, entries: Sequence[StoredWheel]) -> None:
 
 
 def _inside(path: PurePosixPath) -> PurePosixPath | None:
-    """Return where a file of a wheel goes; None: it belongs to no toolkit."""
+    """Return the place of a wheel's file in the folder; None: it belongs to no toolkit."""
     first, *rest = path.parts
     if first.endswith(".dist-info"):
         return None
@@ -86,7 +86,7 @@ def _inside(path: PurePosixPath) -> PurePosixPath | None:
 
 
 def remove_broken(store: Store) -> None:
-    """Remove the folders of which a wheel is gone."""
+    """Remove the folders with a missing wheel."""
     with suppress(OSError):
         for place in Path(store.root, _PLACE).iterdir():
             links = (place / _WHEELS).iterdir()

@@ -73,7 +73,7 @@ class HttpsClient:
         self._opener: urllib.request.OpenerDirector | None = None
 
     def get(self, url: str, limit: int, accept: str = "*/*") -> tuple[bytes, str, str]:
-        """Return a body, its type, and where it came from in the end."""
+        """Return a body, its type, and its final URL."""
 
         def work() -> tuple[bytes, str, str]:
             with self._open(url, accept) as response:

@@ -185,7 +185,7 @@ def prepare(
 
 
 def _check_arguments(version: object, components: object, scope: str = "local") -> None:
-    """Refuse 12 for ``"12"`` and ``"nvrtc"`` for ``["nvrtc"]``, which would fail later, in riddles.
+    """Refuse 12 for ``"12"`` and ``"nvrtc"`` for ``["nvrtc"]``, which fail obscurely later.
 
     :raises UserError: it is one of these.
     """

@@ -1,4 +1,4 @@
-"""What of this machine decides which wheels of libraries fit it."""
+"""The facts of this machine that decide the compatibility of library wheels."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SAME = {"amd64": "x86_64", "arm64": "aarch64"}
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What markers and platform tags are about."""
+    """The values of markers and platform tags of a machine."""
 
     system: str
     """``Linux``, ``Windows`` or ``Darwin``."""

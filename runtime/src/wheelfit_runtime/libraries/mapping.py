@@ -1,4 +1,4 @@
-"""Map libraries into this process, each by its path, and see what was really mapped."""
+"""Map libraries into this process, each by its path, and verify the files really mapped."""
 
 # A later start of a program comes here: nothing is imported that it could do without.
 # ruff: noqa: PTH118, PTH123

@@ -1,4 +1,4 @@
-"""Show the progress of what takes longer than a second."""
+"""Show the progress of operations longer than a second."""
 
 from __future__ import annotations
 

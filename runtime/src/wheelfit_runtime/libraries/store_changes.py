@@ -28,7 +28,7 @@ _OLD = 24 * 3600.0
 
 
 def can_be_written(store: Store) -> bool:
-    """Return whether anything may be kept: in the user's own store, or where it would be made."""
+    """Return whether the user's own store, or its future place, can be written."""
     place = store.root
     while not os.path.lexists(place) and place != os.path.dirname(place):
         place = os.path.dirname(place)

@@ -281,7 +281,7 @@ def _passed_over(log: Path) -> list[str]:
 
 
 def _raise_failure(answer: Answer, name: str, verb: str, passed: Sequence[str] = ()) -> NoReturn:
-    """Return why an installer failed."""
+    """Raise the error for a failed installer."""
     said = answer.errors.decode("utf-8", "replace").strip()
     note = _note(said.splitlines())
     if "THESE PACKAGES DO NOT MATCH THE HASHES" in said:

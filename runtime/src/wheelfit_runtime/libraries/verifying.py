@@ -1,4 +1,4 @@
-"""Take from a wheel what is loaded, once its hash is what was promised; check it again later."""
+"""Unpack the libraries of a wheel with the promised hash; verify them again later."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def unpack(wheel: Path, listed: ListedWheel, folder: Path) -> None:
 
 
 def _place(name: str) -> PurePosixPath | None:
-    """Return where a member goes below ``tree``; None: it is not needed."""
+    """Return the place of a member below ``tree``; None: it is not needed."""
     if name.startswith("/") or "\\" in name or any(c in name for c in "\t\n\r\0"):
         raise InvalidWheel(f"a path in the wheel leads out of it: {name[:100]!r}")
     parts = PurePosixPath(name).parts

@@ -1,4 +1,4 @@
-"""What is known of a wheel before it is fetched, and how one of many is chosen."""
+"""The listed facts of wheels, and the choice of one among many."""
 
 from __future__ import annotations
 

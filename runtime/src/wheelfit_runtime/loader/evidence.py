@@ -1,4 +1,4 @@
-"""Gather what a decision is made of: what is declared, supported, loaded, and demanded."""
+"""Gather the evidence for a decision: declarations, detections, loaded libraries, and demands."""
 
 from __future__ import annotations
 

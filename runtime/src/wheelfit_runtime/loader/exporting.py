@@ -135,7 +135,7 @@ class Submodules:
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return how a module is imported; None for modules that are none of ours."""
+        """Return the spec of a module; None for other packages' modules."""
         parent, _, last = fullname.rpartition(".")
         implementation = self.offered.get(parent)
         if implementation is not None:
@@ -159,7 +159,7 @@ _SUBMODULES = Submodules()
 
 
 def _as(fullname: str, name: str) -> ModuleSpec | None:
-    """Return how a module is imported under a second name; None where there is none."""
+    """Return the spec of a module under a second name; None where there is none."""
     module = sys.modules.get(name)
     if module is None:
         path = getattr(sys.modules.get(name.rpartition(".")[0]), "__path__", None)

@@ -1,4 +1,4 @@
-"""Carry out what is planned: import the implementation of a group, and fall back if it fails.
+"""Carry out a plan: import the implementation of a group, and fall back if it fails.
 
 Everything that is decided is decided under one lock, and no implementation is imported under it:
 an import has locks of its own, and two threads would wait for each other.

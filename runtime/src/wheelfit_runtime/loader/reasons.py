@@ -1,4 +1,4 @@
-"""The reasons of a choice: what was lost, why nothing is left, and all of it as plain data."""
+"""The reasons of a choice: warnings, errors, and all of it as plain data."""
 
 from __future__ import annotations
 

@@ -283,7 +283,7 @@ def _why_not(case: Case, detections: Mapping[str, Detection]) -> str:
 
 
 def _ranks(case: Case, detections: Mapping[str, Detection]) -> dict[Feature, int]:
-    """Return how far from the front the best supported value of each feature stands."""
+    """Return the index of the best supported value of each feature."""
     ranks = {}
     for item in case.condition:
         detection = detections.get(item.feature.namespace)

@@ -187,7 +187,7 @@ def _quoted(path: str) -> str:
 
 
 def unsafe_cache_folder(folder: str) -> UnsafeFolder | None:
-    """Return why a cache folder may not be used; None if it may."""
+    """Return the reason a cache folder may not be used; None if it may."""
     found = unsafe_folder(folder, link_allowed=True)
     if found is not None or os.name != "posix" or os.geteuid() != 0:
         return found

@@ -83,7 +83,7 @@ def to_mapping(answer: Answer) -> dict[str, Any]:
 
 
 def from_mapping(value: Mapping[str, Any]) -> Answer:
-    """Return the answer that JSON holds; what is missing is empty.
+    """Return the answer in JSON data; missing parts are empty.
 
     :raises ValueError: it holds none; TypeError, KeyError, AttributeError likewise.
     """

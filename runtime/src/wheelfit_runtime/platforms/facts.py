@@ -1,4 +1,4 @@
-"""What probes bring home, as frozen records; no probe and no opinion here.
+"""The facts that probes return, as frozen records.
 
 Most are named tuples: every detection loads all of them, and a data class takes several times
 as long to make.
@@ -28,7 +28,7 @@ class Core(NamedTuple):
 
 
 class Cpu(NamedTuple):
-    """What is known about the processors a process may run on."""
+    """The facts about the processors a process may run on."""
 
     flags: frozenset[str] | None = None
     """Abilities by their Linux names, present on every processor; None: could not be found out."""

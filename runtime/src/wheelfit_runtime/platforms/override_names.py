@@ -1,4 +1,4 @@
-"""Which environment variables replace what would be detected, of any family, by name (P-73)."""
+"""The environment variables of all families that replace detected values, by name (P-73)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ANY = pattern(rf"{overrides.PREFIX}|[A-Z0-9]+_(VARIANT_)?PROVIDER_FORCE_")
 
 
 def names_in(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the names of all variables that replace what would be detected, vendors' too."""
+    """Return the names of all variables that replace detected values, vendors' too."""
     of_families = (name for family in providers.every() for name in family.overrides)
     others = (*of_families, *overrides.CONDA_SYSTEM)
     beginnings = tuple(name for name in others if name.endswith("_"))

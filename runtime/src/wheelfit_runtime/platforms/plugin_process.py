@@ -263,7 +263,7 @@ class _Conversation:
         return replace(report, failure=failure)
 
     def _failure(self, messages: Mapping[str, Any], status: int | None) -> str | None:
-        """Return why there is no answer to be read; None: there is one."""
+        """Return the reason there is no answer; None: there is one."""
         why, ended = messages.get("why"), messages.get("ended", {})
         if why == "memory":
             return f"it used more than {self._memory >> 20} MiB of memory"
@@ -377,7 +377,7 @@ def _is_below(path: str, folder: str) -> bool:
 
 
 def _places(environ: Mapping[str, str]) -> Iterator[str]:
-    """Return the folders that variables name where vendors' libraries lie."""
+    """Return the folders of vendors' libraries named by variables."""
     for name in (_SEARCHED, *sorted(_PLACES)):
         for folder in environ.get(name, "").split(os.pathsep):
             if os.path.isabs(folder):

@@ -1,4 +1,4 @@
-"""What all built-in providers have alike: users' variables, answers, and PEP 850's interface."""
+"""The common part of built-in providers: overrides, answers, and PEP 850's interface."""
 
 from __future__ import annotations
 

@@ -393,7 +393,7 @@ def _write(
 
 
 def _reduced(name: str, value: str, watched: _Watched) -> str:
-    """Return a list of folders without those in which nothing was found."""
+    """Return a list of folders without those where probes found no file."""
     if name not in _PATH_LISTS:
         return value
     separator = ";" if watched.system == "Windows" else ":"

@@ -132,7 +132,7 @@ def _add(found: dict[str, str], name: str, instead: str) -> None:
 
 
 def _zero(match: re.Match[str]) -> str:
-    """Keep the word in front, and how an identifier is written: ``GPU-000…``."""
+    """Return an identifier with zeros, keeping its prefix and form: ``GPU-000…``."""
     prefix = re.match(r"(?:(?:GPU|MIG|NPU)-|0x)?", match[2])
     start = prefix.end() if prefix else 0
     return match[1] + match[2][:start] + re.sub(r"[0-9A-Za-z]", "0", match[2][start:])

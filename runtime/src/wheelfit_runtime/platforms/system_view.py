@@ -1,4 +1,4 @@
-"""What a probe may look at: one object, so that nothing reads the machine behind its back.
+"""The view of a system for probes: one object, through which every read goes.
 
 Every file is named absolutely, as the machine names it (``/proc/cpuinfo``), and
 looked up below a root that is given in; the environment, the kind of system and
@@ -115,7 +115,7 @@ class SystemView:
         return os.fspath(self.root) == "/"
 
     def path(self, name: str) -> str:
-        """Return where the file lies that the machine calls ``name``.
+        """Return the path here of the machine's file ``name``.
 
         :param name: absolute path with ``/``; below a root, ``C:/…`` lies in ``C/…``, and
             the colon of a PCI address is ``_``, so that any system can hold the file.
@@ -133,7 +133,7 @@ class SystemView:
         return cast(_Kept, self._kept[name])
 
     def program(self, name: str) -> str | None:
-        """Return where a program lies that the machine finds on its ``PATH``, or None.
+        """Return the path of a program on the machine's ``PATH``, or None.
 
         :param name: as ``nvidia-smi``; on Windows ``.exe`` is added.
         """
@@ -186,7 +186,7 @@ class SystemView:
         return None if data is None else data.decode("utf-8", "replace").strip()
 
     def loader_cache(self, names: Iterable[str]) -> Iterator[str]:
-        """Yield where Linux's loader found libraries when its cache was written."""
+        """Yield the paths of libraries in the cache of Linux's loader."""
         import re  # noqa: PLC0415 - only who looks for a driver comes here
 
         cache = self.read_bytes(LOADER_CACHE) or b""

@@ -1,4 +1,4 @@
-"""The words for properties of hardware that are missing: what families have in common.
+"""The common words of hardware families for missing properties.
 
 A family with better words for its features has a class `Words` in its module ``vocabulary``, a
 subclass of one of those here. `wheelfit.core.phrases` puts the words together.
@@ -79,11 +79,11 @@ class Words:
         return f"needs {named(feature, wanted)}"
 
     def nothing(self, properties: str) -> str:
-        """Return why a feature is missing where nothing of the namespace is supported."""
+        """Return the reason a feature is missing where its whole namespace is unsupported."""
         return f"needs {properties}; {self.holder} supports nothing of {self.detection.namespace}"
 
     def feature(self, feature: Feature, wanted: tuple[str, ...]) -> str:
-        """Return why a feature is missing where others of the namespace are supported."""
+        """Return the reason one feature is missing where others of the namespace are supported."""
         supported = self.supported(feature.name)
         needs = Words.wish(self, feature, wanted)
         if supported:
@@ -96,7 +96,7 @@ class AcceleratorWords(Words):
     """The words about hardware that a machine has or has not."""
 
     def nothing(self, properties: str) -> str:
-        """Return why a feature is missing where nothing of the namespace is supported."""
+        """Return the reason a feature is missing where its whole namespace is unsupported."""
         if self.holder == PACKAGE_LIST:
             return super().nothing(properties)
         needs = f"needs {self.needed}"
@@ -137,13 +137,13 @@ class ProcessorWords(Words):
         return super().wish(feature, wanted)
 
     def nothing(self, properties: str) -> str:
-        """Return why a feature is missing where nothing of the namespace is supported."""
+        """Return the reason a feature is missing where its whole namespace is unsupported."""
         if self.holder == PACKAGE_LIST:
             return super().nothing(properties)
         return f"needs {self.needed}; {self.holder} has none"
 
     def feature(self, feature: Feature, wanted: tuple[str, ...]) -> str:
-        """Return why a feature is missing where others of the namespace are supported."""
+        """Return the reason one feature is missing where others of the namespace are supported."""
         if self.holder == PACKAGE_LIST:
             return super().feature(feature, wanted)
         if feature.name == self.growing:

@@ -1,4 +1,4 @@
-"""What a reader finds wrong in a document, and what that costs (F-130).
+"""The faults a reader finds in a document, and their effects (F-130).
 
 A document is read once. The same walk gives the lenient reader its model with notes,
 and the strict one (F-131) the list of every fault.

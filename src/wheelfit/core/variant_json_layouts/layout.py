@@ -1,4 +1,4 @@
-"""What a layout is: one way in which documents are, or were, written (F-41)."""
+"""The type of a layout: a current or former form of documents (F-41)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read ``variants``: which label needs what. The same in every layout (F-23)."""
+"""Read ``variants``, the properties by label, the same in every layout (F-23)."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class BuiltWheels:
         self._store = store
 
     def find(self, key: str) -> BuiltWheel | None:
-        """Return a wheel that is kept, if it still is what it was."""
+        """Return a kept wheel, if it is unchanged."""
         entry = self._store.read(KIND, key)
         if entry is None:
             return None

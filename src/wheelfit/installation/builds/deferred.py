@@ -51,7 +51,7 @@ class DeferredBuilding(Around):
         return self._repository if file.origin is None else self.building
 
     def given(self, source: GivenSource) -> GivenWheel:
-        """Return the wheel that a project which the user named stands for."""
+        """Return the wheel of a project the user named."""
         return self.building.given(source)
 
     def needs_consent(self, file: File) -> bool:

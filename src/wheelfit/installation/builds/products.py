@@ -1,4 +1,4 @@
-"""What is built: one project on the way from its name to its wheel."""
+"""The product of a build: one project on the way from its name to its wheel."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def checked_metadata(wheel: BuiltWheel, project: OpenProject) -> bytes:
 
 
 def bare_metadata(file: File) -> bytes:
-    """Return metadata that has no needs, of what only its build backend knows."""
+    """Return metadata that has no needs, for projects whose requirements only the backend has."""
     filename = parse_wheel_filename(file.filename)
     lines = ["Metadata-Version: 2.2", f"Name: {filename.name}", f"Version: {filename.version}"]
     return "".join(f"{line}\n" for line in lines).encode()

@@ -188,7 +188,7 @@ def _repository(
 
 
 def _inside(folder: Path, subdirectory: str, name: str) -> Path:
-    """Return a folder within a project, which no link leads out of."""
+    """Return a folder within a project, refusing links that lead out of it."""
     project = folder / subdirectory if subdirectory else folder
     if not project.resolve().is_relative_to(folder.resolve()) or not project.is_dir():
         raise FileProblem(f"it has no folder {subdirectory}", where=name)

@@ -93,7 +93,7 @@ class PluginEnvironments:
 
     @property
     def folder(self) -> Path:
-        """Where the environments lie."""
+        """The folder of the environments."""
         if self._kept is not None:
             return self._kept
         if self._temporary is None:
@@ -172,7 +172,7 @@ class PluginEnvironments:
         return built
 
     def remembered(self, question: str) -> Mapping[str, str] | None:
-        """Return which wheels a question led to before; None when that is not known.
+        """Return the wheels a question led to before; None if unknown.
 
         :param question: everything the answer depends on, in any words.
         """
@@ -183,7 +183,7 @@ class PluginEnvironments:
         return {str(name): str(digest) for name, digest in answer.items()}
 
     def remember(self, question: str, files: Mapping[str, str]) -> None:
-        """Keep which wheels a question led to; where that is not possible nothing is kept."""
+        """Store the wheels a question led to, if that is possible."""
         place = self.folder / f"{_digest(question)}.json"
         with suppress(OSError):
             data = json.dumps({"version": _VERSION, "files": dict(files)}).encode()
@@ -250,7 +250,7 @@ def environments_holding(folder: Path, digests: Iterable[str]) -> Iterator[Path]
 
 
 def fault_of_folder(folder: Path) -> str | None:
-    """Return why nothing in a folder may be run, in a clause; None when it may."""
+    """Return the reason nothing in a folder may be run, in a clause; None when it may."""
     try:
         found = folder.lstat()
     except OSError as error:
@@ -262,7 +262,7 @@ def fault_of_folder(folder: Path) -> str | None:
 
 
 def _make_private(folder: Path) -> str | None:
-    """Make a folder that only this user can change; return why that is not possible."""
+    """Make a folder that only this user can change; return the reason if that is not possible."""
     if (unsafe := unsafe_cache_folder(str(folder.parent))) is not None:
         return f"{unsafe.path} is not safe: {unsafe.reason}; {unsafe.remedy}"
     try:
@@ -294,7 +294,7 @@ def _digest(text: str) -> str:
 
 
 def _read_json(path: Path) -> dict[str, Any]:
-    """Return an object that was written here; nothing where it cannot be understood."""
+    """Return an object written here; empty where it is not valid."""
     try:
         with path.open("rb") as file:
             if not is_own(os.fstat(file.fileno())):

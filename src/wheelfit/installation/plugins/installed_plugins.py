@@ -34,7 +34,7 @@ class ListedPlugin:
 
 
 def listed_plugins(installed: Iterable[Installed]) -> Iterator[ListedPlugin]:
-    """Yield the plugins among installed distributions; what cannot be read is passed over."""
+    """Yield the plugins among installed distributions; unreadable ones are skipped."""
     for entry in installed:
         try:
             with (entry.path / "entry_points.txt").open("rb") as file:

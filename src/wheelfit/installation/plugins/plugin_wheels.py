@@ -1,4 +1,4 @@
-"""Which wheels a plugin consists of: itself and what it needs, plain wheels only (P-33, P-38)."""
+"""The wheels of a plugin: its own and its dependencies', plain wheels only (P-33, P-38)."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class OnlyTrusted(Around):
 def resolve_plugin(
     requirements: Iterable[Requirement], repository: Repository, target: Target
 ) -> tuple[Pin, ...]:
-    """Return the wheels that a plugin consists of, what others need first.
+    """Return the wheels of a plugin, dependencies first.
 
     Source distributions and variant wheels do not count, even if they are requested.
 

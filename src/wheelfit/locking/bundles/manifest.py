@@ -1,4 +1,4 @@
-"""The manifest of a bundle, ``bundle.json``: every file with its hash, and which host gets what."""
+"""The manifest of a bundle, ``bundle.json``: the hash of every file, the wheels of each host."""
 
 from __future__ import annotations
 

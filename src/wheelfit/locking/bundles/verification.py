@@ -128,7 +128,7 @@ def _file_problem(path: Path, promised: BundledFile, *, is_found: bool) -> tuple
 
 
 def _page_problems(folder: Path, manifest: Manifest) -> Iterator[Problem]:
-    """Yield where the index leads elsewhere than to the wheels, read as an installer reads it."""
+    """Yield the links of the index that do not lead to the wheels, read as by an installer."""
     index = FileIndex(folder / "simple", AllFiles())
     wheels: dict[NormalizedName, dict[str, BundledFile]] = {}
     for filename, promised in manifest.wheels.items():
@@ -163,7 +163,7 @@ def _below(path: Path, folder: Path) -> str:
 def _choice_problems(
     folder: Path, manifest: Manifest, base: Target, policy: ChoicePolicy
 ) -> Iterator[Problem]:
-    """Yield where the lock would give a host something else than was chosen for it."""
+    """Yield the hosts whose choice from the lock differs from the recorded one."""
     if not manifest.hosts:
         return
     path = folder / LOCK

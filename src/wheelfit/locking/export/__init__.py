@@ -1,4 +1,4 @@
-"""Exports: what one machine gets from a lock, in the forms that other tools read.
+"""Exports: the packages one machine gets from a lock, in formats of other tools.
 
 May import what ``locking`` may.
 """

@@ -167,7 +167,7 @@ def contents_of(
 
 
 def _core(pin: Pin, candidates: Candidates) -> CoreMetadata | str:
-    """Return the metadata of a wheel, or why it cannot be read."""
+    """Return the metadata of a wheel, or the reason it cannot be read."""
     wheel = pin.choice.chosen
     if wheel is None:  # pragma: no cover - only chosen wheels are pinned
         return "no wheel is chosen"

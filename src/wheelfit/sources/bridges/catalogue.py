@@ -62,7 +62,7 @@ class KnownFamilies:
         return bool(self._newer)
 
     def edition(self) -> dict[str, object]:
-        """Return where the files are from, as plain data."""
+        """Return the origin of the files, as plain data."""
         origin = "update" if self.is_update else "shipped"
         return {"version": self.version, "origin": origin, "shipped": SHIPPED_VERSION}
 

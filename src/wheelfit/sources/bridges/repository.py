@@ -306,7 +306,7 @@ class BridgedRepository:
         return self._member(file, "variant.json")
 
     def size(self, file: File, *, unpacked: bool = False) -> FileSize:
-        """Return how large a wheel is."""
+        """Return the size of a wheel."""
         if not file.is_selector:
             return self._reader(file).size(file.as_published, unpacked=unpacked)
         from wheelfit.sources.bridges.selectors import zipped  # noqa: PLC0415 - start-up

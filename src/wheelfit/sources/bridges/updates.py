@@ -106,7 +106,7 @@ def _reason_against(path: Path) -> str:
 
 
 def read_families(data: bytes, filename: WheelFilename) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the files of families in a wheel, and why others are left out, by name.
+    """Return the files of families in a wheel, and the reasons against others, by name.
 
     Nothing is installed. Other files in the wheel are refused, for they could be code.
 

@@ -1,4 +1,4 @@
-"""What the binaries in a wheel are made for: machines, GPUs, libraries, systems.
+"""The targets of the binaries in a wheel: machines, GPUs, libraries, systems.
 
 May import ``core`` and below.
 """

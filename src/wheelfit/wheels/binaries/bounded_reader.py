@@ -55,7 +55,7 @@ def collected(part: Callable[[], Iterable[_Item]], faults: list[str]) -> list[_I
 
 
 class Window:
-    """A file with a count of what is read from it.
+    """A file with a count of the bytes read from it.
 
     :param allowance: the most bytes to read; less for a small file.
     """

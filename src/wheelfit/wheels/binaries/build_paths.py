@@ -53,7 +53,7 @@ def build_paths(file: BinaryIO, code: Iterable[tuple[int, int]] = ()) -> tuple[s
 
 
 def _between(parts: Iterable[tuple[int, int]], size: int) -> Iterator[tuple[int, int]]:
-    """Yield where the stretches of a file begin and end that are in none of some parts."""
+    """Yield the ranges of a file outside of some parts."""
     done = 0
     for start, length in sorted(parts):
         yield done, min(start, size)

@@ -175,7 +175,7 @@ def _binary(window: Window, layout: ElfLayout, member: str) -> Binary:
 
 
 def executable_sections(window: Window) -> list[tuple[int, int]]:
-    """Return where code is: the position and size of each section."""
+    """Return the position and size of each section with code."""
     return ElfLayout(window).code_sections()
 
 

@@ -196,7 +196,7 @@ class ElfLayout:
                 yield _Segment(kind, start, address, size)
 
     def _offset_of(self, address: int) -> int:
-        """Return where something lies in the file that is loaded to an address."""
+        """Return the offset in the file of the byte loaded to an address."""
         for segment in self._segments(_LOAD):
             if segment.address <= address < segment.address + segment.size:
                 return segment.start + address - segment.address

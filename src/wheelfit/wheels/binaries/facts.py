@@ -1,4 +1,4 @@
-"""What is known of the binaries in a wheel, as values; what is not known is None or a fault."""
+"""The facts about the binaries in a wheel, as values; unknown ones are None or a fault."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def read_images(window: Window, start: int, size: int) -> Iterator[DeviceCode]:
 
 
 def _behind_zeros(window: Window, start: int, stop: int) -> int:
-    """Return where something else than zeros comes, or the end."""
+    """Return the offset of the next non-zero byte, or the end."""
     while start < stop:
         piece = window.read(start, min(1 << 16, stop - start))
         if rest := piece.lstrip(b"\0"):

@@ -251,7 +251,7 @@ class FrameUse:
 
 
 def count_frame_use(window: Window, sections: Iterable[tuple[int, int]]) -> FrameUse:
-    """Return how code uses its stack frames; of long code a sample is looked at.
+    """Return the use of stack frames by code; of long code that of a sample.
 
     Only accesses of up to eight bytes count: optimised code saves vectors there.
     """

@@ -34,7 +34,7 @@ _HEAD = 1 << 13
 
 
 def read_targets(window: Window, start: int, size: int) -> Iterator[str]:
-    """Yield what bundles have code for, as ``gfx90a:xnack+``, that lie one behind the other.
+    """Yield the targets of adjacent bundles, as ``gfx90a:xnack+``.
 
     :param size: bytes of all of them; zeros may stand between.
     :raises Unreadable: something does not fit; what came before is right.
@@ -105,7 +105,7 @@ def _table(data: bytes, size: int | None) -> tuple[list[str], int]:
 
 
 def _unpacked(head: bytes) -> tuple[bytes, int]:
-    """Return the beginning of what is in a compressed bundle, and the size of that bundle."""
+    """Return the beginning of a compressed bundle's content, and the bundle's size."""
     version, method = (int.from_bytes(head[at : at + 2], "little") for at in (4, 6))
     wide = 8 if version >= 3 else 4
     length = int.from_bytes(head[8 : 8 + wide], "little")

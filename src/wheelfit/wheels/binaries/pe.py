@@ -45,7 +45,7 @@ class _Section(Struct, frozen=True):
 
 
 def executable_sections(window: Window) -> list[tuple[int, int]]:
-    """Return where code is: the position and size of each section."""
+    """Return the position and size of each section with code."""
     (header,) = window.unpack("<I", _HEADER_AT)
     _, count = window.unpack("<HH", header + 4)
     (optional_size,) = window.unpack("<H", header + 20)
@@ -157,7 +157,7 @@ def _libraries(window: Window, optional: int, sections: Sequence[_Section]) -> I
 
 
 def _position(sections: Sequence[_Section], address: int) -> int:
-    """Return where in the file an address is."""
+    """Return the position of an address in the file."""
     for section in sections:
         if section.address <= address < section.address + max(section.extent, section.size):
             return section.start + address - section.address

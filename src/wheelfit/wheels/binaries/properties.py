@@ -1,4 +1,4 @@
-"""Which properties a wheel may claim by what its binaries are (P-90 to P-93, P-102)."""
+"""The properties a wheel may claim by its binaries (P-90 to P-93, P-102)."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ class Startup:
     """Whether it detects the processor when it is loaded."""
 
     def end_of_function(self, address: int) -> int:
-        """Return where the function of an address ends, as far as that is known."""
+        """Return the end of the function at an address, if known."""
         place = bisect_right(self.functions, address)
         return self.functions[place] if place < len(self.functions) else _NOWHERE
 
@@ -133,7 +133,7 @@ class _Image:
 
 
 def read_startup(window: Window) -> Startup:
-    """Return the functions of an ELF file for x86-64, and which of them the loader calls."""
+    """Return the functions of an ELF file for x86-64, with those called by the loader."""
     return _read(_Image(window), window)
 
 
@@ -195,7 +195,7 @@ def _relocate(image: _Image, values: list[int]) -> bool:
 
 
 def _functions(image: _Image, window: Window) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return where functions begin, by the table for exceptions, and where their records are."""
+    """Return the starts of functions in the table for exceptions, and of their records."""
     for kind, _, offset, address, _, size, *_ in image.segments:
         if kind != _FRAMES or size < 12 or window.read(offset, 4) != _SORTED_TABLE:
             continue

@@ -1,4 +1,4 @@
-"""List for PyInstaller what an application needs that imports `wheelfit_runtime`."""
+"""List the files of `wheelfit_runtime` that PyInstaller must include."""
 
 from PyInstaller.utils.hooks import collect_submodules
 

@@ -1,4 +1,4 @@
-"""What programs of Intel's oneAPI compilers and MKL need at run time."""
+"""The run-time libraries for programs of Intel's oneAPI compilers and MKL."""
 
 from __future__ import annotations
 

@@ -429,7 +429,7 @@ def _scanned_children() -> Callable[[int], list[int]]:
 
 
 def _resident(pid: int) -> int:
-    """Return how many bytes of memory a process uses that are no files."""
+    """Return the bytes of memory of a process without mapped files."""
     try:
         with open(f"/proc/{pid}/status") as file:  # noqa: PTH123
             lines = [line for line in file if line.startswith(_COUNTED)]

@@ -1,4 +1,4 @@
-"""Find a plugin of PEP 850, call it, and turn what it returns into plain data (P-25, P-27).
+"""Find a plugin of PEP 850, call it, and convert its result to plain data (P-25, P-27).
 
 The part of ``plugin_child.py`` that meets the plugin's own code: nothing that it imports or
 returns is believed to be small, quick or honest, though no harm is feared here any more.

@@ -102,7 +102,7 @@ def filter_program(machine: str, protected: Iterable[int], *, is_asked: bool) ->
 
 
 def shared_memory(machine: str, call: int, length: int, most: int) -> int | None:
-    """Return how much memory that belongs to no process a call would get; None: it starts one.
+    """Return the shared memory a call would get; None: it starts a process.
 
     :param most: bytes that a file may have.
     """

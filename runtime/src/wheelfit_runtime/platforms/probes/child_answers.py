@@ -85,7 +85,7 @@ def trouble(answer: Answer, who: str, deadline: float) -> str:
 
 
 def failure(answer: Answer) -> str:
-    """Return how a tool failed, as a clause; empty if it answered."""
+    """Return the failure of a tool, as a clause; empty if it answered."""
     match answer.ending:
         case Ending.LATE:
             return "did not answer in time"
@@ -105,7 +105,7 @@ def is_broken(answer: Answer) -> bool:
 
 
 def _last_call(answer: Answer) -> str:
-    """Return which function was called last; the isolated scripts trace their calls."""
+    """Return the last function called; the isolated scripts trace their calls."""
     lines = [line for line in answer.errors.splitlines() if line.startswith(b"calling ")]
     return f" (in {lines[-1][8:].decode('utf-8', 'replace')})" if lines else ""
 

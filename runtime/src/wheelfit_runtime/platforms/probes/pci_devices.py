@@ -1,4 +1,4 @@
-"""List the PCI devices that may be accelerators: one walk, shared by all who look for theirs."""
+"""List the PCI devices that may be accelerators: one walk, shared by all probes."""
 
 from __future__ import annotations
 

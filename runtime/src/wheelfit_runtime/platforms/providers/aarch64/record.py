@@ -1,4 +1,4 @@
-"""What is known of 64-bit Arm processors, in plain values."""
+"""The record of 64-bit Arm processors, in plain values."""
 
 from __future__ import annotations
 

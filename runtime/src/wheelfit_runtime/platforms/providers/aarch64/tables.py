@@ -1,4 +1,4 @@
-"""What is known about 64-bit Arm processors (P-110 to P-115)."""
+"""The tables of 64-bit Arm processors (P-110 to P-115)."""
 # ruff: noqa: SIM905  # long lists of words are easier to compare with their source as text
 
 from __future__ import annotations

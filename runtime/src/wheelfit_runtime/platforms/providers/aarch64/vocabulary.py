@@ -1,4 +1,4 @@
-"""The features and values of 64-bit Arm processors, and the words for what is missing."""
+"""The features and values of 64-bit Arm processors, and the words for missing ones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ VOCABULARY = Vocabulary(
 
 
 class Words(ProcessorWords):
-    """The words for what a 64-bit Arm processor lacks."""
+    """The words for missing abilities of a 64-bit Arm processor."""
 
     @staticmethod
     def called(value: str) -> str:

@@ -1,4 +1,4 @@
-"""What presets may name of AMD's GPUs and of ROCm."""
+"""The parts of presets for AMD's GPUs and ROCm."""
 
 from __future__ import annotations
 

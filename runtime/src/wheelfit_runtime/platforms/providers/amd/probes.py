@@ -83,7 +83,7 @@ class KfdFiles(NamedTuple):
 
 
 def read_kfd(surroundings: SystemView) -> KfdFiles:
-    """Return the texts about all nodes, and which device nodes exist."""
+    """Return the texts about all nodes, and the existing device nodes."""
     properties = {
         int(node): surroundings.read_text(f"{KFD_FOLDER}/{node}/properties")
         for node in surroundings.children(KFD_FOLDER)

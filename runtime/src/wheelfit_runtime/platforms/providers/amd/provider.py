@@ -141,7 +141,7 @@ def read(surroundings: SystemView) -> AmdDriver:
 
 
 def _without_driver(surroundings: SystemView, driver: AmdDriver) -> AmdDriver:
-    """Add GPUs on the bus for which the kernel has nothing to compute with."""
+    """Add GPUs on the bus without a driver for computing."""
     devices = [
         device
         for device in pci_devices.of(surroundings, FAMILY.pci_vendor)

@@ -1,4 +1,4 @@
-"""What is known of AMD's GPUs and ROCm, in plain values."""
+"""The record of AMD's GPUs and ROCm, in plain values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known about AMD's GPUs and ROCm (P-120 to P-123)."""
+"""The tables of AMD's GPUs and ROCm (P-120 to P-123)."""
 # ruff: noqa: SIM905  # long lists of words are easier to compare with their source as text
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The features and values of AMD's namespace (P-120, P-121), and the words for what is missing."""
+"""The features and values of AMD's namespace (P-120, P-121), and the words for missing ones."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ VOCABULARY = Vocabulary(
 
 
 class Words(AcceleratorWords):
-    """The words for what AMD's GPUs and ROCm lack."""
+    """The words for missing features of AMD's GPUs and ROCm."""
 
     def wish(self, feature: Feature, wanted: tuple[str, ...]) -> str:
         """Return the condition of a feature in words, as ``needs …``."""

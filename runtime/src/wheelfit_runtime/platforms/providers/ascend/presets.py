@@ -1,4 +1,4 @@
-"""What presets may name of Ascend NPUs."""
+"""The parts of presets for Ascend NPUs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of Huawei's Ascend NPUs, in plain values."""
+"""The record of Huawei's Ascend NPUs, in plain values."""
 
 from __future__ import annotations
 

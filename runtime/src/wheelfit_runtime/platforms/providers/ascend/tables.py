@@ -1,4 +1,4 @@
-"""What is known about Huawei's Ascend NPUs (P-140, P-141)."""
+"""The tables of Huawei's Ascend NPUs (P-140, P-141)."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def decode(version: int) -> DeviceIp:
 
 
 def _problem(report: _Report) -> tuple[str, bool]:
-    """Return why there is no GPU to use, and whether that is a failure."""
+    """Return the reason there is no usable GPU, and whether that is a failure."""
     if not report.loaded:
         return "the Level Zero loader is there, but cannot be loaded", True
     if report.init is None:

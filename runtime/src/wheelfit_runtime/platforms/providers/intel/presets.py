@@ -1,4 +1,4 @@
-"""What presets may name of Intel's GPUs."""
+"""The parts of presets for Intel's GPUs."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def _find(surroundings: SystemView, own: Mapping[str, tuple[str, ...]]) -> Detec
 
 
 def supported(driver: IntelDriver, *, reference: bool = False) -> Detection:
-    """Return the values of each device, and of what it is derived from (P-131).
+    """Return the values of each device, and of its base architecture (P-131).
 
     :param reference: answer exactly as the reference plugin does: only devices it
         knows, and no narrowing (P-43).

@@ -1,4 +1,4 @@
-"""What is known about Intel's GPUs (P-130 to P-132).
+"""The tables of Intel's GPUs (P-130 to P-132).
 
 A GPU is known by the version of its graphics design, ``architecture.release.revision``, which is
 also the target given to compilers.

@@ -1,4 +1,4 @@
-"""The features and values of Intel's GPUs (P-130, P-132), and the words for what is missing."""
+"""The features and values of Intel's GPUs (P-130, P-132), and the words for missing ones."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ VOCABULARY = Vocabulary(
 
 
 class Words(AcceleratorWords):
-    """The words for what Intel's GPUs lack."""
+    """The words for missing features of Intel's GPUs."""
 
     def wish(self, feature: Feature, wanted: tuple[str, ...]) -> str:
         """Return the condition of a feature in words, as ``needs …``."""
@@ -37,7 +37,7 @@ class Words(AcceleratorWords):
         return f"needs an Intel GPU that runs code for {_designs(sorted(wanted, key=natural))}"
 
     def feature(self, feature: Feature, wanted: tuple[str, ...]) -> str:
-        """Return why a feature is missing where others of the namespace are supported."""
+        """Return the reason one feature is missing where others of the namespace are supported."""
         supported = self.supported(feature.name)
         if feature.name != "device_ip" or not supported or self.holder == PACKAGE_LIST:
             return super().feature(feature, wanted)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def bound_count(version: Capability) -> int:
-    """Return how many values both lists together would have (P-86)."""
+    """Return the number of values of both lists together (P-86)."""
     return (_last_major(version) - tables.OLDEST_CUDA + 1) * (_last_minor(version) + 2)
 
 

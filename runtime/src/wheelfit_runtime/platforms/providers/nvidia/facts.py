@@ -1,4 +1,4 @@
-"""What probes find out about NVIDIA's GPUs and drivers, as frozen records."""
+"""The facts that probes return about NVIDIA's GPUs and drivers, as frozen records."""
 
 from __future__ import annotations
 

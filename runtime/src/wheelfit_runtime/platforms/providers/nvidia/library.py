@@ -67,7 +67,7 @@ class Candidates:
 
 
 def candidates(surroundings: SystemView, files: NvidiaFiles) -> Candidates:
-    """Return where the driver's libraries may be.
+    """Return the possible paths of the driver's libraries.
 
     Folders given by the caller exclude all others. A captured machine never
     reaches the libraries of the machine it is looked at on.
@@ -160,7 +160,7 @@ def _judged(report: _Report, files: NvidiaFiles) -> NvidiaDriver:
 
 
 def _problem(report: _Report, files: NvidiaFiles) -> tuple[str, bool]:
-    """Return why the driver cannot be used, and whether that is a failure."""
+    """Return the reason the driver is unusable, and whether that is a failure."""
     if report.nvml_init == _DRIVER_NOT_LOADED:
         return "NVIDIA libraries are installed, but no NVIDIA driver is loaded", False
     if report.nvml_init == 0:

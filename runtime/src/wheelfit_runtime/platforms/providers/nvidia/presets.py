@@ -1,4 +1,4 @@
-"""What presets may name of NVIDIA's GPUs and drivers."""
+"""The parts of presets for NVIDIA's GPUs and drivers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of NVIDIA's GPUs, in plain values."""
+"""The record of NVIDIA's GPUs, in plain values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known about NVIDIA's drivers, toolkits and GPUs (P-80 to P-95)."""
+"""The tables of NVIDIA's drivers, toolkits and GPUs (P-80 to P-95)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The features and values of NVIDIA's GPUs and driver, and the words for what is missing."""
+"""The features and values of NVIDIA's GPUs and driver, and the words for missing ones."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ VOCABULARY = Vocabulary(
 
 
 class Words(AcceleratorWords):
-    """The words for what NVIDIA's GPUs and driver lack."""
+    """The words for missing features of NVIDIA's GPUs and driver."""
 
     def wish(self, feature: Feature, wanted: tuple[str, ...]) -> str:
         """Return the condition of a feature in words, as ``needs …``."""
@@ -53,7 +53,7 @@ class Words(AcceleratorWords):
                 return super().wish(feature, wanted)
 
     def feature(self, feature: Feature, wanted: tuple[str, ...]) -> str:
-        """Return why a feature is missing where others of the namespace are supported."""
+        """Return the reason one feature is missing where others of the namespace are supported."""
         driver = max(self.supported("cuda_version_lower_bound"), key=_version, default=None)
         if driver is None or self.holder == PACKAGE_LIST:
             return super().feature(feature, wanted)

@@ -1,4 +1,4 @@
-"""What presets may name of TPUs."""
+"""The parts of presets for TPUs."""
 
 from __future__ import annotations
 

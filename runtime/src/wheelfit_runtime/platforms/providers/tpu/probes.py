@@ -39,7 +39,7 @@ class TpuFiles(NamedTuple):
 
 
 class Signs(NamedTuple):
-    """What was seen."""
+    """The evidence seen."""
 
     devices: tuple[tuple[PciDevice, str], ...] = ()
     """TPUs, each with the number of its board where that was looked up, as ``0x004f``."""
@@ -48,7 +48,7 @@ class Signs(NamedTuple):
 
 
 def read(surroundings: SystemView) -> Signs:
-    """Return the signs; what cannot be read is passed over (P-151)."""
+    """Return the signs; unreadable files are skipped (P-151)."""
     devices = []
     for device in pci_devices.of(surroundings, FAMILY.pci_vendor):
         if device.device in tables.GENERATION_OF_CHIP:

@@ -1,4 +1,4 @@
-"""What is known of Google's TPUs, in plain values."""
+"""The record of Google's TPUs, in plain values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known about Google's TPUs (P-150 to P-153)."""
+"""The tables of Google's TPUs (P-150 to P-153)."""
 
 from __future__ import annotations
 

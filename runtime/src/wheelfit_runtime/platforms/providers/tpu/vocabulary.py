@@ -1,4 +1,4 @@
-"""The features and values of TPUs (P-150, P-153), and the words for what is missing."""
+"""The features and values of TPUs (P-150, P-153), and the words for missing ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ VOCABULARY = Vocabulary(
 
 
 class Words(AcceleratorWords):
-    """The words for what a machine lacks of TPUs."""
+    """The words for missing TPUs."""
 
     def wish(self, feature: Feature, wanted: tuple[str, ...]) -> str:
         """Return the condition of a feature in words, as ``needs …``."""
@@ -30,7 +30,7 @@ class Words(AcceleratorWords):
         return "needs a TPU" if wanted == ("true",) else "is for machines without a TPU"
 
     def feature(self, feature: Feature, wanted: tuple[str, ...]) -> str:
-        """Return why a feature is missing where others of the namespace are supported."""
+        """Return the reason one feature is missing where others of the namespace are supported."""
         present = self.supported("present")
         if self.holder == PACKAGE_LIST or len(present) != 1:
             return super().feature(feature, wanted)

@@ -1,4 +1,4 @@
-"""What is known of x86-64 processors, in plain values."""
+"""The record of x86-64 processors, in plain values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known about x86-64 processors (P-100 to P-107)."""
+"""The tables of x86-64 processors (P-100 to P-107)."""
 # ruff: noqa: SIM905  # long lists of words are easier to compare with their source as text
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The features and values of x86-64 processors, and the words for what is missing."""
+"""The features and values of x86-64 processors, and the words for missing ones."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ VOCABULARY = Vocabulary(
 
 
 class Words(ProcessorWords):
-    """The words for what an x86-64 processor lacks."""
+    """The words for missing abilities of an x86-64 processor."""
 
     def called_alone(self, value: str) -> str:
         """Return the same where it stands alone."""
