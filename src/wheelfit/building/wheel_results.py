@@ -40,7 +40,7 @@ class WheelResult:
     sha256: str
     state: State
     how: How | None = None
-    """Where they ran: on this machine, under QEMU, or on this machine while an override or a fake
+    """Their place: on this machine, under QEMU, or on this machine while an override or a fake
     driver described another one. None: they did not run.
     """
     cpu: str | None = None

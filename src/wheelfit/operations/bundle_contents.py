@@ -282,7 +282,7 @@ class ForHosts:
 
 
 class Everything:
-    """The wheels of a lock, all of them."""
+    """The plan of a bundle with every wheel of a lock."""
 
     def __init__(self, opened: OpenedLock) -> None:
         self.hosts: list[HostChoice] = []

@@ -205,7 +205,7 @@ def _inventory(request: CacheOptions, context: Context, *, removes: bool) -> Inv
 
 
 def _link_mode(cache: Path) -> str | None:
-    """Return how the cache's file system shares a file's content; None if unknown."""
+    """Return the way the cache's file system shares file contents; None if unknown."""
     import tempfile
     from pathlib import Path
 

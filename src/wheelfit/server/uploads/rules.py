@@ -317,7 +317,7 @@ _FIRST = (2, 4)
 def license_files(metadata: bytes) -> tuple[str, ...]:
     r"""Return the paths of licences that must exist; before version 2.4 the paths were undefined.
 
-    >>> license_files(b"Metadata-Version: 2.4\\nName: x\\nVersion: 1\\nLicense-File: LICENSE\\n")
+    >>> license_files(b"Metadata-Version: 2.4\nName: x\nVersion: 1\nLicense-File: LICENSE\n")
     ('LICENSE',)
     """
     version = header_value(metadata, "Metadata-Version") or ""
