@@ -117,7 +117,7 @@ class FamilyMember:
     def covers(self, tags: Iterable[Tag], here: Iterable[str] = ()) -> bool:
         """Return whether the member covers a wheel, by its platform tags.
 
-        :param tags: those of the wheel.
+        :param tags: the tags of the wheel.
         :param here: platform tags of a machine, on which a wheel for any platform depends; none:
             that one is covered.
         """

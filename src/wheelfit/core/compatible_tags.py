@@ -129,7 +129,7 @@ def platforms_of(architecture: str, library: str, version: str = "") -> tuple[st
     :param architecture: the name used by providers: ``x86_64``, ``aarch64``.
     :param library: the library its wheels depend on: ``glibc``, ``musl``, ``macos``; empty:
         Windows.
-    :param version: of that, as ``2.28``.
+    :param version: the version of the library, as ``2.28``.
     """
     major, minor = map(int, (version or "0.0").split("."))
     if library == "glibc":

@@ -28,7 +28,8 @@ class Signer:
     Where no secret can be stored, as without a home folder, a random one serves until the process
     ends: changes are made and undone as usual, but after a kill no process recognises them.
 
-    :param folder: where the secret is stored; created when it is first needed. None: nowhere.
+    :param folder: the folder of the secret, which is created on first use. None: no secret is
+        stored.
     """
 
     def __init__(self, folder: Path | None) -> None:

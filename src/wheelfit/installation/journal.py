@@ -146,7 +146,7 @@ def check_workplace(
 
     An empty one may be that of a process that was killed before it could mark it.
 
-    :param disk: where it lies, its folders held open.
+    :param disk: the file system of the workplace, its folders held open.
     :param trusting: the user vouches for it; a link is refused all the same.
     """
     found = disk.lstat(workplace)

@@ -25,7 +25,7 @@ def judge(
 ) -> tuple[FitVerdict, ...]:
     """Judge the installed variants (F-96, P-56); what is hidden by another one is left out.
 
-    :param coming: what is to be installed beside them.
+    :param coming: the packages to install beside them.
     """
     first = by_name(installed)
     labelled = [

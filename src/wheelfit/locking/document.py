@@ -208,7 +208,7 @@ def read_lock(
     :param data: the bytes of the file.
     :param where: the file or URL, for messages.
     :param strict: whether faults that are otherwise only noted are errors (section 12).
-    :param limits: how large it may be (F-30).
+    :param limits: the limits on its size (F-30).
     :raises InvalidLock: it is not a lock file, too large, or broken where nothing else of a package
         could be used (F-134); lists all faults at once.
     """

@@ -21,7 +21,7 @@ class Fork:
     def roots(self, request: LockNeeds) -> tuple[Root, ...]:
         """Return the roots of the request in it.
 
-        :param request: what the lock is made for.
+        :param request: the request of the lock.
         """
         return tuple(root for root in request.roots if root.kind not in self.left_out)
 

@@ -47,7 +47,7 @@ def resolve_jointly(
 
     :param request: the request.
     :param candidates: for machines of every kind; for one machine its own favourites count.
-    :param threads: how many questions to the sources travel at once.
+    :param threads: the number of concurrent requests to the sources.
     :raises WheelfitError: as ``wheelfit.resolution.resolver.resolve``.
     """
     found = resolve(request, candidates, threads=threads)

@@ -35,7 +35,7 @@ def fallback(
     >>> fallback(["cu128", "null", None]), fallback(["cu128", "null"]), fallback(["cu128"])
     (frozenset({None}), frozenset({'null'}), frozenset())
 
-    :param labels: of the listed wheels; None is the plain wheel.
+    :param labels: the labels of the listed wheels; None is the plain wheel.
     :param is_chosen: whether the wheels were chosen for one machine, which any label will do for.
     """
     for label in (None, NULL):
@@ -84,8 +84,8 @@ def put_entries(
     """Set ``packages`` and ``tool.wheelfit.packages`` of a lock.
 
     :param table: the lock, as plain data; changed.
-    :param entries: what wheelfit reads.
-    :param plain: what other tools read.
+    :param entries: the entries for wheelfit.
+    :param plain: the entries for other tools.
     """
     packages: dict[tuple[str, str], list[Entry]] = {}
     for entry in plain:

@@ -24,7 +24,7 @@ def prune(document: VariantDocument, labels: Collection[Label]) -> VariantDocume
     readers that do not know F-26. Namespaces go from priorities and providers together.
 
     :param document: the metadata of a release.
-    :param labels: those of the wheels that are listed.
+    :param labels: the labels of the listed wheels.
     """
     variants = {label: document.variants[label] for label in document.variants if label in labels}
     if NULL in labels and NULL not in document.unusable:

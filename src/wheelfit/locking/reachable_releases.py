@@ -25,7 +25,7 @@ def kinds_of(
 ) -> Mapping[NormalizedName, frozenset[str]]:
     """Return the markers of the extras and groups that need each project; none: always needed.
 
-    :param listed: what an environment gets.
+    :param listed: the packages of an environment.
     :param request: the request.
     :param labels_of: the labels that count.
     """
@@ -44,7 +44,7 @@ def either(known: frozenset[str] | None, asked: frozenset[str]) -> frozenset[str
     """Return when a project is needed by one of two machines that no marker distinguishes.
 
     :param known: the markers of one; None: it does not need the project.
-    :param asked: those of the other; none: it always does.
+    :param asked: the markers of the other; none: it always does.
     """
     if known is None:
         return asked

@@ -62,12 +62,12 @@ def lock_release(
     :param metadata: its variant metadata, as ``wheelfit.resolution.release_metadata.obtain``
         gives it for all of its variant wheels; one that cannot be used leaves the plain
         wheels (F-133).
-    :param needs: what the wheel of each label needs, as requirements without versions, the
-        plain wheel's under the empty text (F-121).
+    :param needs: the requirements of each label's wheel, without versions, the plain wheel's under
+        the empty text (F-121).
     :param marker: when the package counts.
-    :param requires_python: which Pythons it is for.
+    :param requires_python: the Pythons it is for.
     :param index: URL of the index it is from; credentials are left out.
-    :param folder: where the lock will lie; wheels of this machine get paths from there.
+    :param folder: the folder of the lock; wheels of this machine get paths relative to it.
     :param strict: whether wheels that cannot be locked are an error (F-133).
     :raises NoCompatibleWheel: no wheel is left.
     :raises BadMetadata: strictness is wanted, and a wheel cannot be locked.

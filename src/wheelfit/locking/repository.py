@@ -44,7 +44,7 @@ class LockedRepository:
     :param packages: the packages that apply, one for each name.
     :param name: the lock file, for messages.
     :param files: reads the wheels; None: only the metadata in the lock is used.
-    :param folder: where the lock file lies, for its relative paths; None: it came from
+    :param folder: the folder of the lock file, for its relative paths; None: it came from
         elsewhere, and may not name files of this machine.
     :param built: returns the wheel to be built from the source of a package, or None to leave it
         out; default: nothing is built from source, and sources are left out.

@@ -124,7 +124,7 @@ class LockNeeds:
     def instead(self, requirement: Requirement, target: Target) -> Iterator[Requirement]:
         """Yield the overrides of a requirement, or the requirement itself.
 
-        :param requirement: of the user or of a package; its marker holds.
+        :param requirement: a requirement of the user or of a package, whose marker holds.
         :param target: the environment.
         """
         replaced = self.excluded | {override.requirement.name for override in self.overrides}

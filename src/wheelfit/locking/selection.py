@@ -184,7 +184,7 @@ class LockCandidates:
     :param user_lists: a host file; it takes precedence over the machine.
     :param plugins: runs trusted plugins; default: none are run.
     :param files: reads wheels; None: only the metadata in the lock is used.
-    :param folder: where the lock file lies; None: it came from elsewhere.
+    :param folder: the folder of the lock file; None: it came from elsewhere.
     :param extras: the requested extras.
     :param groups: the requested dependency groups; None: the default groups.
     :param roots: the roots to select; None: those of the lock.

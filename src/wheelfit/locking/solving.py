@@ -174,7 +174,7 @@ class Solver:
         """Resolve again with further requirements and all versions unchanged.
 
         :param solution: the solution so far.
-        :param candidates: those `locked` returns for it.
+        :param candidates: the candidates `locked` returns for it.
         :param more: the further requirements.
         :raises NoFit: there is no such solution.
         """
@@ -403,8 +403,8 @@ class EveryLabel(Candidates):
     ) -> Support:
         """Return that everything is supported that a document names.
 
-        :param document: whose providers and labels count.
-        :param namespaces: those of interest.
+        :param document: the document with providers and labels.
+        :param namespaces: the namespaces of interest.
         :param known: versions that builds may be made for; default: those of the
             context.
         """

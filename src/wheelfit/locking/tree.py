@@ -180,7 +180,7 @@ class Tree:
         """Return the packages of a name, and all their dependents.
 
         :param name: the name.
-        :param depth: how many steps to go; None: all.
+        :param depth: the number of steps; None: all.
         """
         start = [number for number, one in enumerate(self.packages) if one.name == name]
         needing = self.needed_by()

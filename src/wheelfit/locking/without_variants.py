@@ -53,7 +53,7 @@ class _Entry:
 class WithoutVariants:
     """The entries of a lock for tools that know no variants.
 
-    :param settled: what each environment gets.
+    :param settled: the solution of each environment.
     :param request: the request.
     :param conditions: write the markers of the lock.
     :param tables: the entries for wheelfit, by name and version.

@@ -196,7 +196,7 @@ def not_agreed(candidates: Candidates, name: NormalizedName) -> str:
     """Return the option that takes builds of a project from a family not yet in use.
 
     :param candidates: the candidates.
-    :param name: of the project.
+    :param name: the name of the project.
     :return: empty if there is no such family.
     """
     if candidates.bridge(name) is not None:
@@ -219,7 +219,7 @@ def _what(family: BridgeFamily, name: NormalizedName) -> str:
 def _stands_for(pin: Pin, family: BridgeFamily) -> NormalizedName:
     """Return the distribution whose files a pin of a family brings.
 
-    :param pin: of the project that the family stands for.
+    :param pin: a pin of the project that the family stands for.
     :param family: the family.
     """
     if pin.file.is_selector and pin.label is not None:

@@ -193,7 +193,7 @@ class Candidates:
     def bridge(self, name: NormalizedName) -> BridgeFamily | None:
         """Return the family whose members stand for a project; None of anything else.
 
-        :param name: of the project.
+        :param name: the name of the project.
         :raises NetworkError: a source cannot be read.
         """
         listing = self.listing(name)
@@ -202,7 +202,7 @@ class Candidates:
     def look_again(self, name: NormalizedName) -> None:
         """Read a project again because its files changed, in every context.
 
-        :param name: of the project.
+        :param name: the name of the project.
         """
         self._memory.renewals[name] = self._memory.renewals.get(name, 0) + 1
 
@@ -334,7 +334,7 @@ class Candidates:
     def confirm(self, choice: ReleaseChoice, data: bytes | None) -> str | None:
         """Compare the document inside a downloaded wheel with the metadata of its choice (F-93).
 
-        :param choice: how it was chosen.
+        :param choice: the choice of the wheel.
         :param data: ``variant.json`` of the wheel; None if it has none.
         :returns: None when they agree, else why the wheel must be rejected.
         :raises BadMetadata: they do not, and the user wants strictness.

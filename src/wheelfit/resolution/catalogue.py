@@ -42,7 +42,7 @@ def needs_of(requirement: Requirement, text: object = "") -> list[Need]:
     """Return a requirement as needs: of the project, and of each extra.
 
     :param requirement: its marker is not looked at.
-    :param text: how to cite it; default: without its marker.
+    :param text: its text in proofs; default: the requirement without its marker.
     """
     versions = VersionSet.of(requirement.specifier)
     pin = is_pin(requirement.specifier)

@@ -102,7 +102,7 @@ class HeldBackSearch:
     def _latest(self, name: NormalizedName, needs: Iterable[Need]) -> Version | None:
         """Return the newest release that some needs admit, whether it can be had or not.
 
-        :param needs: of this project alone.
+        :param needs: the needs of this project alone.
         """
         listing = self._catalogue.candidates.listing(name)
         if listing is None:

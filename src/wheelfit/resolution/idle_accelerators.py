@@ -259,7 +259,7 @@ def _interpreters(
 ) -> list[str] | None:
     """Return the Pythons of a family's builds for a platform; None: one is for the Python there.
 
-    :param members: those whose builds count.
+    :param members: the members whose builds count.
     """
     platforms = {tag.platform for tag in candidates.target.tags}
     found: dict[str, None] = {}

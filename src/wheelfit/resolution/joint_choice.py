@@ -264,7 +264,7 @@ def settle(
     :param order: the packages whose better build counts first; the others follow by name.
     :param may_turn: installed packages that may become a build for another value without consent.
     :param companions: installed packages that may be replaced as readily as kept.
-    :param efforts: how far the caller can go, the least first.
+    :param efforts: the efforts the caller supports, the least first.
     :raises NoConsistentSet: no value is possible for all.
     :raises WheelfitError: nothing can be chosen for any value.
     """
@@ -505,7 +505,7 @@ class _Settling(Struct, Generic[Found]):
     ) -> tuple[tuple[NormalizedName, ...], tuple[str, ...]]:
         """Return the packages with builds for one value only, in clauses.
 
-        :param offers: which builds of each count.
+        :param offers: the builds to consider of each.
         """
         agreement, here = agreed.agreement, str(agreed)
         rivals = self._rivals(agreed)

@@ -168,8 +168,8 @@ class Releases(Mapping[Version, Release]):
 
     A release is built on first access, for of most only the version matters.
 
-    :param name: of the project.
-    :param files: of each release, newest first.
+    :param name: the name of the project.
+    :param files: the files of each release, newest first.
     :param judge: returns the promised data of a file, and the reason to reject it.
     :param is_given: the files were named by the user.
     """
@@ -510,8 +510,8 @@ def _best_source(sources: Sequence[File]) -> File:
 def made_up_name(name: str, version: Version) -> str:
     """Return a file name for a wheel that is not there yet; no published one is called so.
 
-    :param name: of the project.
-    :param version: of the release.
+    :param name: the name of the project.
+    :param version: the version of the release.
     """
     return f"{name.replace('-', '_')}-{version}-0source-py3-none-any.whl"
 

@@ -38,7 +38,7 @@ _LINES = 12
 def unknown_project(name: NormalizedName, candidates: Candidates) -> ProjectNotFound:
     """Return the error for a requested project that no source has.
 
-    :param name: of the project.
+    :param name: the name of the project.
     :param candidates: the candidates, with the sources searched.
     """
     return ProjectNotFound(
@@ -143,7 +143,7 @@ class NoMatch:
     def hint(self, facts: Iterable[Step] = ()) -> str | None:
         """Return a hint; None without one.
 
-        :param facts: of the proof.
+        :param facts: the facts of the proof.
         """
         facts = list(facts)
         for fact in facts:

@@ -173,7 +173,7 @@ def overview(
 
     :param candidates: the candidates, with the settings for choosing.
     :param release: the release.
-    :param metadata: of all its variant wheels; None: it is read.
+    :param metadata: the metadata of all its variant wheels; None: it is read.
     :param overview_hosts: the machines whose choices to include.
     :raises NetworkError: a source cannot be read.
     """

@@ -30,7 +30,7 @@ def host_of_preset(
 
     :param preset: the preset.
     :param interpreter: its Python; None: it is left open.
-    :param version: of its glibc, musl or macOS, as ``2.28``; None: the usual one.
+    :param version: the version of its glibc, musl or macOS, as ``2.28``; None: the usual one.
     :param rocm_same_major: whether older minors of its ROCm's major count (P-123).
     """
     from wheelfit_runtime.platforms.features import Status  # noqa: PLC0415 - start-up
@@ -51,7 +51,7 @@ def platforms_of_preset(preset: Preset, version: str | None = None) -> tuple[str
     """Return the platform tags of a preset, best first.
 
     :param preset: the preset.
-    :param version: of its glibc, musl or macOS, as ``2.28``; None: the usual one.
+    :param version: the version of its glibc, musl or macOS, as ``2.28``; None: the usual one.
     """
     row = preset.row
     return platforms_of(row.architecture, row.library, version or row.version)

@@ -178,7 +178,7 @@ def essence(top: Step, knowledge: Knowledge) -> str:
 def clause_of(fact: Step, knowledge: Knowledge) -> str:
     """Return a fact in a clause.
 
-    :param fact: of a proof.
+    :param fact: a fact of a proof.
     :param knowledge: why something cannot be had.
     """
     return _Words(knowledge).clause(fact)

@@ -43,7 +43,7 @@ class LookedAtPackages(Protocol):
 class Translation:
     """The translation of the library's derivation into steps of ours.
 
-    :param packages: those of the search.
+    :param packages: the packages of the search.
     :param limits: the constraints as written, by project.
     """
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class VersionPolicy:
     """The versions that count, by what was requested.
 
-    :param releases: what exists.
+    :param releases: the available releases.
     :param prereleases: whether pre-releases always count.
     """
 

@@ -19,7 +19,7 @@ class ArrivingFile:
     """A file whose bytes arrive in any order, read by position (a ``ByteSource``).
 
     :param file: an empty file, open for writing and reading; it stays open.
-    :param size: how many bytes will come.
+    :param size: the size of the file in bytes.
     """
 
     def __init__(self, file: BinaryIO, size: int) -> None:
@@ -105,7 +105,7 @@ class ArrivingFile:
         """Start writing the received bytes to the disk, without waiting.
 
         :param start: position of the first byte.
-        :param length: how many.
+        :param length: the number of bytes.
         """
         from wheelfit.wheels.system_calls import start_writing  # noqa: PLC0415  # ctypes
 
@@ -117,7 +117,7 @@ class ArrivingFile:
         """Return bytes; wait until they are there.
 
         :param start: position of the first one.
-        :param length: how many.
+        :param length: the number of bytes.
         :return: all of them, fewer only where the file ends.
         :raises WheelfitError: the error that ended the transfer.
         """

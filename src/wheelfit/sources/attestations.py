@@ -53,7 +53,7 @@ def verify_provenance(
 
     :param provenance: the document of the index.
     :param filename: the name of the file.
-    :param sha256: of its content, hexadecimal.
+    :param sha256: the SHA-256 of its content, hexadecimal.
     :param trusted: the identities that must all have signed; none: those the index names.
     :return: identities as `identity_parts` reads them, each once.
     :raises AttestationProblem: a signature is not valid, there is none, or others signed.
@@ -142,7 +142,7 @@ def make_provenance(attestations: bytes, filename: str, sha256: str) -> bytes:
 
     :param attestations: a list of attestations, as JSON.
     :param filename: the name of the file.
-    :param sha256: of its content, hexadecimal.
+    :param sha256: the SHA-256 of its content, hexadecimal.
     :raises AttestationProblem: a signature is not valid, or a signer is of no known kind.
     :raises UserError: the library is not installed.
     """

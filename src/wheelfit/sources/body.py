@@ -65,7 +65,7 @@ def decompressed(chunks: Iterable[bytes], limit: int, *, status: int = 200, wher
 
     :param chunks: the pieces of compressed data.
     :param limit: bytes of the longest result.
-    :param status: of the answer, for errors.
+    :param status: the status of the answer, for errors.
     :param where: the URL without credentials, for errors.
     :raises Interrupted: it breaks off before its end.
     :raises UnexpectedStatus: it cannot be decompressed, or the result is longer.

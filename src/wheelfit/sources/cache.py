@@ -69,7 +69,7 @@ def parsed_page_key(wheelfit: str, source: str, stamp: str) -> str:
 
     :param wheelfit: the version of wheelfit that parsed it.
     :param source: the name of the repository.
-    :param stamp: of the exact bytes of the page, and where they came from.
+    :param stamp: a stamp of the exact bytes of the page, and of their origin.
     """
     return key_of("parsed", 6, wheelfit, source, stamp)
 
@@ -150,7 +150,7 @@ def lock_key(wheelfit: str, request: str, sha256: str) -> str:
 
     :param wheelfit: the version of wheelfit that locked.
     :param request: the digest of the whole request.
-    :param sha256: of the lock file.
+    :param sha256: the hash of the lock file.
     """
     return key_of("lock", 3, wheelfit, request, sha256)
 

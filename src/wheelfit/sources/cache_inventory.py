@@ -115,7 +115,7 @@ class Leftover:
 class Inventory:
     """The content of a cache folder, which can be removed.
 
-    :param folder: where; need not exist.
+    :param folder: the cache folder; need not exist.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -178,7 +178,7 @@ class Inventory:
     def records_of(self, name: NormalizedName) -> Iterator[Entry]:
         """Yield the records of hashes that files of a project had.
 
-        :param name: of the project.
+        :param name: the name of the project.
         """
         for entry in self.entries([RECORDS]):
             with suppress(OSError):

@@ -82,7 +82,7 @@ class Copy(Struct, frozen=True):
     def is_page_of(self, other: Copy) -> bool:
         """Return whether another copy has the same page.
 
-        :param other: of the same URL.
+        :param other: another copy of the same URL.
         """
         if self.url != other.url:
             return False
@@ -92,7 +92,7 @@ class Copy(Struct, frozen=True):
     def revalidated(self, headers: Mapping[str, str], now: float) -> Copy:
         """Return the copy as confirmed by an answer with status 304.
 
-        :param headers: of that answer.
+        :param headers: the headers of that answer.
         :param now: seconds since the epoch.
         """
         again = {name: text for name, text in _kept(headers).items() if "content-" not in name}
@@ -145,7 +145,7 @@ class CachedPages(Struct, frozen=True):
     def counts(self, copy: Copy) -> bool:
         """Return whether a copy can be used without a request to the server.
 
-        :param copy: of any age.
+        :param copy: a copy of any age.
         """
         if self.offline or self.refresh:
             return self.offline
@@ -228,7 +228,7 @@ class CachedPages(Struct, frozen=True):
     def lifetime(self, copy: Copy) -> float:
         """Return the seconds for which a copy is fresh.
 
-        :param copy: of any age.
+        :param copy: a copy of any age.
         """
         if self.fresh is not None:
             return self.fresh
@@ -434,7 +434,7 @@ def reliable_for(headers: Mapping[str, str]) -> float:
 
     Where the server states nothing it is what PyPI states (RFC 9111, section 4.2.2).
 
-    :param headers: of the answer, by lower-case name.
+    :param headers: the headers of the answer, by lower-case name.
     """
     control = headers.get("cache-control", "").lower()
     is_stated = any(word in control for word in ("max-age", "no-cache", "no-store"))

@@ -172,7 +172,7 @@ class Client:
     def hurried(self, response: Response) -> Response:
         """Return a response that takes no longer than a page may.
 
-        :param response: of which no body was read.
+        :param response: a response with an unread body.
         """
         if self._patience is None:
             return response
@@ -183,7 +183,7 @@ class Client:
     def wait_after(self, attempt: int, interrupted: Interrupted, url: str) -> None:
         """Wait before a broken transfer is taken up again.
 
-        :param attempt: how many attempts in a row have brought no new bytes.
+        :param attempt: the number of attempts in a row without new bytes.
         :raises Unreachable: it has been tried often enough.
         """
         delay = self._resume_policy.after_interruption(attempt, interrupted)

@@ -33,8 +33,8 @@ def at_once(
     what a cache has they would only hold each other up.
 
     :param things: the arguments, one call each.
-    :param work: what to do; called from several threads.
-    :param most: how many at the same time.
+    :param work: the function to call, from several threads.
+    :param most: the most calls at the same time.
     :param cancel: ends what is under way. Without it, whatever is under way has nothing to clean
         up, and is not waited for.
     :return: the results of ``work``, in the order of ``things``.

@@ -287,7 +287,7 @@ class Exchange:
 
         Its packed bytes are the same, and so is its row in RECORD of both wheels.
 
-        :param member: of the wheel.
+        :param member: a member of the wheel.
         :param row: its row in RECORD of the wheel.
         """
         origin = self._plan.origins.get(member.name)

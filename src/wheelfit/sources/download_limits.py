@@ -42,7 +42,7 @@ class ConnectionSlot:
 class ConnectionLimits:
     """The connections to each server; a file that waits for its first one comes first.
 
-    :param most: how many each server gets.
+    :param most: the most connections to each server.
     """
 
     def __init__(self, most: int = DEFAULT_CONNECTIONS) -> None:
@@ -55,7 +55,7 @@ class ConnectionLimits:
     def take(self, server: Origin) -> ConnectionSlot:
         """Take the first connection for a file; wait until one is free.
 
-        :param server: who gives the file.
+        :param server: the server of the file.
         """
         with self._news:
             self._waiting[server] += 1
@@ -69,7 +69,7 @@ class ConnectionLimits:
     def take_another(self, server: Origin) -> ConnectionSlot | None:
         """Take one more connection for a file, if one is free and no file waits for its first.
 
-        :param server: who gives the file.
+        :param server: the server of the file.
         """
         with self._news:
             if self._waiting[server] or self._taken[server] >= self.most:
@@ -83,7 +83,7 @@ class ConnectionLimits:
     def is_wanted(self, server: Origin) -> bool:
         """Return whether a file waits for its first connection.
 
-        :param server: who gives it.
+        :param server: the server of the file.
         """
         return self._waiting[server] > 0
 
@@ -117,7 +117,7 @@ class Budget:
     def spend(self, count: int, where: str) -> None:
         """Add bytes that have come.
 
-        :param count: how many.
+        :param count: the number of bytes.
         :param where: the URL, for errors.
         :raises TooLarge: it is too much.
         """

@@ -109,7 +109,7 @@ class Around(ReadsFiles):
 class OnePage(ReadsFiles):
     """A repository of one project, as its page was when it was read.
 
-    :param page: of the project.
+    :param page: the page of the project.
     :param files: reads its files.
     """
 

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 class HttpIndex(ReadsFiles):
     """An index over HTTP.
 
-    :param url: of the index, usually ending with ``/simple/``; credentials in it
-        are not used here (``Credentials`` holds them) and never shown.
+    :param url: the URL of the index, usually ending with ``/simple/``; credentials in it are not
+        used here (``Credentials`` holds them) and never shown.
     :param pages: fetches its pages.
     :param files: reads the files its pages list.
     :param is_confined: whether a page counts only if it lies below the URL of the index.

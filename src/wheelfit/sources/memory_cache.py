@@ -39,7 +39,7 @@ class Memory(Generic[_T]):
     def peek(self, key: Hashable) -> _T | None:
         """Return a value if it is kept.
 
-        :param key: whose.
+        :param key: the key.
         """
         with self._lock:
             if key not in self._kept:
@@ -66,7 +66,7 @@ class Memory(Generic[_T]):
     def forget(self, key: Hashable) -> None:
         """Keep a value no longer, if it is kept.
 
-        :param key: whose.
+        :param key: the key.
         """
         with self._lock:
             self._drop(key)

@@ -412,7 +412,7 @@ def _host_and_port(text: str) -> tuple[str, int | None]:
 def is_protected(url: str, settings: SourceSettings) -> bool:
     """Return whether a URL is protected against changes on the way, or its host is trusted.
 
-    :param url: of an index.
+    :param url: the URL of an index.
     :param settings: the settings with the trusted hosts.
     """
     return _is_protected(url, _TrustedHosts(settings.trusted_hosts))

@@ -211,8 +211,8 @@ def rules_from(
 ) -> InstallRules:
     """Return the rules that files and variables express.
 
-    :param files: those counting least first.
-    :param environ: where ``PIP_*`` variables are; others do not matter.
+    :param files: the least important first.
+    :param environ: the environment; only ``PIP_*`` variables are read.
     :param command: the command of pip whose section counts.
     :raises InvalidConfiguration: a file has no sections, or a value is not of its kind.
     """

@@ -25,7 +25,7 @@ def fetch_project_list(pages: CachedPages, url: str) -> tuple[NormalizedName, ..
     """Fetch the list of projects of an index.
 
     :param pages: fetches.
-    :param url: of the index.
+    :param url: the URL of the index.
     :raises InvalidPage: the answer is not a list of projects.
     :raises NetworkError: there is none.
     """
@@ -44,7 +44,7 @@ def parse_project_list(body: bytes, content_type: str, *, where: str) -> tuple[N
     ('fast-fft',)
 
     :param body: the page.
-    :param content_type: of the answer.
+    :param content_type: the ``Content-Type`` of the answer.
     :param where: the index, for errors.
     :return: normalised names, sorted, each once; what cannot be a name is left out.
     :raises InvalidPage: it is not a list of projects.

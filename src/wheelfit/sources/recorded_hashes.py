@@ -24,7 +24,7 @@ _KIND = "hashes"
 class RecordedHashes:
     """The SHA-256 of files by their URLs, as they were on first use.
 
-    :param store: where they are kept.
+    :param store: the cache that keeps them.
     """
 
     def __init__(self, store: Store) -> None:
@@ -55,7 +55,7 @@ def changed(name: NormalizedName, file: File, note: str | None) -> IntegrityErro
     """Return the error that a file is another one than on first use.
 
     :param name: the project that it is of.
-    :param file: what was fetched.
+    :param file: the fetched file.
     :param note: both hashes.
     """
     return IntegrityError(

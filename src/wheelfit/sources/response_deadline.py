@@ -18,7 +18,7 @@ class ResponseWithDeadline:
 
     A server that sends a byte now and then would otherwise block its reader for ever.
 
-    :param response: what comes.
+    :param response: the response to wrap.
     :param patience: seconds from now in which all of it has to be there.
     """
 

@@ -31,7 +31,7 @@ class RetryPolicy(Struct, frozen=True):
     def after_interruption(self, attempt: int, interrupted: Interrupted) -> float | None:
         """Return the seconds to wait before trying again; None to give up.
 
-        :param attempt: how many attempts have failed, this one included.
+        :param attempt: the number of failed attempts, this one included.
         """
         if interrupted.hope == "none":
             return None
@@ -43,7 +43,7 @@ class RetryPolicy(Struct, frozen=True):
     ) -> float | None:
         """Return the seconds to wait before trying again; None to give up.
 
-        :param attempt: how many attempts have failed, this one included.
+        :param attempt: the number of failed attempts, this one included.
         :param retry_after: the ``Retry-After`` header: seconds or a date.
         :param now: seconds since the epoch.
         """

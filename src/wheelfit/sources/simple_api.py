@@ -64,7 +64,7 @@ def parse_page(
 
     :param body: the page, decompressed.
     :param content_type: the ``Content-Type`` of the answer; empty if there was none.
-    :param url: where the page was found, after redirects, without credentials.
+    :param url: the URL of the page, after redirects, without credentials.
     :param project: the project of the requested page.
     :param source: name of the repository; by default the URL.
     :raises InvalidPage: it is neither JSON nor HTML of API version 1.

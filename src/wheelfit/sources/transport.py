@@ -23,7 +23,7 @@ class Interrupted(Exception):
     :param hope: whether trying again may help: ``none`` for a certificate that
         is not trusted, ``little`` for a host that does not exist or refuses,
         ``good`` for a connection that broke.
-    :param hint: what the user can do; None if there is none.
+    :param hint: advice for the user; None if there is none.
     """
 
     def __init__(self, reason: str, *, hope: Hope = "good", hint: str | None = None) -> None:

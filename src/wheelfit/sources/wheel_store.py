@@ -109,11 +109,11 @@ class WheelStore:
     ) -> UnpackedWheel | None:
         """Return a kept wheel; drop an edited one.
 
-        :param sha256: of the archive.
+        :param sha256: the hash of the archive.
         :param filename: the file name of the wheel.
         :param where: the place to name in errors.
         :param hashes: further promised hashes of the archive.
-        :param archive: where the archive lies; None: in the cache.
+        :param archive: the path of the archive; None: in the cache.
         :raises InvalidWheel: it is of another release than its name states.
         """
         from wheelfit.wheels.unpacked import MANIFEST, read_unpacked  # noqa: PLC0415 - start-up
@@ -155,7 +155,7 @@ class WheelStore:
         The lock only avoids work done twice: after ten minutes, and where there are no locks, it is
         not waited for.
 
-        :param sha256: of the archive.
+        :param sha256: the hash of the archive.
         :param progress: called often with zero bytes, so that it can end the waiting.
         """
         entry = self._entry(sha256)
@@ -290,7 +290,7 @@ class WheelStore:
 
         They are not verified here: everything taken from them is.
 
-        :param name: of the project.
+        :param name: the name of the project.
         :param least: least bytes of an archive.
         """
         from wheelfit.wheels.unpacked import MANIFEST, read_unpacked, release_of  # noqa: PLC0415 - start-up
@@ -380,7 +380,7 @@ class WheelStore:
     def forget(self, sha256: str) -> None:
         """Remove a wheel.
 
-        :param sha256: of the archive.
+        :param sha256: the hash of the archive.
         """
         entry = self._entry(sha256)
         if entry is not None:

@@ -247,7 +247,7 @@ class WheelArchive(ZipArchive):
     ) -> RecordRow:
         """Return the correct row of a file for RECORD.
 
-        :param algorithm: of the hash; SHA-256 replaces one that is not accepted.
+        :param algorithm: the algorithm of the hash; SHA-256 replaces one that is not accepted.
         """
         seen = StreamHash(algorithm if algorithm in DIGEST_SIZES else "sha256")
         for piece in self.chunks(member.name):

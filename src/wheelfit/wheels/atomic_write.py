@@ -22,7 +22,7 @@ def new_file(destination: Path, *, overwrite: bool, sync: bool = True) -> Iterat
     Its bytes are on the disk before the name is. On any error nothing is left, and where the
     system has files without names, nothing is left of a process that was killed either.
 
-    :param destination: where the file will be; its folder exists.
+    :param destination: the path of the file; its folder exists.
     :param overwrite: whether it may take the place of another file.
     :param sync: whether to wait until the disk has it.
     :raises FileProblem: it exists already, or cannot be written.

@@ -42,7 +42,7 @@ def check_text_size(name: str, size: int, dist_info: str, *, where: str) -> None
 def dist_info_folder(names: Iterable[str], filename: WheelFilename, *, where: str) -> str | None:
     """Find the dist-info folder among the names of members.
 
-    :param filename: what the folder must fit: same name and version, however spelled (F-27).
+    :param filename: the file name, with the same name and version in any spelling (F-27).
     :return: the folder without a slash, None if there is none.
     :raises InvalidWheel: there are several, or the folder is that of another release.
     """

@@ -90,7 +90,7 @@ def why_reserved(scheme: str, path: str) -> str | None:
     >>> why_reserved("data", "pip.conf")
     'it has settings of pip'
 
-    :param scheme: where the file goes: ``data``, ``scripts``, ``purelib``, ``platlib`` or
+    :param scheme: the scheme of the file: ``data``, ``scripts``, ``purelib``, ``platlib`` or
         ``headers``, with any folders of an environment for these.
     :param path: below that, with ``/``.
     """

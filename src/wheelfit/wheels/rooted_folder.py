@@ -85,7 +85,7 @@ class RootedFolder:
     Use as a context manager, or call `close`.
 
     :param folder: exists; links that lead to it are followed, this once.
-    :param resolving: how names are looked up; the strongest way that this system has by default.
+    :param resolving: the way to look up names; by default the strongest of this system.
     """
 
     def __init__(self, folder: str | os.PathLike[str], resolving: Resolving = _BEST) -> None:

@@ -54,7 +54,7 @@ class UnpackedFile(Struct, frozen=True):
 class FileTable(Mapping[str, UnpackedFile]):
     """The files of a wheel by name, in columns, since there may be ten thousands.
 
-    :param names: of the files, in the order of the archive.
+    :param names: the names of the files, in the order of the archive.
     :param hashes: for each, ``algorithm=digest`` as in RECORD.
     :param sizes: for each, its bytes.
     :param marks: for each, ``x`` if it is executable, else ``-``.

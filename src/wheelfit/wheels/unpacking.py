@@ -60,7 +60,7 @@ def unpack(
 ) -> UnpackedWheel:
     """Unpack a wheel; after an error what lies in the folder is worthless.
 
-    :param sha256: of the archive; a function is called when everything was read.
+    :param sha256: the hash of the archive; a function is called when everything was read.
     :param known: names a file that has the very content of a member, to be linked instead.
         It is not used if it is not as it was.
     :param in_order: begin with what comes first, for an archive that is still arriving.

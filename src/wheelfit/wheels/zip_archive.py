@@ -230,8 +230,8 @@ class ZipArchive:
     def _begin(self, member: Member, length: int) -> tuple[int, bytes]:
         """Check the structures around the data of a member.
 
-        :param length: how many bytes to read from its local header on, if it has as many.
-        :return: where the data begins, and the bytes that were read.
+        :param length: the number of bytes to read from its local header on, if it has as many.
+        :return: the offset of the data, and the bytes read.
         """
         room = self._following[member.offset] - member.offset
         read = self.read_bytes(member.offset, min(length, room))

@@ -26,7 +26,7 @@ def hook_folders() -> list[str]:
 def implementation_modules(paths: Iterable[str] | None = None) -> tuple[str, ...]:
     """Return the modules of all implementations that are installed.
 
-    :param paths: where modules are looked for; default: ``sys.path``.
+    :param paths: the search path of modules; default: ``sys.path``.
     """
     path, folders = _places(paths)
     declared = scan(path, folders=folders)
@@ -38,7 +38,7 @@ def implementation_modules(paths: Iterable[str] | None = None) -> tuple[str, ...
 def declaration_files(paths: Iterable[str] | None = None) -> Iterator[tuple[str, str]]:
     """Yield the files in which implementations declare themselves, and the folder for them.
 
-    :param paths: where modules are looked for; default: ``sys.path``.
+    :param paths: the search path of modules; default: ``sys.path``.
     """
     seen: set[str] = set()
     for where in files(*_places(paths)):

@@ -29,7 +29,7 @@ _ARCHIVES = (".whl", ".zip", ".gz", ".bz2", ".egg", ".exe", ".metadata")
 def read_page(body: bytes, content_type: str, url: str) -> list[ListedWheel]:
     """Return the wheels of a page.
 
-    :param url: where the page came from in the end; its links start there.
+    :param url: the final URL of the page, the base of its links.
     """
     header = Message()
     header["Content-Type"] = content_type

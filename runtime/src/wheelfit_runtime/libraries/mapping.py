@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class Libraries:
     """The loaded libraries.
 
-    :param version: of the family, as ``12.9.1``.
+    :param version: the version of the family, as ``12.9.1``.
     :param paths: by SONAME, in the order in which they were loaded.
     :param handles: the same, for `ctypes`.
     :param mains: by component: the SONAME of its library.

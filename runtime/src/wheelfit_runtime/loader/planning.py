@@ -235,7 +235,7 @@ def plan(judged: Iterable[Judgement], held: Sequence[LoadedValue] = (), asked: s
     down, then has the higher values. A forced implementation is always taken, and the other groups
     adapt to it where they can.
 
-    :param judged: of all installed implementations; those that do not fit are left out.
+    :param judged: the judgements of all installed implementations; incompatible ones are left out.
     :param asked: the group that is imported now; others may never be.
     """
     groups: dict[str, list[Judgement]] = {}

@@ -236,7 +236,7 @@ class _Conversation:
     def _judge(self, status: int | None) -> PluginReport:
         """Build the report from the received messages.
 
-        :param status: of the supervisor; None: it could not be collected.
+        :param status: the exit status of the supervisor; None: it could not be collected.
         """
         messages = _control_messages(self._heard["control"])
         report = PluginReport(

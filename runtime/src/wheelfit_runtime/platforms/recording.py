@@ -305,7 +305,7 @@ def record(folder: Path, machine: Machine, *, description: str = "") -> tuple[st
 
     The folder appears whole or not at all. Data that identifies machine or user is left out.
 
-    :param folder: where it goes; may hold an earlier record, which is replaced.
+    :param folder: the folder of the record; an earlier record there is replaced.
     :param description: one line for ``machine.toml``; default: system and architecture.
     :return: the namespaces whose detection from the record differs from the machine's, because data
         that counted was left out.

@@ -90,7 +90,7 @@ def _add_abi_dependency(
 ) -> tuple[str, ...]:
     """Model ``abi_dependency`` where old documents use it without declaring it (F-54).
 
-    :param providers: what was read; a built-in provider is added when needed.
+    :param providers: the providers read; a built-in one is added when needed.
     :return: the priorities, with the namespace last when it was not listed.
     """
     if ABI_DEPENDENCY in providers or not variants.uses_namespace(document, ABI_DEPENDENCY):

@@ -42,7 +42,7 @@ def read_variants(
 ) -> dict[Label, PropertySet]:
     """Read the usable labels; the broken ones go to the findings (F-130).
 
-    :param namespaces: those that variants may use (F-21).
+    :param namespaces: the namespaces that variants may use (F-21).
     :param hyphens_in: a namespace whose feature names may have ``-`` for ``_`` (F-54).
     """
     if KEY not in document:

@@ -105,7 +105,7 @@ class Manifest:
 def write_manifest(manifest: Manifest) -> bytes:
     """Return the bytes of a manifest; equal manifests give equal bytes.
 
-    :param manifest: what to write.
+    :param manifest: the manifest to write.
     """
     content = {
         "version": VERSION,

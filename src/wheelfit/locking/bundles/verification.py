@@ -63,7 +63,7 @@ def verify(folder: Path, manifest: Manifest, base: Target, policy: ChoicePolicy)
     :param folder: the bundle.
     :param manifest: its own.
     :param base: any target; the host files of a bundle leave next to nothing to it.
-    :param policy: what the wheels were chosen by.
+    :param policy: the settings the wheels were chosen by.
     :raises DamagedBundle: the bundle is damaged; lists all faults of the first step that fails.
     """
     for step in (

@@ -35,9 +35,9 @@ def requirements_text(
     a plain wheel is a version with the hash of the copy. Folders and repositories have no hash, and
     pip takes none beside one that has; so the others are URLs with a hash then.
 
-    :param contents: what the machine gets.
+    :param contents: the packages of the machine.
     :param copies: SHA-256 of copies of variant wheels, by project.
-    :param folder: where the copies lie, for the tool that reads the file.
+    :param folder: the folder of the copies, for the tool that reads the file.
     :param start: the folder from which paths lead.
     :raises UserError: a file has no hash that pip takes, or a folder cannot be named.
     """

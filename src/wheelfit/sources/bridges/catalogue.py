@@ -47,7 +47,7 @@ class KnownFamilies:
 
     :param newer: the content of newer files by the name of the family, which go before the
         shipped ones.
-    :param version: of the newest files.
+    :param version: the version of the newest files.
     """
 
     def __init__(
@@ -360,7 +360,7 @@ class BridgeCatalogue:
     def named(self, name: str) -> BridgeFamily | None:
         """Return a family, agreed to or not; None if there is none.
 
-        :param name: of the family.
+        :param name: the name of the family.
         """
         own = next((one for one in self._agreed if one.name == name), None)
         return own or self._as_unasked(name) or self._families.named(name)

@@ -53,7 +53,7 @@ class OpenIndex(Protocol):
     def __call__(self, url: str, *, is_page: bool, hosts: FamilyHosts | None) -> Repository:
         """Return the repository of a place.
 
-        :param url: of an index, or of one page with links to all wheels.
+        :param url: the URL of an index, or of one page with links to all wheels.
         :param is_page: whether it is one page.
         :param hosts: the only hosts to contact; None: any.
         """

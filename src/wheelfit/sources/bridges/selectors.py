@@ -32,7 +32,7 @@ def document_bytes(family: BridgeFamily, *members: FamilyMember) -> bytes:
     """Return variant metadata of some members as a file.
 
     :param family: theirs.
-    :param members: those with a label.
+    :param members: the members with a label.
     """
     return (json.dumps(family.document(members), indent=1) + "\n").encode()
 

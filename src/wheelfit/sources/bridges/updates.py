@@ -63,7 +63,7 @@ def release_of(version: str) -> tuple[int, ...]:
 def read_update(path: Path) -> FamilyUpdate | None:
     """Return the update that was kept; None if there is none, or its folder cannot be read.
 
-    :param path: of the file.
+    :param path: the path of the file.
     :raises FileProblem: it is damaged, or another user could have written it.
     """
     try:
@@ -85,7 +85,7 @@ def read_update(path: Path) -> FamilyUpdate | None:
 def write_update(path: Path, update: FamilyUpdate) -> None:
     """Keep an update, in place of an earlier one.
 
-    :param path: of the file.
+    :param path: the path of the file.
     :raises FileProblem: it cannot be written.
     """
     try:

@@ -228,8 +228,8 @@ _LONGEST_PATH = 1 << 16
 class _Names:
     """A table of texts that zeros end.
 
-    :param start: where it is in the file.
-    :param size: of the table in bytes; only the beginning of a long one is kept.
+    :param start: its offset in the file.
+    :param size: bytes of the table; only the beginning of a long one is kept.
     """
 
     _KEPT = 1 << 16

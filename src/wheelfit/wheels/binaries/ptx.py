@@ -38,7 +38,7 @@ def refused_ptx(
 
     10.0 has no machine code there either, but all of its drivers are newer than CUDA 12.4.
 
-    :param value: of ``sm_arch``; for machine code nothing is returned.
+    :param value: a value of ``sm_arch``; for machine code nothing is returned.
     :param bound: the oldest CUDA version of drivers that take the wheel; None: any.
     :param boards: whether GPUs of Jetson and DRIVE boards count.
     :return: by GPU, the newest PTX for it.

@@ -15,8 +15,8 @@ class Component:
 
     :param projects: the distribution by major version of the family; ``*`` is any. Never made up
         by a rule.
-    :param libraries: how the names of the files begin that are loaded; all others of the wheel
-        only lie beside them.
+    :param libraries: the prefixes of the files to load; all others of the wheel only lie beside
+        them.
     :param extra: of the family's table, the one that names its version, or one by major version;
         empty: it is in no table.
     :param specifier: the versions that fit any version of the family; None: it has the family's.

@@ -236,7 +236,7 @@ class ToolAnswer(NamedTuple):
 def ask_tools(surroundings: SystemView, folders: Iterable[str]) -> tuple[ToolAnswer, ...]:
     """Run one tool after the other, until one names a GPU or hangs.
 
-    :param folders: where ROCm may be, whose tools are often not on the ``PATH``.
+    :param folders: the possible folders of ROCm, whose tools are often not on the ``PATH``.
     """
     told: list[ToolAnswer] = []
     for command in _WINDOWS if surroundings.system == "Windows" else _LINUX:

@@ -47,7 +47,7 @@ def flags_of(
     """Return the flags, by Linux names, that processor and system together allow.
 
     :param leaves: answers of the instruction, by leaf and subleaf; missing ones count as zero.
-    :param xcr0: which register states the system saves; None: unknown.
+    :param xcr0: the register states the system saves; None: unknown.
     """
     zero = (0, 0, 0, 0)
     flags = {
