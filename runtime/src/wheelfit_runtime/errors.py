@@ -84,7 +84,7 @@ class Fault(NamedTuple):
     path: str
     """Where in the document, as ``variants.cu128.nvidia[0]``; empty for the whole."""
     message: str
-    """What is wrong there, one sentence without a final full stop."""
+    """The fault there, one sentence without a final full stop."""
     rule: str = ""
     """The rule that is broken, as ``F-23``; empty when none applies."""
 

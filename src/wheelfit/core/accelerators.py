@@ -26,7 +26,7 @@ ACCELERATORS: Mapping[str, Choice] = MappingProxyType(
         )
     }
 )
-"""Namespaces of accelerators by name, each with what builds that use it have."""
+"""Namespaces of accelerators by name, each with the preference for builds that use it."""
 
 
 LIBRARIES: Mapping[str, str] = MappingProxyType(

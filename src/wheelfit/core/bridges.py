@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 ANY_VERSION = SpecifierSet("")
 PLUGINS = {row.namespace: row for row in reversed(EMULATED_PLUGINS)}
-"""What provides the namespaces of hardware that a condition may name."""
+"""The plugins of the namespaces of hardware that a condition may name."""
 ABI = "abi_dependency"
 """The namespace of conditions on the versions of other packages."""
 _BUILD = "build"
@@ -48,7 +48,7 @@ class FamilyMember:
     label: Label | None
     """As which variant it is presented; None: as the plain wheels that it has."""
     when: PropertySet = PropertySet()
-    """What a machine must support; empty: every one will do that has no better member."""
+    """The properties a machine must support; empty: any machine without a better member."""
     versions: SpecifierSet = ANY_VERSION
     """Of which releases that is true."""
     platforms: tuple[str, ...] = ()
@@ -58,7 +58,7 @@ class FamilyMember:
     extras: tuple[NormalizedName, ...] = ()
     """Extras of the member that its build needs, as the one that brings its libraries."""
     requires: tuple[str, ...] = ()
-    """What it needs beyond its own metadata on such a machine (PEP 508)."""
+    """The requirements beyond its own metadata on such a machine (PEP 508)."""
     local: str = ""
     """Of a family of indexes: the local version of its wheels, as ``cu128``; empty: any."""
     index: str = ""

@@ -38,7 +38,7 @@ class VariantDocument(Struct, frozen=True):
     providers: Mapping[str, Provider] = field(default_factory=dict)
     """The providers, by namespace; a broken one has the reason (F-130)."""
     variants: Mapping[Label, PropertySet] = field(default_factory=dict)
-    """The usable labels with what each needs, as far as the document lists them."""
+    """The usable labels with the properties of each, as far as the document lists them."""
     feature_priorities: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Legacy: features of a plugin namespace that come first, by namespace (F-49)."""
     value_priorities: Mapping[Feature, tuple[str, ...]] = field(default_factory=dict)

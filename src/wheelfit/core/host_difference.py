@@ -23,11 +23,11 @@ class Difference:
     """One difference between two machines."""
 
     path: str
-    """What differs, as ``interpreter`` or ``nvidia :: sm_arch``."""
+    """The path of the difference, as ``interpreter`` or ``nvidia :: sm_arch``."""
     left: tuple[str, ...]
-    """What the first machine has there, most preferred first."""
+    """The values of the first machine, most preferred first."""
     right: tuple[str, ...]
-    """What the second machine has there, most preferred first."""
+    """The values of the second machine, most preferred first."""
 
     @property
     def only_left(self) -> tuple[str, ...]:

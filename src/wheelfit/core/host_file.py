@@ -57,7 +57,7 @@ class HostProvider:
     evidence: tuple[Evidence, ...] = ()
     """How it was found out."""
     devices: tuple[DeviceValues, ...] = ()
-    """What runs on which of several unlike devices (P-88)."""
+    """The values supported by each of several unlike devices (P-88)."""
     version: str = ""
     """Version of the provider, as ``2026-11``; empty: not stated."""
     warnings: tuple[str, ...] = ()
@@ -111,9 +111,9 @@ class HostFile:
     stated.
     """
     overrides: tuple[str, ...] = ()
-    """What replaced detection when it was written: ``NAME=value``, or an option."""
+    """The overrides of detection when it was written: ``NAME=value``, or an option."""
     notes: tuple[str, ...] = field(default=(), compare=False)
-    """What was ignored on reading."""
+    """The parts ignored on reading."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "environment", MappingProxyType(dict(self.environment)))
@@ -248,7 +248,7 @@ class HostDetector:
     name: str
     """The host file, for messages."""
     kind: Literal["file", "preset", "machine"] = "file"
-    """What it is, for messages too: ``machine`` is the one in use."""
+    """Its kind, for messages too: ``machine`` is the one in use."""
 
     def detect(
         self, namespace: str, *, package: str | None = None, plugin_api: str | None = None

@@ -55,7 +55,7 @@ class Contradiction(NamedTuple):
     second: str
     """The other one."""
     steps: tuple[str, ...]
-    """What it is about: the keys that lead there, as ``("providers", "nvidia")``."""
+    """The keys of the contradicting value, as ``("providers", "nvidia")``."""
     values: tuple[str, str]
     """The value in each of them."""
 

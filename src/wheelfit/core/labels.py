@@ -30,7 +30,7 @@ DEVICES = frozenset(
     ["con", "prn", "aux", "nul"]
     + [f"{port}{number}" for port in ("com", "lpt") for number in range(10)]
 )
-"""What Windows lets no file be called, with any extension too: ``con.x`` is ``con`` (F-4)."""
+"""The file names reserved by Windows, with any extension too: ``con.x`` is ``con`` (F-4)."""
 
 
 def is_label(text: str) -> bool:

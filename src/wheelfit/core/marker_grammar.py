@@ -94,7 +94,7 @@ class Literal(Struct, frozen=True):
     """A quoted string."""
 
     value: str
-    """What the quotes enclose, with escapes resolved."""
+    """The text within the quotes, with escapes resolved."""
 
 
 Operand: TypeAlias = Variable | Literal

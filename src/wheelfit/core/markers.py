@@ -57,7 +57,7 @@ class VariantContext(Struct, frozen=True):
     label: str
     """The label in the file name; empty for a plain wheel (F-102, F-104)."""
     properties: PropertySet
-    """The properties of the label, filtered to what the target supports (F-103)."""
+    """The properties of the label, filtered to those the target supports (F-103)."""
 
     PLAIN: ClassVar[VariantContext]
     """A plain wheel: empty label, no properties (F-104)."""

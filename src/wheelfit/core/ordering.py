@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from wheelfit_runtime.platforms.features import DeviceValues
 
 Choice: TypeAlias = str | Feature | Property
-"""What a preference speaks of: a namespace, a feature or a property."""
+"""The object of a preference: a namespace, a feature or a property."""
 
 FeatureKey: TypeAlias = tuple[int, int, int]
 """Place of namespace, feature and best value in their lists, from 0 (F-66)."""
@@ -66,10 +66,11 @@ class Preferences(Struct, frozen=True):
     """Most wanted first. A namespace goes before the other namespaces, a feature before
     the others of its namespace, a value before the others of its feature (F-69)."""
     require: tuple[Choice, ...] = ()
-    """What a variant must name, all of it; a plain wheel names nothing."""
+    """The properties a variant must all name; a plain wheel names none."""
     forbid: tuple[Choice, ...] = ()
-    """What a variant must not need. A forbidden value counts as unsupported; a variant
-    with another supported value of the feature stays."""
+    """The properties a variant must not need. A forbidden value counts as unsupported; a variant
+    with another supported value of the feature stays.
+    """
     labels: Mapping[str, Label] = field(default_factory=dict)
     """The only label that may be chosen, by normalised project name."""
     variants: bool = True

@@ -84,7 +84,7 @@ class AffectedRange(Struct, frozen=True):
     """A range of affected versions."""
 
     events: tuple[tuple[Version, int], ...]
-    """Sorted versions, each with what happens there."""
+    """Sorted versions, each with its event."""
     limits: tuple[Version, ...]
     """A version is in the range only if it is below one of them; empty: there is no limit."""
 

@@ -38,7 +38,7 @@ class PluginAnswer:
     all_compatible: bool = False
     """Whether every valid value is supported on every machine (P-29)."""
     warnings: tuple[str, ...] = ()
-    """What was dropped or overlooked, one sentence each."""
+    """The parts dropped or ignored, one sentence each."""
     failure: str | None = None
     """Why the answer cannot be used; None: it can (P-17)."""
 

@@ -76,15 +76,15 @@ class ProjectTable:
     providers: Mapping[str, TableProvider]
     """By namespace, in the order of the priorities."""
     variants: Mapping[Label, PropertySet] = field(default_factory=dict)
-    """What can be built, as far as the table lists it (B-3)."""
+    """The variants to build, as far as the table lists them (B-3)."""
     feature_priorities: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Old tables: features that come first, by namespace (F-49)."""
     value_priorities: Mapping[Feature, tuple[str, ...]] = field(default_factory=dict)
     """Old tables: values that come first, by feature (F-49)."""
     notes: tuple[str, ...] = ()
-    """What is old or odd about the table, one sentence each."""
+    """Notes on outdated or unusual parts of the table, one sentence each."""
     abi_exports: AbiExports | None = None
-    """What it promises to those who link with it; no part of any document (B-61)."""
+    """Its promises to libraries that link with it; no part of any document (B-61)."""
 
     def __post_init__(self) -> None:
         for name in ("providers", "variants", "feature_priorities", "value_priorities"):

@@ -67,7 +67,7 @@ class Applied(Struct, frozen=True):
     installed: tuple[Pin, ...] = ()
     removed: tuple[Installed, ...] = ()
     notes: tuple[str, ...] = ()
-    """What the user may want to know, one sentence each."""
+    """Notes for the user, one sentence each."""
     breaks: tuple[Breakage, ...] = ()
     """Needs that are not met any more; of an installation the caller finds them (`breakages`)."""
 

@@ -27,7 +27,7 @@ class Breakage(Struct, frozen=True):
     """A requirement that is not met once the change is made."""
 
     needing: Installed
-    """What needs something; it stays as it is."""
+    """The dependent, which stays unchanged."""
     requirement: Requirement
     found: Version | None
     """The version it will find instead; None if the project will be gone."""

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from wheelfit.wheels.unpacked import UnpackedWheel
 
 INSTALLER = "wheelfit"
-"""What is written to INSTALLER (PEP 376)."""
+"""The content of INSTALLER (PEP 376)."""
 
 _OURS = frozenset({"INSTALLER", "REQUESTED", "direct_url.json", CHOICE_FILE})
 # Wrappers of entry points that old build tools put into wheels as well.
@@ -79,7 +79,7 @@ class CheckedWheel(Struct, frozen=True):
     size: int
     """Bytes of all members together."""
     notes: tuple[str, ...]
-    """What a user may want to know, one sentence each."""
+    """Notes for the user, one sentence each."""
 
 
 def check_wheel(

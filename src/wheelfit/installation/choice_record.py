@@ -28,7 +28,7 @@ class Circumstances(Struct, frozen=True):
     host: str | None = None
     """The host file, without its folder, or the preset; None: this machine was looked at."""
     overrides: tuple[str, ...] = ()
-    """What replaced or narrowed what was detected: ``NAME=value``, or an option."""
+    """The settings that replaced or narrowed detection: ``NAME=value``, or an option."""
 
 
 class RecordedChoice(Struct, frozen=True):
@@ -40,7 +40,7 @@ class RecordedChoice(Struct, frozen=True):
     hashes: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """Hashes the file was checked against, algorithm to hexadecimal digest."""
     circumstances: Circumstances = Circumstances()
-    """What it was chosen by."""
+    """The circumstances of the choice."""
 
 
 def format_choice(choice: RecordedChoice) -> bytes:

@@ -32,7 +32,7 @@ class Destination(Struct, eq=False):
     """For each scheme, the folder that stands for the final one."""
     runtime: Mapping[str, Path]
     interpreter: str
-    """What scripts name in their first line."""
+    """The interpreter in the first line of scripts."""
     launcher: str
     """Kind of script launcher, as ``posix``."""
     skip: frozenset[tuple[str, str]]

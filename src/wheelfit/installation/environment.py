@@ -66,7 +66,7 @@ class Environment:
     interpreter: Interpreter
     """Which Python the wheels must fit and the scripts name."""
     kind: DestinationKind
-    """What decided about the folders."""
+    """The kind of destination, which decided the folders."""
     schemes: Schemes
     """Where files are written."""
     runtime: Schemes

@@ -80,7 +80,7 @@ class Installed(Struct, frozen=True):
     outside: bool = False
     """Whether it lies where this environment only looks, as the base of a virtual one."""
     notes: tuple[str, ...] = ()
-    """What in its records could not be understood, one sentence each."""
+    """The invalid parts of its records, one sentence each."""
 
     def __hash__(self) -> int:
         return hash((self.path, self.version))
@@ -143,7 +143,7 @@ class Broken(Struct, frozen=True):
 
     path: Path
     reason: str
-    """What is wrong with it, a sentence without a final full stop."""
+    """The fault, a sentence without a final full stop."""
 
 
 class Scan(Struct, frozen=True):
@@ -152,7 +152,7 @@ class Scan(Struct, frozen=True):
     installed: tuple[Installed, ...] = ()
     """By name; of one name the one that is imported comes first."""
     broken: tuple[Broken, ...] = ()
-    """What could not be read."""
+    """The broken distributions."""
 
 
 def scan(folders: Iterable[Path], own: Iterable[Path] | None = None) -> Scan:

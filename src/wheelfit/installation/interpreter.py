@@ -44,12 +44,12 @@ class Interpreter:
     """A snapshot of one Python interpreter."""
 
     executable: Path
-    """What scripts name in their first line: ``sys.executable`` of that interpreter."""
+    """The interpreter in the first line of scripts: ``sys.executable`` of that interpreter."""
     version: tuple[int, int, int]
     implementation: str
     """``sys.implementation.name``, as ``cpython``."""
     cache_tag: str | None
-    """What names its bytecode files, as ``cpython-311``; None if it writes none."""
+    """The tag in the names of its bytecode files, as ``cpython-311``; None if it writes none."""
     prefix: Path
     """``sys.prefix``: the virtual environment, or the installation itself."""
     virtual: bool

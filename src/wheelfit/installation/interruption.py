@@ -27,9 +27,9 @@ class Interruption:
     """A change that is not finished."""
 
     outcome: RecoveryOutcome
-    """What will become of it."""
+    """The outcome of its recovery."""
     changes: tuple[str, ...] = ()
-    """What it is, as ``install demo 2.0``; empty if that is not known."""
+    """The change in words, as ``install demo 2.0``; empty if that is not known."""
     running: bool = False
     """Whether a process is at work on it."""
     refusal: NotRecoverable | None = None

@@ -59,7 +59,7 @@ class Journal:
     """A change: its description for people, and its steps."""
 
     changes: tuple[str, ...]
-    """What is changed in words, as ``install demo 2.0``."""
+    """The changes in words, as ``install demo 2.0``."""
     steps: tuple[Step, ...]
 
     def to_bytes(self, places: EnvironmentFolders) -> bytes:

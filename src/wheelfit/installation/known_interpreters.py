@@ -39,7 +39,7 @@ _JUST_NOW = 2 * 10**9
 """Nanoseconds that may lie between two changes of a file which its times do not distinguish."""
 _MOST_LINKS = 40
 _LIBRARIES = ("/etc/ld.so.cache", "/etc/ld.so.preload")
-"""What decides which libraries a program loads, there or not."""
+"""The files that decide the libraries a program loads, existing or not."""
 
 Identity = list[list[int]]
 """The identity and state of a file, and of each link on the way to it."""

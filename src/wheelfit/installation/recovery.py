@@ -75,9 +75,9 @@ class Recovery:
 
     outcome: RecoveryOutcome
     changes: tuple[str, ...] = ()
-    """What the change was, as ``install demo 2.0``; empty if that is not known any more."""
+    """The change in words, as ``install demo 2.0``; empty if that is not known any more."""
     notes: tuple[str, ...] = ()
-    """What was left as another tool made it, or could not be removed; a sentence each."""
+    """The paths left as another tool made them, or not removable; a sentence each."""
     made: tuple[str, ...] = ()
     """Folders made for the change, the deepest first; to be removed when the lock is free."""
 

@@ -39,7 +39,7 @@ class Companions:
     installed: Mapping[NormalizedName, Installed]
     needs: Mapping[NormalizedName, Names]
     needs_of_extras: Mapping[NormalizedName, Names]
-    """What each one needs with all its extras."""
+    """The requirements of each one with all its extras."""
     builds: Names
     """The variants that need each other."""
     followers: Names

@@ -59,7 +59,7 @@ class Removal:
     files: Mapping[str, Collection[str]]
     """By folder, an absolute path, the names of files and links to remove; they exist."""
     notes: tuple[str, ...] = ()
-    """What stays and why, one sentence each."""
+    """The files that stay, with the reasons, one sentence each."""
 
 
 # Paths are plain strings in this module: there may be tens of thousands of them.

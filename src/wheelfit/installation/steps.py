@@ -31,11 +31,11 @@ class StepKind(StrEnum):
     """The kind of a step."""
 
     PUT = "put"
-    """What was staged gets its place, which was free."""
+    """A staged path is moved to its place, which was free."""
     SWAP = "swap"
-    """What was staged and what had its place exchange their names."""
+    """A staged path and the one in its place exchange their names."""
     TAKE = "take"
-    """What was there is moved aside."""
+    """An existing path is moved aside."""
     DROP = "drop"
     """A folder that is empty by now is removed."""
 
@@ -52,9 +52,9 @@ class Step:
     owners: frozenset[str] = frozenset()
     """The distributions that what goes belonged to."""
     coming: int = 0
-    """The file number (inode) of what comes, noted before the first step."""
+    """The file number (inode) of the new path, noted before the first step."""
     going: int = 0
-    """The file number of what goes."""
+    """The file number of the old path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,14 +127,14 @@ class _Planner:
     real: Callable[[str], str]
     # Where case is ignored, everything below is found by the folded name.
     gone: dict[str, Mapping[str, str]] = field(default_factory=dict)
-    """What goes by folder: for each name the owner."""
+    """The leaving files by folder: for each name the owner."""
     folders: dict[str, str] = field(default_factory=dict)
     """The folders in which something goes, as they are written."""
     kept: set[str] = field(default_factory=set)
     """Folders that stay."""
     steps: list[Step] = field(default_factory=list)
     moved: set[str] = field(default_factory=set)
-    """What goes already, files and folders."""
+    """The paths that leave already, files and folders."""
     filled: set[str] = field(default_factory=set)
     """Folders into which something comes."""
     verdicts: dict[str, frozenset[str] | None] = field(default_factory=dict)

@@ -28,7 +28,7 @@ class LockChange:
     after: tuple[str, ...]
     """Its versions now; empty: it is not there any more."""
     what: str = ""
-    """What else is different, in a clause."""
+    """The other differences, in clauses."""
 
     def __str__(self) -> str:
         before, after = ", ".join(self.before), ", ".join(self.after)

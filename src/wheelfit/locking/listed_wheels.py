@@ -58,7 +58,7 @@ class ListedProject:
     refused: Mapping[str, str] = field(default_factory=dict, hash=False)
     """File names of those that fit and may not, with the reason."""
     needs: Mapping[Label | None, Needs] = field(default_factory=dict, hash=False)
-    """What the wheel of each label may need."""
+    """The possible requirements of each label's wheel."""
     pythons: frozenset[SpecifierSet] = frozenset()
     """The Python requirements of its wheels."""
 
@@ -121,7 +121,7 @@ def possible_needs(
 _Release: TypeAlias = tuple["NormalizedName", "Version"]
 _Key: TypeAlias = tuple["NormalizedName", "Version", "Label | None"]
 _LabelNeeds: TypeAlias = "tuple[frozenset[NormalizedName], Needs]"
-"""What a label may need, with the extras that it was read for."""
+"""The possible requirements of a label, with the extras they were read for."""
 
 
 class _Looked(NamedTuple):

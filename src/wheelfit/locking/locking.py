@@ -43,7 +43,7 @@ class LockResult:
 
     lock: Lock
     settled: tuple[ListedEnvironment, ...]
-    """What each environment gets."""
+    """The solution of each environment."""
     notes: tuple[str, ...] = ()
     """Notes for the user, one sentence each."""
 

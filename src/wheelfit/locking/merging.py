@@ -45,7 +45,7 @@ class MergedEntries:
     plain: tuple[dict[str, Any], ...]
     """The same for tools that know no variants."""
     notes: tuple[str, ...] = ()
-    """What was left out and why, one sentence each."""
+    """The parts left out, each with the reason, one sentence each."""
 
 
 def merge(

@@ -42,7 +42,7 @@ class LockedRelease:
     table: dict[str, Any]
     """The entry as plain data, in the order in which it is written."""
     notes: tuple[str, ...] = ()
-    """What was left out and why, one sentence each (F-136)."""
+    """The parts left out, with the reasons, one sentence each (F-136)."""
 
 
 def lock_release(

@@ -66,7 +66,7 @@ class Solution:
     candidates: Candidates = field(repr=False)
     """By which it was chosen, in those circumstances."""
     more: tuple[RequestedRequirement, ...] = ()
-    """What other labels than the chosen ones need besides."""
+    """The further requirements of labels other than the chosen ones."""
 
     @property
     def versions(self) -> Versions:

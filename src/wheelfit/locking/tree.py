@@ -39,13 +39,13 @@ class Branch:
     """The requirements of a package, and which of its wheels have them."""
 
     name: NormalizedName
-    """What is needed."""
+    """The name of the needed project."""
     labels: tuple[Label | None, ...]
     """Of the wheels that need it; None is the plain wheel."""
     always: bool
     """Whether every wheel of the entry needs it."""
     entries: tuple[int, ...]
-    """Places of what is needed in `Tree.packages`; none: the lock does not have it."""
+    """Positions of the needed packages in `Tree.packages`; none: the lock does not have it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +70,10 @@ class TreePackage:
     labels: tuple[TreeLabel, ...]
     """Each label that can be taken once, in the order of the lock; for one machine the chosen."""
     branches: tuple[Branch, ...]
-    """What it needs, by name."""
+    """Its dependencies, by name."""
     known: Knowledge
     requested: bool = False
-    """Whether the lock was made for it, and not only for what needs it."""
+    """Whether it is a root of the lock, not only a dependency."""
     chosen: WheelFilename | None = None
     """The wheel that the machine gets; None where no machine is looked at."""
     reason: str = ""
@@ -107,9 +107,9 @@ class Tree:
     roots: tuple[Root, ...] | None
     """The requirements the lock was made for; None: it lists none."""
     left_out: tuple[tuple[NormalizedName, str], ...] = ()
-    """What the machine does not get, with the reason."""
+    """The packages the machine does not get, with the reason."""
     notes: tuple[str, ...] = ()
-    """What is not known, one sentence each."""
+    """The unknown facts, one sentence each."""
     environments: tuple[str, ...] = ()
     """Markers of which one must hold where the lock is used; none at all: it is for any place."""
     requires_python: str | None = None

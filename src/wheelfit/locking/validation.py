@@ -37,7 +37,7 @@ ROOTS = "roots"
 CONFLICTS = "conflicts"
 """Our array of the whole lock: extras and groups, as markers, of which at most one holds."""
 VARIANT_DEPENDENCIES = "variant-dependencies"
-"""Our table of a package: label to what that wheel needs, as requirements (F-121)."""
+"""Our table of a package: label to the requirements of its wheel (F-121)."""
 PACKAGES = "packages"
 """Our array of the whole lock: entries that replace those of the same release for us."""
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from wheelfit.resolution.resolution import Pin, Resolution
 
 LEAVING_OUT = "leaving out --no-bridges"
-"""What gets a family that counts by default, where that option was given."""
+"""The option for a family that counts by default, where defaults were turned off."""
 
 
 class Remedies:
@@ -54,9 +54,9 @@ class Remedies:
         self.resolution = resolution
         """The result."""
         self.around = around
-        """What is known besides."""
+        """The candidates, with the machine and the installed builds."""
         self.pins = {pin.name: pin for pin in resolution.pins}
-        """What comes, by name."""
+        """The pins of the result, by name."""
         self._supports: dict[str, Support] = {}
 
     # --- the machine --------------------------------------------------------------------------

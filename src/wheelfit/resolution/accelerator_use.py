@@ -21,7 +21,7 @@ class Remedy(NamedTuple):
     words: str
     """As it is typed: ``--bridge pytorch``, ``jax[cuda13]``."""
     build: str = ""
-    """The build that it gets; empty: the same, with what it needs."""
+    """The build that it gets; empty: the same, with its requirements."""
     size: int | None = None
     """Bytes to download besides; None where they are not known."""
     has_no_libraries: bool = False
@@ -42,7 +42,7 @@ class AcceleratorUse(NamedTuple):
     size: int | None
     """Bytes of all of them; of an idle accelerator what the remedies bring. None: not known."""
     remedies: tuple[str, ...]
-    """What helps, as it is typed."""
+    """The remedy, as typed on the command line."""
     line: str
     """All of it in words."""
 
@@ -71,8 +71,8 @@ class Surroundings(NamedTuple):
     environment: Mapping[str, str]
     """The marker environment of the target."""
     there: Collection[NormalizedName] = ()
-    """What is installed."""
+    """The installed packages."""
     candidates: Candidates | None = None
-    """What there is; None where only a lock is known, or where it is for several machines."""
+    """The candidates; None where only a lock is known, or where it is for several machines."""
     lock: str = ""
     """How remedies are typed that belong to a lock, as ``wheelfit lock``; empty: as they are."""

@@ -78,7 +78,7 @@ class ChoicePolicy(Struct, frozen=True):
     hashes: Mapping[NormalizedName, AllowedHashes] = field(default_factory=dict)
     """Digests of which a project's file must have one (F-94); projects not listed are free."""
     agreements: tuple[Agreement, ...] = AGREEMENTS
-    """What builds that are installed together agree on."""
+    """The agreements of builds that are installed together."""
     mixed: frozenset[str] = frozenset()
     """Names of agreements that do not bind, because the user allows what they forbid."""
     sources: SourcePolicy | None = None
@@ -86,7 +86,7 @@ class ChoicePolicy(Struct, frozen=True):
     families: Callable[[NormalizedName], tuple[BridgeFamily, ...]] = _shipped_families
     """Returns the families that stand for a project, whether they count or not."""
     bridges_off: Literal["", "option", "setting"] = ""
-    """What has turned off the families that count by default; empty: nothing."""
+    """The setting that turned off default families; empty: none."""
 
     @property
     def binding(self) -> tuple[Agreement, ...]:

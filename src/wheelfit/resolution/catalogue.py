@@ -56,7 +56,7 @@ class _Cited(Struct, frozen=True):
 
     requirement: Requirement
     label: str = ""
-    """Whose variant markers let it count; empty: none did."""
+    """The label whose variant markers make it apply; empty: none."""
 
     def __str__(self) -> str:
         cited = _cited(self.requirement)

@@ -32,7 +32,7 @@ class ChoiceContext(Struct, frozen=True):
     preferred_builds: Mapping[NormalizedName, tuple[Label, PropertySet]] = field(
         default_factory=dict
     )
-    """The build to take of any release in which it fits: its label, and what that declares."""
+    """The build to take of any release in which it fits: its label and properties."""
     excluded: Mapping[str, str] = field(default_factory=dict)
     """Wheels that are not to be chosen: file name to reason, a clause without full stop."""
 

@@ -54,7 +54,7 @@ class Explanation:
     warnings: tuple[str, ...] = ()
     """The warnings, which even a short explanation shows."""
     notes: tuple[str, ...] = ()
-    """What else is worth knowing."""
+    """Further notes."""
     source: str = ""
     """Which source supplies the project, without credentials (F-126)."""
     detections: tuple[Detection, ...] = ()
@@ -63,11 +63,11 @@ class Explanation:
     """The packages that the winner was built for: project, value, and the version that
     decided; no version where the package is still to be chosen (P-51)."""
     degradations: tuple[Degradation, ...] = ()
-    """What bad metadata cost, for programs (F-136)."""
+    """The degradations by faulty metadata, for programs (F-136)."""
     sources: tuple[tuple[str, str], ...] = ()
     """Source distributions that do not count: name, and why (F-92)."""
     unbuilt: Mapping[str, str] = field(default_factory=dict, hash=False)
-    """What would be built from: by the file name that stands for its wheel."""
+    """The sources of unbuilt wheels, by the provisional file name."""
 
     def shown(self, filename: WheelFilename) -> str:
         """Return the name of a wheel for users."""

@@ -139,7 +139,7 @@ class ForcedValue(Struct, frozen=True):
     """The reason why a value had to be agreed on, and its cost."""
 
     by: tuple[NormalizedName, ...] = ()
-    """Whose builds decided."""
+    """The packages whose builds decided."""
     because: tuple[str, ...] = ()
     """Why, in clauses; none: nothing was forced."""
     changes: tuple[Concession, ...] = ()

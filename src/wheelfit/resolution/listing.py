@@ -298,7 +298,7 @@ class Listing(Struct, frozen=True):
     ignored: tuple[str, ...] = ()
     """Files that are none of the project's wheels, and why, one clause each."""
     bridge: BridgeFamily | None = None
-    """The family whose members are its variants; None: it is what it is."""
+    """The family whose members are its variants; None: it is not bridged."""
     ranks: Mapping[Version, int] = field(default_factory=dict)
     """The places of versions where those of one source come before those of another; empty: newer
     ones come first."""

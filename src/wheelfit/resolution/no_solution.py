@@ -43,7 +43,7 @@ class FailedSearch(Struct, frozen=True):
     roots: Sequence[Need]
     """The requested needs."""
     constraints: Sequence[Need]
-    """What had to hold of a project if anything needed it."""
+    """The limits on projects if anything needs them."""
     prereleases: bool
     """Whether pre-releases counted."""
 

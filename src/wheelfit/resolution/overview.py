@@ -85,11 +85,11 @@ class Overview:
     without: tuple[str, ...] = ()
     """The machines that none of the wheels fits."""
     notes: tuple[str, ...] = ()
-    """What is worth knowing, one sentence each."""
+    """Notes for the user, one sentence each."""
     source: str = ""
     """Which source supplies the project, without credentials (F-126)."""
     degradations: tuple[Degradation, ...] = ()
-    """What bad metadata cost (F-136)."""
+    """The degradations by faulty metadata (F-136)."""
     machines: Mapping[str, str] = field(default_factory=dict, hash=False)
     """The descriptions of the machines, by name."""
 

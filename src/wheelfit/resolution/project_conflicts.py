@@ -40,7 +40,7 @@ def read_conflicts(
     :param table: the ``pyproject.toml``.
     :param name: the name of the project; None: it is not a package.
     :param known: its extras and groups.
-    :param fault: takes the place of what cannot be understood, and why.
+    :param fault: called with the path of an invalid value, and the reason.
     """
     found: dict[tuple[Member, ...], None] = {}
     for tool in ("wheelfit", "uv"):

@@ -55,11 +55,11 @@ class ProjectFile:
     requires_python: SpecifierSet | None = None
     """The Pythons it is for; None: not stated."""
     dependencies: _Needs = ()
-    """What it needs always."""
+    """The requirements without extras."""
     extras: Mapping[NormalizedName, _Needs] = field(default_factory=dict, hash=False)
-    """What each extra adds, with what other extras bring that it names."""
+    """The requirements of each extra, with those of extras it includes."""
     groups: Mapping[NormalizedName, _Needs] = field(default_factory=dict, hash=False)
-    """What each group adds, with the groups it includes."""
+    """The requirements of each group, with those of groups it includes."""
 
     sources: Mapping[NormalizedName, tuple[ProjectSource, ...]] = field(
         default_factory=dict, hash=False

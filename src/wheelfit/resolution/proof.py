@@ -55,7 +55,7 @@ class Term(Struct, frozen=True):
     known: tuple[Version, ...] = ()
     """Every version of the project that counts, newest first; empty: not listed."""
     builds: tuple[str, ...] = ()
-    """What the known "versions" are called, if they are the builds of a release."""
+    """The names of the known "versions", if they are the builds of a release."""
 
 
 class Step(Struct, frozen=True, eq=False):
@@ -63,7 +63,7 @@ class Step(Struct, frozen=True, eq=False):
 
     kind: StepKind
     terms: tuple[Term, ...]
-    """What cannot hold together; nothing at all at the top of a proof."""
+    """The terms that cannot hold together; empty at the top of a proof."""
     text: str = ""
     """The requirement or the constraint as its author wrote it, if it is one."""
     causes: tuple[Step, ...] = ()

@@ -35,13 +35,13 @@ class ReleaseChoice(Struct, frozen=True):
     selection: Selection
     """The verdicts, best first."""
     metadata: ReleaseMetadata = field(default_factory=ReleaseMetadata)
-    """What decided about variants."""
+    """The metadata that decided about variants."""
     support: Support | None = None
-    """What the target supports of it; None when no variant wheel had fitting tags."""
+    """The support of the target for it; None when no variant wheel had fitting tags."""
     notes: tuple[str, ...] = ()
     """What went wrong on the way, one line each; all that the release lost is one (F-136)."""
     degradations: tuple[Degradation, ...] = ()
-    """What bad metadata cost the release, for programs (F-136)."""
+    """The degradations by faulty metadata, for programs (F-136)."""
     alone: tuple[Label | None, ...] = ()
     """The labels that would fit if no agreement with other packages were needed, best first;
     empty: the same that fit."""

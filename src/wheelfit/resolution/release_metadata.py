@@ -64,9 +64,9 @@ class ReleaseMetadata(Struct, frozen=True):
     rejections: Mapping[str, str] = field(default_factory=dict)
     """Wheels that cannot be used because of their metadata: file name to reason."""
     notes: tuple[str, ...] = ()
-    """What was odd or wrong, one sentence each (F-136)."""
+    """Notes on unusual or faulty parts, one sentence each (F-136)."""
     degradations: tuple[Degradation, ...] = ()
-    """What bad metadata cost, for programs (F-136)."""
+    """The degradations by faulty metadata, for programs (F-136)."""
 
     def __post_init__(self) -> None:
         force_setattr(self, "rejections", MappingProxyType(dict(self.rejections)))
@@ -429,4 +429,4 @@ class _Reading:
 
 
 _UNUSABLE = (UnexpectedStatus, Unreachable, IntegrityError, FileProblem, InvalidDocument)
-"""What may be wrong with the metadata of a release without costing its plain wheels."""
+"""The errors in metadata of a release that leave its plain wheels usable."""

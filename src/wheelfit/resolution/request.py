@@ -126,7 +126,7 @@ class ResolutionRequest(Struct, frozen=True):
     """The build to take of any release in which it fits, as the one that is installed: its
     label, and what that declares."""
     installed: Mapping[NormalizedName, InstalledBuild] = field(default_factory=dict)
-    """What is there and stays if it will do (F-96)."""
+    """The installed builds, which stay if they meet the request (F-96)."""
     around: Mapping[NormalizedName, InstalledBuild] = field(default_factory=dict)
     """What is there and takes part in agreements, whether it stays or not; default: what is
     installed."""

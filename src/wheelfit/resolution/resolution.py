@@ -37,7 +37,7 @@ class Pin(Struct, frozen=True):
     choice: ReleaseChoice
     """How it was chosen among the wheels of its release."""
     properties: PropertySet = EMPTY
-    """What its label declares; empty for a plain wheel."""
+    """The properties of its label; empty for a plain wheel."""
     supported: PropertySet = EMPTY
     """Those that the target supports, as markers see them (F-103)."""
     extras: frozenset[NormalizedName] = frozenset()
@@ -133,17 +133,17 @@ class Resolution(Struct, frozen=True):
     """A set of wheels in which every requirement is met."""
 
     pins: tuple[Pin, ...]
-    """What to install, what others need first."""
+    """The wheels to install, dependencies first."""
     kept: tuple[InstalledBuild, ...] = ()
-    """What is installed and belongs to the solution as it is, by name."""
+    """The installed builds that belong to the solution unchanged, by name."""
     edges: tuple[Edge, ...] = ()
-    """Who needs whom, by names."""
+    """The dependencies, by names."""
     notes: tuple[str, ...] = ()
     """Notes for the user, one sentence each, the most important first."""
     details: tuple[str, ...] = ()
     """Details shown on request, one sentence each."""
     held: tuple[AgreementOutcome, ...] = ()
-    """On what everything in the environment agrees, and what was given up for that."""
+    """The values the whole environment agrees on, and the concessions made for them."""
     replaced: frozenset[NormalizedName] = frozenset()
     """Projects whose requirements the user overrides, or that he leaves out."""
     held_back: tuple[HeldBack, ...] = ()

@@ -47,7 +47,7 @@ class Solved(Struct, frozen=True):
     versions: Mapping[Package, Version]
     """Every package that is needed, extras too."""
     edges: tuple[tuple[Package, Package], ...]
-    """Who needs whom, in the order of a walk from the roots."""
+    """The dependencies, in the order of a walk from the roots."""
     builds: Mapping[NormalizedName, int]
     """Which build it is, by project, where the release has several."""
 
@@ -224,7 +224,7 @@ _ATTEMPTS = 200
 """Solutions that are looked at before the search for a better one is given up."""
 
 _Clause = list[Literal[Package, Any]]
-"""What cannot hold together."""
+"""The literals that cannot hold together."""
 
 
 def _solved(pins: Mapping[Package, Version], edges: Sequence[tuple[Package, Package]]) -> Solved:

@@ -37,7 +37,7 @@ class RangedFile:
         self.size = end.extent.total
         """Bytes of the whole file."""
         self.validator = end.extent.validator
-        """What every later range has to have too: an entity tag, or a date."""
+        """The validator that every later range must have too: an entity tag, or a date."""
         self._end = (end.extent.start, end.data)
         self._block = self._end
         self._ahead = _FIRST

@@ -67,6 +67,6 @@ class _Page(HTMLParser):
 
     @property
     def summary(self) -> str:
-        """The title, and what the text adds to it."""
+        """The title, with the additions of the text."""
         title, text = (" ".join("".join(one).split()) for one in (self._title, self._text))
         return text if not title or text.startswith(title) else f"{title}: {text}".rstrip(": ")

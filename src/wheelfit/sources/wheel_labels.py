@@ -28,7 +28,7 @@ class _Build(Struct, rename="kebab"):
     variant: dict[str, Any]
     """Its variant metadata, as a ``variant.json`` has it."""
     requires: list[str] = []
-    """What it needs beyond its METADATA (PEP 508)."""
+    """The requirements beyond its METADATA (PEP 508)."""
 
 
 class _Labels(Struct):

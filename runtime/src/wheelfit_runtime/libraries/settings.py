@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 TRANSPORTS = ("pip", "uv", "http")
-"""What finds and fetches wheels, by name."""
+"""The transports that find and fetch wheels, by name."""
 
 _PUBLIC = "https://pypi.org/simple/"
 _NO = ("", "0", "false", "no", "off")

@@ -43,7 +43,7 @@ _DEADLINE = 6 * 3600.0
 _LINES = 12
 _WIDTH = 500
 _PASSED = "Could not fetch URL "
-"""What stands in pip's log of an index that it passes over."""
+"""The text in pip's log about an index that it skips."""
 _GONE = ("404 Client Error", "410 Client Error")
 _NOT_FOR_PIP = (
     *("PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_NO_DEPS", "PIP_REQUIRE_HASHES"),

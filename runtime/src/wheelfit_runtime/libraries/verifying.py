@@ -35,7 +35,7 @@ _LARGEST = 16 << 30
 _SYMLINK = 0o120000
 _KINDS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 BROKEN_ARCHIVE = (zipfile.BadZipFile, zlib.error, struct.error, ValueError, EOFError, RuntimeError)
-"""What `zipfile` raises for archives that are none."""
+"""The errors of `zipfile` for invalid archives."""
 
 
 def sha256_of(path: Path) -> str:

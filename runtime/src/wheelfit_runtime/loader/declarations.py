@@ -64,13 +64,13 @@ class Implementation(NamedTuple):
     """The declaration of an installed implementation."""
 
     group: str
-    """What it is an implementation of, as ``spam``."""
+    """The group it implements, as ``spam``."""
     name: str
-    """What people call it, as ``cu12``; one for each of the group."""
+    """Its name for users, as ``cu12``; one for each of the group."""
     module: str
-    """What is imported, as ``spam_cu12``."""
+    """The module to import, as ``spam_cu12``."""
     properties: tuple[Property, ...] = ()
-    """What it needs; nothing: it runs everywhere."""
+    """The required properties; empty: it runs everywhere."""
     priority: int = 0
     """Higher comes first, before any properties."""
     distribution: str = ""
@@ -104,7 +104,7 @@ class Declarations(NamedTuple):
     known: Mapping[str, tuple[KnownImplementation, ...]] = {}
     """By group: which implementations exist."""
     problems: tuple[str, ...] = ()
-    """What is wrong with files, each beginning with the file."""
+    """The faults of files, each beginning with the file."""
 
 
 def scan(

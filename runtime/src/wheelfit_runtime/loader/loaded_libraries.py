@@ -66,7 +66,7 @@ class Conflict:
     wanted: Library
     mapped: Library
     reason: str
-    """What is the matter, a sentence without a final full stop."""
+    """The conflict, a sentence without a final full stop."""
 
 
 def read_mapped(maps: str = _MAPS) -> tuple[Library, ...]:

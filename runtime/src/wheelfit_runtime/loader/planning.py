@@ -46,7 +46,7 @@ class LoadedValue(NamedTuple):
     value: str
     """As ``13``."""
     because: str
-    """Who brought it, as ``libcudart.so.13 is loaded``."""
+    """The library that fixed it, as ``libcudart.so.13 is loaded``."""
 
 
 class Judgement(NamedTuple):
@@ -58,7 +58,7 @@ class Judgement(NamedTuple):
     order: tuple[object, ...] = ()
     """Sorts those of a group that fit, the best first."""
     claims: Mapping[str, tuple[str, ...]] = {}
-    """With which values of what all groups share it goes; what is missing it does not mind."""
+    """The values of shared dimensions it works with; missing dimensions do not matter."""
     forced: bool = False
     """Whether the user forced it, so that reasons do not count."""
     missed: frozenset[str] = frozenset()

@@ -56,7 +56,7 @@ class Process:
     detections: Mapping[str, Detection]
     """The detections of the machine, by requested namespace."""
     held: tuple[LoadedValue, ...] = ()
-    """What the process has already of what it can have one of."""
+    """The values of shared dimensions already loaded into the process."""
 
 
 def look(namespaces: Iterable[str], surroundings: SystemView, *, devices: bool = False) -> Process:

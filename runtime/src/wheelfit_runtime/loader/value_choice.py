@@ -47,7 +47,7 @@ class Case(NamedTuple):
     """One row of a table."""
 
     condition: tuple[Property, ...]
-    """What must be supported, one entry for each feature."""
+    """The properties that must be supported, one entry for each feature."""
     value: object
 
     def __str__(self) -> str:
@@ -229,7 +229,7 @@ def select(
 _SEEN: dict[
     tuple[tuple[str, ...], bool], tuple[frozenset[tuple[str, str]], Mapping[str, Detection]]
 ] = {}
-"""What was found out in this process last, and with which environment variables."""
+"""The last detections of this process, with their environment variables."""
 
 
 def _detections_here(namespaces: tuple[str, ...], *, devices: bool) -> Mapping[str, Detection]:

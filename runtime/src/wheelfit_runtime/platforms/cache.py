@@ -55,7 +55,7 @@ _TEXTS = (
 )
 """Files whose text an answer may depend on, besides those of drivers."""
 _NODES = ("dxg",)
-"""Beginnings of what devices are called below ``/dev``, besides those of a family."""
+"""Prefixes of device names below ``/dev``, besides those of a family."""
 _NAMESPACES = ("cgroup", "mnt", "user")
 """The namespaces that identify a container."""
 _VARIABLES = ("LD_", "PATH", "WHEELFIT_")

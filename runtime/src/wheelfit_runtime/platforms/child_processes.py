@@ -62,7 +62,7 @@ class Question(NamedTuple):
     """The question to one child process."""
 
     name: str
-    """What it is called in recordings and reports, as ``nvidia-smi -q``; one for each question."""
+    """Its name in recordings and reports, as ``nvidia-smi -q``; one for each question."""
     arguments: tuple[str, ...]
     environ: Mapping[str, str]
     """The child's whole environment."""

@@ -42,11 +42,11 @@ class SharedObject(NamedTuple):
     """The names in a shared object; of anything else, nothing."""
 
     soname: str | None = None
-    """What it calls itself (DT_SONAME)."""
+    """Its own name (DT_SONAME)."""
     needed: tuple[str, ...] = ()
-    """What it wants to be loaded with it (DT_NEEDED), in order."""
+    """The libraries to load with it (DT_NEEDED), in order."""
     build_id: str | None = None
-    """What its linker called the build, in hexadecimal digits (NT_GNU_BUILD_ID)."""
+    """The build id from its linker, in hexadecimal digits (NT_GNU_BUILD_ID)."""
 
 
 def read_soname(stream: BinaryIO) -> str | None:

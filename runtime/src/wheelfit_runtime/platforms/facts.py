@@ -19,7 +19,7 @@ class Core(NamedTuple):
     """A kind of 64-bit Arm core, as its main identification register names it."""
 
     implementer: int
-    """Who designed it, as 0x41 for Arm."""
+    """The number of its designer, as 0x41 for Arm."""
     part: int
     """Which design, as 0xd0c for Neoverse N1."""
 

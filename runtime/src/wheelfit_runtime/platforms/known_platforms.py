@@ -17,7 +17,7 @@ class PlatformRow(NamedTuple):
     architecture: str
     """As providers call it: ``x86_64``, ``aarch64``."""
     library: str
-    """What its wheels depend on: ``glibc``, ``musl``, ``macos``, or nothing."""
+    """The library its wheels depend on: ``glibc``, ``musl``, ``macos``, or nothing."""
     version: str
     """The version of that library, unless another is requested."""
     processor: str

@@ -74,7 +74,9 @@ class Preset:
     """A machine that is described by names."""
 
     name: str
-    """What was stated, as ``cuda-12.8-sm90+cpu-x86_64-v3``; reading it gives an equal preset."""
+    """The text of the preset, as ``cuda-12.8-sm90+cpu-x86_64-v3``; reading it gives an equal
+    preset.
+    """
     platform: str
     processor: str
     accelerators: tuple[Accelerator, ...] = ()

@@ -77,7 +77,7 @@ class RecordingProcesses:
 
     def __init__(self, processes: Processes) -> None:
         self.answers: dict[str, Answer] = {}
-        """What was answered so far, by the name of the question."""
+        """The answers so far, by the name of the question."""
         self._processes = processes
 
     def ask(self, question: Question) -> Answer:
@@ -264,7 +264,7 @@ class _Watched(SystemView):
     """A copy of everything that probes look at."""
 
     files: dict[str, bytes] = field(default_factory=dict)
-    """What was read, by the machine's name of it; empty for what only exists."""
+    """The content read, by the machine's path; empty for files that were only tested to exist."""
     listed: dict[str, None] = field(default_factory=dict)
 
     # A class with slots is made twice; super() without arguments finds the first one.

@@ -74,7 +74,7 @@ class Scrubber:
     """The replacements for data that identifies a machine or its user."""
 
     names: tuple[tuple[str, str], ...]
-    """What is replaced, and by what; longest first."""
+    """The texts to replace, with their replacements; longest first."""
 
     @classmethod
     def of(cls, surroundings: SystemView, paths: Iterable[str] = ()) -> Scrubber:

@@ -80,7 +80,7 @@ class SystemView:
     system: str = field(default_factory=system_of_this_process)
     """``Linux``, ``Darwin`` or ``Windows``."""
     architecture: str = field(default_factory=architecture_of_this_process)
-    """What the interpreter in question was built for: ``x86_64``, ``aarch64``, ``i686`` …"""
+    """The architecture of the interpreter in question: ``x86_64``, ``aarch64``, ``i686`` …"""
     interpreter: str | None = field(default_factory=interpreter_of_this_process)
     """Python that runs the isolated scripts; None where none can be started."""
     deadline: float = 10.0
@@ -88,7 +88,7 @@ class SystemView:
     library_folders: tuple[str | os.PathLike[str], ...] = ()
     """Folders, not below the root, in which driver libraries are looked for first."""
     processes: Processes = field(default_factory=RealProcesses)
-    """Who answers what only a child process may find out (P-71)."""
+    """The runner of questions that only a child process may answer (P-71)."""
     replayed: bool = False
     """Whether ``processes`` only plays back: then a question may have any name, for nothing of the
     machine this runs on is reached.

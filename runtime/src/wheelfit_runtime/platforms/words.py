@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 THIS_MACHINE = "this machine"
 """The default name of the machine."""
 PACKAGE_LIST = "the package's own list"
-"""Whose support it is when the package brings a static list (P-11)."""
+"""The name for support from a package's static list (P-11)."""
 
 
 class Feature(Protocol):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.cache import Store
 
 KIND = "built"
-"""What the entries are called among the kinds of the cache."""
+"""The kind of the entries in the cache."""
 
 
 @dataclass(frozen=True, slots=True)

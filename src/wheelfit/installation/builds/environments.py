@@ -106,7 +106,7 @@ class _Isolated:
         self._asked: tuple[RequestedRequirement, ...] = ()
         self._requirements: tuple[RequestedRequirement, ...] = ()
         self._wheels: tuple[GivenWheel, ...] = ()
-        """What stands for those that mean projects."""
+        """The wheels for requirements that name projects."""
         self._contents: dict[str, str] = {}
         self.python = self._environment.interpreter.executable
         self.machine = self._environment.interpreter.environment

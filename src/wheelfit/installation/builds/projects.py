@@ -44,13 +44,13 @@ class OpenProject:
 
     folder: Path
     name: str
-    """What people call it: its archive, folder or URL, without credentials."""
+    """Its name for users: its archive, folder or URL, without credentials."""
     url: str
     """The same for files, in full."""
     kind: Kind = "wheel"
-    """What is built of it."""
+    """The kind of wheel built from it."""
     identity: tuple[str, ...] | None = None
-    """What makes it exactly this one; None: it may change at any time."""
+    """Its exact identity; None: it may change at any time."""
     direct_url: Mapping[str, object] | None = field(default=None, hash=False)
     """The content of ``direct_url.json`` (PEP 610); None: an index lists it."""
     hashes: Mapping[str, str] = field(default_factory=dict, hash=False)

@@ -18,9 +18,9 @@ import sys
 from functools import lru_cache
 
 MARK = "wheelfit-interpreter:"
-"""What the line with the answer starts with; start-up files may print other lines."""
+"""The start of the line with the answer; start-up files may print other lines."""
 PREFIX = "@prefix@"
-"""What stands for the folder given with ``--prefix`` in ``prefix_paths``."""
+"""The placeholder for the folder given with ``--prefix`` in ``prefix_paths``."""
 
 OLDEST = (3, 10)
 

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from wheelfit_runtime.platforms.plugin_process import PluginReport
 
 _WORDS = 300
-"""Characters of what a plugin printed that are kept as evidence."""
+"""Characters of a plugin's output kept as evidence."""
 _LINES = 3
 
 

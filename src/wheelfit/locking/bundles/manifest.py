@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from wheelfit_runtime.errors import Fault
 
 MANIFEST = "bundle.json"
-"""What the file is called."""
+"""The name of the file."""
 LOCK = "pylock.toml"
-"""What the lock in a bundle is called."""
+"""The name of the lock in a bundle."""
 README = "README.txt"
-"""What the file for people is called."""
+"""The name of the file for users."""
 VERSION = 1
 """Of the format that is written."""
 FOLDERS = ("hosts", "simple", "sources", "wheels")
-"""What a bundle has besides files at its top."""
+"""The folders at the top of a bundle."""
 
 _LIMITS = strict_json.JsonLimits(size=64 << 20, depth=8, labels=1_000_000, values=5_000_000)
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -81,7 +81,7 @@ class Manifest:
     groups: tuple[str, ...] = ()
     """The same of dependency groups."""
     options: tuple[str, ...] = ()
-    """What else the wheels were chosen by, as on the command line."""
+    """The other options the wheels were chosen by, as on the command line."""
 
     @property
     def wheels(self) -> Mapping[str, BundledFile]:

@@ -39,7 +39,7 @@ class TargetWords:
     platform: str
     """Its best platform tag."""
     overrides: tuple[str, ...] = ()
-    """What changes what it supports, as it could be typed."""
+    """The overrides of its detection, as they could be typed."""
 
     @classmethod
     def of(
@@ -76,11 +76,11 @@ class ExportedPackage:
     version: Version | None
     """None: only a build would show it."""
     source: SourceKind | None
-    """What it must be built from; None: it is a wheel."""
+    """The source it must be built from; None: it is a wheel."""
     needs: tuple[NormalizedName, ...]
     """The packages of the export that it needs, by name."""
     license: License | None = None
-    """What its metadata declares; None: it was not read."""
+    """Its declared licence; None: it was not read."""
     unread: str = ""
     """The reason its metadata could not be read; empty: none, or not read."""
 
@@ -121,7 +121,7 @@ class Contents:
     packages: tuple[ExportedPackage, ...]
     """By name."""
     notes: tuple[str, ...] = ()
-    """What is not known, one sentence each."""
+    """The unknown facts, one sentence each."""
 
 
 def contents_of(

@@ -34,7 +34,7 @@ _HASHES = {
     "sha3_512": "SHA3-512",
     "blake2b": "BLAKE2b-512",
 }
-"""What the format calls the algorithms that it knows."""
+"""The names of known algorithms in the format."""
 _LENGTHS = frozenset([32, 40, 64, 96, 128])
 """Hexadecimal digits that it lets a digest have."""
 _LOCK = "lock"

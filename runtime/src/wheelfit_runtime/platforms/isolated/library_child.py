@@ -35,7 +35,7 @@ class Conversation:
     def __init__(self, trace: Callable[[str], None] = lambda _: None) -> None:
         self.trace = trace
         self.calls: list[list[str]] = []
-        """What was tried and its outcome, in order."""
+        """The calls tried with their outcomes, in order."""
 
     def note(self, what: str, outcome: object) -> None:
         """Add an outcome."""

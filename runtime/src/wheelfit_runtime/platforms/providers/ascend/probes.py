@@ -31,7 +31,7 @@ class AscendCard(NamedTuple):
     number: int
     """Its number in the tool's order, or its place on the bus."""
     chip: str
-    """What the tool calls it, in lower case and without ``ascend``, as ``910b3``."""
+    """The tool's name for it, in lower case and without ``ascend``, as ``910b3``."""
 
     def __str__(self) -> str:
         return f"NPU {self.number} ({self.chip})"

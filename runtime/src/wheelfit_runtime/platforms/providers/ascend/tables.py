@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 DATA_VERSION = "2026-11"
 
 PUBLISHED_TYPES: Final = ("910b", "310p", "a3")
-"""What the reference plugin makes of the chips it was written for."""
+"""The types in the reference plugin for the chips it was written for."""
 APPENDED_TYPES: Final = ("910c",)
 """The further types in published wheels."""
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from wheelfit_runtime.platforms.system_view import SystemView
 
 LOADER_NAMES = {"Linux": "libze_loader.so.1", "Windows": "ze_loader.dll"}
-"""What the Level Zero loader is called, by system."""
+"""The names of the Level Zero loader, by system."""
 
 _DXG = "/dev/dxg"
 _NODES = "/dev/dri"

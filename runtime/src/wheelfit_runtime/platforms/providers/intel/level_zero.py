@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from wheelfit_runtime.platforms.system_view import SystemView
 
 QUESTION = "level zero"
-"""What the question is called in recordings."""
+"""The name of the question in recordings."""
 
 _WHO = "Level Zero"
 _GPU = 1  # ZE_DEVICE_TYPE_GPU

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from wheelfit_runtime.platforms.system_view import SystemView
 
 NVML_NAMES = {"Linux": "libnvidia-ml.so.1", "Windows": "nvml.dll"}
-"""What the management library is called, by system."""
+"""The names of the management library, by system."""
 CUDA_NAMES = {"Linux": LIBRARY, "Windows": "nvcuda.dll"}
-"""What the user-mode driver is called, by system."""
+"""The names of the user-mode driver, by system."""
 
 _CONTROL = "/dev/nvidiactl"
 _DXG = "/dev/dxg"

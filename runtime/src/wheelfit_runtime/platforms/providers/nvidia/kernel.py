@@ -18,7 +18,7 @@ PROC_VERSION = "/proc/driver/nvidia/version"
 GPUS = "/proc/driver/nvidia/gpus"
 """Has a folder for each GPU that the driver serves, named by its PCI address."""
 LIBRARY = "libcuda.so.1"
-"""What the user-mode driver is called, which goes with the kernel's part."""
+"""The name of the user-mode driver that belongs to the kernel module."""
 WSL_FOLDER = "/usr/lib/wsl/lib"
 """Where Windows puts it into its Linux."""
 

@@ -31,7 +31,7 @@ class NvidiaRow(NamedTuple):
     """A kind of NVIDIA GPU."""
 
     first: Capability
-    """CUDA version of the first driver that knows it; 11.0 for what is older."""
+    """CUDA version of the first driver that knows it; 11.0 for older ones."""
     last: Capability | None
     """CUDA version of the last driver that knows it; None while new ones do."""
     words: str
