@@ -5,8 +5,8 @@ documentation explains, and states what happened, where, and what to do next. Th
 apart; the command line renders them.
 
 Classes exist for errors that programs catch: a kind for each exit code, and some errors below it.
-Every other error is a code of its kind (`wheelfit_runtime.error_codes`), as ``raise UserError("…",
-code="invalid-label")``.
+Every other error is a code of its kind (`wheelfit_runtime.error_codes`), as
+``raise UserError("…", code="invalid-label")``.
 
 ```
 WheelfitError

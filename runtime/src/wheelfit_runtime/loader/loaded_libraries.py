@@ -9,13 +9,14 @@ Three calls do it::
 
 `conflict.level` is the severity:
 
-========= ========================================================================== ``error`` a
-mapped library has the same path or the same SONAME, and another content: the loader gives the first
-to every caller that uses the name, even if it was built for. For the same path that means a file
-was exchanged under a process. ``warn`` another major of the same family is mapped under other
-SONAMEs: those linked to either find their own, but a look-up by symbol alone finds the first.
-(none) everything else, as the very same library under the same or another path. =========
-==========================================================================
+========= ==========================================================================
+``error`` a mapped library has the same path or the same SONAME, and another content:
+          the loader gives the first to every caller that uses the name, whatever it was
+          built for. For the same path that means a file was exchanged under a process.
+``warn``  another major of the same family is mapped under other SONAMEs: those linked
+          to either find their own, but a look-up by symbol alone finds the first.
+(none)    everything else, as the very same library under the same or another path.
+========= ==========================================================================
 
 Only Linux lists mapped files; elsewhere `read_mapped` returns nothing and nothing conflicts.
 """

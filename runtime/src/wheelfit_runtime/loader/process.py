@@ -207,7 +207,7 @@ def visible(gpus: Sequence[_Gpu], mask: str | None, order: str) -> tuple[_Gpu, .
             return tuple(gpus)  # the GPU it is a part of is unknown
         if _INDEX.fullmatch(entry):
             if not alike and order != "PCI_BUS_ID":
-                return tuple(gpus)  # the fastest comes first, but which it is is unknown
+                return tuple(gpus)  # the fastest comes first, but it is unknown
             named = [gpu for gpu in gpus if gpu.index == int(entry)]
         else:
             named = [gpu for gpu in gpus if entry and gpu.uuid.startswith(entry)]

@@ -2,14 +2,21 @@
 
 A captured machine is a folder with
 
-``root/`` the files that probes look at, below a folder that stands for ``/``; ``environ.json`` its
-    environment variables (may be missing: none); ``machine.toml`` ``description``, ``origin``,
-    ``system``, ``architecture``; if need be ``[cpuid]`` (recorded answers of the instruction:
-    ``"7.0" = "eax:ebx:ecx:edx"`` in hexadecimal, and ``xcr0``), ``[sysctl]`` (macOS) and
-    ``processor-features`` (Windows: the numbers that ``IsProcessorFeaturePresent`` affirms);
-    ``answers.json`` the answers of child processes, by the name of the question (may be missing:
-    there was none): ``ending``, ``code``, ``output``, ``errors``; bytes that are no text are
-    ``{"base64": "…"}``; ``expected.json`` the result of detection.
+``root/``
+    the files that probes look at, below a folder that stands for ``/``;
+``environ.json``
+    its environment variables (may be missing: none);
+``machine.toml``
+    ``description``, ``origin``, ``system``, ``architecture``; if need be ``[cpuid]``
+    (recorded answers of the instruction: ``"7.0" = "eax:ebx:ecx:edx"`` in hexadecimal,
+    and ``xcr0``), ``[sysctl]`` (macOS) and ``processor-features`` (Windows: the numbers that
+    ``IsProcessorFeaturePresent`` affirms);
+``answers.json``
+    the answers of child processes, by the name of the question (may be missing: there
+    was none): ``ending``, ``code``, ``output``, ``errors``; bytes that are no text are
+    ``{"base64": "…"}``;
+``expected.json``
+    the result of detection.
 
 `record` writes one, `open_recorded` plays one back. Data that identifies the machine or its user is
 left out: see `wheelfit_runtime.platforms.scrubbing`.

@@ -3,12 +3,15 @@
 Started as ``python -I -S -B plugin_child.py ORDER`` by ``plugin_process.py``, with the
 interpreter of the plugin's environment and ORDER as JSON. Up to three processes do the work:
 
-supervisor Runs nothing of the plugin. Keeps the deadline of what the plugin started, adopts what
-    loses its parent, counts processes and memory, and ends everything when the *leash*, a pipe from
-    the caller, is closed: because the deadline passed, or because the caller ended. first process
-    of a namespace Only where the kernel allows namespaces; the kernel ends everything inside with
-    it. plugin process Gives up what a plugin does not need, and then looks at the environment for
-    the first time: even start-up files of the environment run confined.
+supervisor
+    Runs nothing of the plugin. Keeps the deadline of what the plugin started, adopts what
+    loses its parent, counts processes and memory, and ends everything when the *leash*, a
+    pipe from the caller, is closed: because the deadline passed, or the caller ended.
+first process of a namespace
+    Only where the kernel allows namespaces; the kernel ends everything inside with it.
+plugin process
+    Gives up what a plugin does not need, and then looks at the environment for the first
+    time: even start-up files of the environment run confined.
 
 Two private pipes lead back. On *control*, which the plugin process closes before anything of
 the plugin runs, come lines of JSON: ``{"confined": [...], "unconfined": [...]}`` and

@@ -4,10 +4,13 @@ The arguments are names or paths of the loader, tried in order.
 
 The answer:
 
-``calls`` list of ``[what, outcome]``, everything tried, in order. ``loaded``, ``init`` which
-    library was loaded, or null; result code of the initialisation, or null. ``devices`` list of
-    ``{"index", "name", "type", "vendor", "device", "flags", "ip"}``, numbers as Level Zero gives
-    them, and ``{"index", "call", "code"}`` for failed queries.
+``calls``
+    list of ``[what, outcome]``, everything tried, in order.
+``loaded``, ``init``
+    which library was loaded, or null; result code of the initialisation, or null.
+``devices``
+    list of ``{"index", "name", "type", "vendor", "device", "flags", "ip"}``, numbers as
+    Level Zero gives them, and ``{"index", "call", "code"}`` for failed queries.
 """
 
 # Read by a script for which nothing is on the path but the standard library.
