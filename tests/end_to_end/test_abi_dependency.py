@@ -347,7 +347,7 @@ class TestFinalBoss:
         error = boss.run("install", "--dry-run", "flash-attn", "vllm", *only, code=3)
         assert error["code"] == "no-consistent-set"
         assert error["message"] == (
-            "packages must agree on CUDA, but these cannot:  CUDA 12: flash-attn, vllm; "
+            "packages must agree on CUDA, but these cannot: CUDA 12: flash-attn, vllm; "
             "CUDA 13: torch"
         )
         assert [(one["values"], one["packages"], one["lacks"]) for one in error["closest"]] == [
