@@ -149,7 +149,7 @@ class Steps(Struct, eq=False):
         )
 
     def ask(self, namespace: str) -> None:
-        """Return the answer for one namespace."""
+        """Record the detection of one namespace."""
         self.detections[namespace] = self._decide(namespace)
 
     def _decide(self, namespace: str) -> Detection:

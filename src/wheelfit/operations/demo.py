@@ -244,7 +244,7 @@ class Demo:
         }
 
     def add_machine(self, name: str, file: HostFile) -> None:
-        """Return the description of the machine of the demo."""
+        """Write a host file for a machine of the demo."""
         folder = hosts_folder(self._context.environ)
         folder.mkdir(exist_ok=True)
         (folder / f"{name}.toml").write_text(host_text(file), "utf-8")
