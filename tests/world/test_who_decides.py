@@ -83,7 +83,7 @@ def test_what_a_project_names(world: World) -> None:
     """A project that names a family gets the line where that belongs."""
     write(world, "pyproject.toml", f'{PROJECT}bridges = ["pytorch"]\n')
     error = json.loads(world.run("lock", "--json", code=1).stdout)["error"]
-    assert "a project may only set bridges to []" in error["message"]
+    assert "a project can only set bridges to []" in error["message"]
     assert "your own wheelfit.toml, or in WHEELFIT_BRIDGES" in error["hint"]
 
 
