@@ -148,7 +148,7 @@ def test_what_is_not_right_fails_alone(upstream: RecordingIndex, tmp_path: Path)
 
 def test_requests_that_make_no_sense(upstream: RecordingIndex, tmp_path: Path) -> None:
     """Each is refused before anything is fetched, with the reason."""
-    with pytest.raises(UsageError, match="nothing was asked for"):
+    with pytest.raises(UsageError, match="no projects were given"):
         fill(upstream, tmp_path / "index")
     with pytest.raises(UsageError, match="only projects of an index"):
         fill(upstream, tmp_path / "index", "some @ https://x.example/some-1.0-py3-none-any.whl")

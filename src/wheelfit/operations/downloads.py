@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from wheelfit.core.filename import parse_wheel_filename
@@ -26,6 +27,16 @@ _T = TypeVar("_T")
 _R = TypeVar("_R")
 _AT_ONCE = 4
 """Wheels at the same time; the settings set the number of connections."""
+MOST_FAILURES = 25
+"""Files that may fail before a long transfer ends: the others would probably fail, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class FailedFile:
+    """A file or page that could not be read; the others of a long transfer do not depend on it."""
+
+    name: str
+    message: str
 
 
 def download(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from packaging.utils import InvalidName, canonicalize_name
 
 from wheelfit.errors import StorageUnavailable, UsageError
+from wheelfit.operations.downloads import MOST_FAILURES, FailedFile
 from wheelfit.operations.plain_data import plain_fields, plain_report
 from wheelfit.operations.whole_index import existing_folder, is_remote, open_whole_index
 from wheelfit.server.store.database import written
@@ -41,8 +42,6 @@ if TYPE_CHECKING:
 
 _AT_ONCE = 4
 """Files that are fetched and checked at the same time."""
-_MOST_FAILURES = 25
-"""Files that may fail before it is taken that all others will, too."""
 _PIECE = 1 << 20
 
 
@@ -52,14 +51,6 @@ class RefusedFile:
 
     filename: str
     reasons: tuple[Violation, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class FailedImport:
-    """A file or page that could not be read."""
-
-    name: str
-    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +68,7 @@ class ImportedPackages:
     """Files that are new; of a dry run, that would be fetched and checked."""
     added_size: int
     refused: tuple[RefusedFile, ...]
-    failed: tuple[FailedImport, ...]
+    failed: tuple[FailedFile, ...]
     missing: tuple[str, ...]
     """Projects that were named, and that the other index does not have."""
 
@@ -123,7 +114,7 @@ def import_packages(
     :raises NetworkError: the projects of the index cannot be listed.
     """
     with _open(source, options, context) as (repository, cut):
-        failed: list[FailedImport] = []
+        failed: list[FailedFile] = []
         names = tuple(map(_name, projects)) or tuple(repository.projects())
         pages = _pages(repository, names, failed, context)
         unread = {one.name for one in failed}
@@ -193,7 +184,7 @@ def _open(
 def _pages(
     repository: Repository,
     names: tuple[NormalizedName, ...],
-    failed: list[FailedImport],
+    failed: list[FailedFile],
     context: Context,
 ) -> list[ProjectPage]:
     with context.reporter.work("reading pages") as progress:
@@ -203,8 +194,8 @@ def _pages(
             try:
                 return repository.project(name)
             except WheelfitError as error:
-                failed.append(FailedImport(name, error.message))
-                if len(failed) > _MOST_FAILURES:
+                failed.append(FailedFile(name, error.message))
+                if len(failed) > MOST_FAILURES:
                     raise
                 return None
             finally:
@@ -223,7 +214,7 @@ class _Import:
         repository: Repository,
         store: Store | None,
         owner: str,
-        failed: list[FailedImport],
+        failed: list[FailedFile],
         *,
         dry_run: bool,
     ) -> None:
@@ -256,8 +247,8 @@ class _Import:
             raise
         except (NetworkError, FileProblem, OSError) as error:
             message = error.message if isinstance(error, WheelfitError) else str(error)
-            self._failed.append(FailedImport(file.filename, message))
-            if len(self._failed) > _MOST_FAILURES:
+            self._failed.append(FailedFile(file.filename, message))
+            if len(self._failed) > MOST_FAILURES:
                 raise
         except WheelfitError as error:
             reason = Violation(error.reference, error.message, file.filename)

@@ -17,6 +17,7 @@ from packaging.utils import canonicalize_name
 from wheelfit.core.filename import parse_wheel_filename, project_of, release_of
 from wheelfit.core.sizes import size_in_words
 from wheelfit.errors import InvalidFilename, StorageUnavailable, UsageError
+from wheelfit.operations.downloads import MOST_FAILURES, FailedFile
 from wheelfit.operations.lock_files import load_lock
 from wheelfit.operations.plain_data import plain_fields, plain_report
 from wheelfit.operations.requests import RequirementOptions, ValidatedRequest
@@ -50,8 +51,6 @@ if TYPE_CHECKING:
 
 _AT_ONCE = 4
 """Files that are fetched at the same time; a server beside this uses the same upstreams."""
-_MOST_FAILURES = 25
-"""Files that may fail before it is taken that all others will, too."""
 
 
 class PrefetchRequest(ValidatedRequest):
@@ -85,14 +84,6 @@ class PlannedProject:
     """Files that are kept already."""
     kept_size: int
     """Their bytes."""
-
-
-@dataclass(frozen=True, slots=True)
-class FailedFile:
-    """A file or page that could not be fetched."""
-
-    name: str
-    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +257,7 @@ def _selection(request: PrefetchRequest, environ: Mapping[str, str]) -> _Selecti
                 of_project[package.source.filename] = package.source.hashes
     if not (specifiers or locked or request.family):
         raise UsageError(
-            "nothing was asked for",
+            "no projects were given",
             hint="name requirements, a file of them with -r, a lock with --lock, or a family "
             "with --family",
         )
@@ -449,9 +440,9 @@ def _check_room(plan: _Plan, settings: ServerSettings) -> None:
     limits = [mirror.most for mirror in settings.mirrors if mirror.most is not None]
     if limits and size > min(limits):
         raise InvalidConfiguration(
-            f"the files have {size_in_words(size)}, and mirrors may keep "
-            f"{size_in_words(min(limits))}: the first would go while the last come",
-            hint="raise --mirror-most, or ask for less",
+            f"the files need {size_in_words(size)}, and mirrors may keep "
+            f"{size_in_words(min(limits))}: the first would be removed before the last arrive",
+            hint="raise --mirror-most, or prefetch fewer releases",
         )
     free = free_space(settings.folder) if settings.mirror_storage is None else None
     if free is not None and plan.to_fetch > free:
@@ -482,7 +473,7 @@ def _fetch(plan: _Plan, mirrors: Mirrors, progress: Progress) -> PrefetchReport:
                 mirror.content(f"{filename}.provenance")
         except NetworkError as error:
             failed.append(FailedFile(filename, error.message))
-            if len(failed) > _MOST_FAILURES:
+            if len(failed) > MOST_FAILURES:
                 raise
 
     progress.start(plan.to_fetch)

@@ -218,9 +218,9 @@ count most. It runs until it is asked to end (SIGTERM), and then finishes what i
                 """\
 Fill the mirrors of a live index ahead of time: by requirements, by a lock, or by a family.
 
-What the mirrors have already is not fetched again, so that an interrupted command goes on where it
-was. Every file is compared with its digest. Afterwards the index serves all of it without the
-upstreams. Dependencies are not followed: --lock has them.
+Files that the mirrors have are not fetched again, so an interrupted command can be repeated. Every
+file is compared with its digest. Afterwards the index serves all of them without the upstreams.
+Dependencies are not followed: --lock has them.
 
 Mirrors are described as for `wheelfit index serve`; servers may run meanwhile.
 """,
@@ -299,11 +299,11 @@ SOURCE is the folder of an export, which goes into a new store: any database and
 is compared with its digest. Records come last, all or none.
 
 Or it is the URL of an index (PEP 503 or 691), a folder of packages as pypiserver has it, or an
-export of devpi. Each file is checked like an upload, and compared with the hashes and all else that
-the source says of it; yanks and times of upload are kept. Exit code 9 says that files were refused,
-5 that some could not be read, 3 that a project is not there.
+export of devpi. Each file is checked like an upload, and compared with its hashes and metadata at
+the source; yanks and times of upload are kept. Exit code 9 says that files were refused, 5 that
+some could not be read, 3 that a project does not exist.
 
-If it is interrupted, run it again: what is there is not fetched again.
+If it is interrupted, run it again: existing files are not fetched again.
 """,
                 (IMPORT, PLACE, STORE, SOURCES),
                 Operation("live_index.import_live_index", "indexes.show_import"),
@@ -321,9 +321,9 @@ Over a server it needs a token of the operator.
                 """\
 Remove unused files from the store of a live index now.
 
-That is what was deleted, stages that have expired, and uploads that broke off. A server does it
-once a day; whoever deletes files to make room has it at once with this. What is being uploaded
-stays, also while servers run. With --settings, releases go too that [[project]] tables let expire.
+These are deleted files, expired stages and interrupted uploads. A server removes them once a day;
+this frees the space at once. Uploads in progress stay, also while servers run. With --settings,
+expired releases are removed, too, by the rules of its [[project]] tables.
 """,
                 (CLEAN, PLACE, STORE),
                 Operation("live_index.clean_index", "indexes.show_cleaning"),
@@ -340,7 +340,7 @@ stays, also while servers run. With --settings, releases go too that [[project]]
             ),
             "status": Command(
                 """\
-Set what a project of a live index is as a whole: active, archived, deprecated or quarantined.
+Set the status of a project of a live index: active, archived, deprecated or quarantined.
 
 Installers show it (PEP 792). Only the operator quarantines a project, or ends that.
 """,

@@ -112,7 +112,7 @@ class Rules:
     """Default seconds that a stage may wait."""
     metrics: Literal["operator", "everybody"] = "operator"
     private: tuple[str, ...] = ()
-    """Patterns of the projects that are read with a token only, which has to be for them."""
+    """Patterns of the projects that only tokens for them may read."""
     projects: tuple[ProjectRules, ...] = ()
     """Rules for some projects; the first that matches is used."""
 

@@ -60,7 +60,7 @@ IMPORT = OptionGroup(
     Option(
         "--owner NAME", TEXT, "who owns projects that are new (default: admin)", default="admin"
     ),
-    Option("--dry-run", FLAG, "show how many files and bytes would come, and stop"),
+    Option("--dry-run", FLAG, "show how many files and bytes would be imported, without importing"),
 )
 
 FILES_OF_INDEX = OptionGroup(
@@ -174,7 +174,7 @@ SERVER = OptionGroup(
     Option(
         "--private PATTERN",
         TEXTS,
-        "projects that are read with a token only, which has to be for them, as acme-*",
+        "projects that only tokens for them may read, as acme-*",
         default=None,
     ),
     Option(
@@ -183,7 +183,7 @@ SERVER = OptionGroup(
         "never, admin (tokens of that scope; default), or for how long whoever uploaded may too",
     ),
     Option("--stage-lasts TIME", TEXT, "how long a stage waits to be published (default: 7d)"),
-    Option("--audit-lasts TIME", TEXT, "keep entries of the audit log for so long (default: 365d)"),
+    Option("--audit-lasts TIME", TEXT, "time to keep entries of the audit log (default: 365d)"),
     Option("--metrics WHO", TEXT, "who sees the metrics: operator (default) or everybody"),
     Option("--log FORM", TEXT, "json, plain, or auto (default): words on a terminal, else JSON"),
     Option("--log-requests yes/no", TEXT, "write down every request (default: yes)"),
@@ -200,14 +200,14 @@ SERVER = OptionGroup(
     Option(
         "--trusted-proxy ADDRESS",
         TEXTS,
-        "believe what a server in front at this address or network says of clients (default: none)",
+        "trust the forwarding headers of a proxy at this address or network (default: none)",
         default=None,
     ),
     Option(
         "--proxy-headers KIND",
         TEXT,
-        "the headers in which it says so: x-forwarded (X-Forwarded-For, -Proto and -Host; "
-        "default) or forwarded (RFC 7239)",
+        "the headers of trusted proxies: x-forwarded (X-Forwarded-For, -Proto and -Host; default) "
+        "or forwarded (RFC 7239)",
     ),
 )
 
@@ -272,10 +272,10 @@ PREFETCH = OptionGroup(
     Option(
         "--accelerator PATTERN",
         ANY_TEXTS,
-        "of variant wheels those with such a label, and of a family such folders, as cpu or "
+        "only variant wheels with a matching label, and matching folders of a family, as cpu or "
         "'cu13*'",
     ),
-    Option("--newest N", RELEASES, "so many releases of each project (default: all)", default=0),
+    Option("--newest N", RELEASES, "only the N newest releases of each project", default=0),
     Option("--dry-run", FLAG, "show what would be fetched, with sizes, and stop"),
     Option(
         "--at DIR",
@@ -324,15 +324,17 @@ CLEAN = OptionGroup(
 
 AUDIT = OptionGroup(
     "",
-    Option("--project NAME", TEXT, "what was done to this project"),
+    Option("--project NAME", TEXT, "only changes of this project"),
     Option(
-        "--who WHO", TEXT, "what this owner, token or address did, or one with this in its note"
+        "--who WHO",
+        TEXT,
+        "changes by this owner, token or address, or with this in their note",
     ),
     Option("--action ACTION", TEXT, "only this action, as yank or create-token"),
-    Option("--refused", FLAG, "only what was refused"),
-    Option("--since TIME", TEXT, "from this date or time on, or so long ago, as 7d"),
-    Option("--until TIME", TEXT, "before this date or time, or so long ago"),
-    Option("--most N", TEXT, "the newest so many (default: 100)"),
+    Option("--refused", FLAG, "only refused changes"),
+    Option("--since TIME", TEXT, "changes from this date or time on, or of the last 7d"),
+    Option("--until TIME", TEXT, "changes before this date or time, or older than 7d"),
+    Option("--most N", TEXT, "the N newest entries (default: 100)"),
 )
 
 STAGE = OptionGroup("", Option("STAGE", ANY_TEXT, "what `open` called it"))
