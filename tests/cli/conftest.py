@@ -15,6 +15,7 @@ def own_settings(bare_environment: None, tmp_path: Path, monkeypatch: pytest.Mon
     """Let nothing come in from whoever runs the tests, and nothing of the tests get out."""
     del bare_environment
     monkeypatch.setenv("WHEELFIT_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)  # a checkout may have a .venv
 
 
 @pytest.fixture

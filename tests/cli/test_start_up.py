@@ -143,6 +143,7 @@ def imported(folder: Path, *words: str | Path) -> tuple[set[str], int]:
         text=True,
         check=False,
         timeout=60,
+        cwd=folder,  # a checkout may have a .venv
         env=environ,
     )
     assert done.returncode == 0, done.stderr

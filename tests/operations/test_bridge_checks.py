@@ -144,9 +144,11 @@ def test_every_family(of_registry: CheckBridgesRequest) -> None:
     assert {one.family.name: one.faults for one in report.checks if one.faults} == {}
 
 
+@pytest.mark.usefixtures("bare_environment")
 def test_places_out_of_reach(tmp_path: Path) -> None:
     """Places that cannot be read for one reason are reported in one clause."""
-    with Internet(tmp_path / "certificates", {}) as net:
+    registry = StaticIndex("acme.example")
+    with Internet(tmp_path / "certificates", {"acme.example": registry}) as net:
         context = Context(environ={**os.environ, **net.environ})
         request = CheckBridgesRequest(
             names=("rocm-sdk",), index_url="https://acme.example/", no_cache_dir=True, retries=0
