@@ -123,6 +123,34 @@ def test_errors_before_the_socket_is_open(
     assert results == ([reference] if is_explicit else [])
 
 
+def test_traceback(tmp_path: Path) -> None:
+    """With --debug an error has its traceback, without the password of a URL in it."""
+    ended = subprocess.run(
+        [*SERVE, tmp_path / "store", "--log=json", "--debug", "--port=0",
+         "--database=mysql://me:hunter2@db.example/x"],
+        capture_output=True, check=False, timeout=60, env=clean_environ(tmp_path),
+    )  # fmt: skip
+    logged = events(ended.stderr)
+    assert logged["error"]["exit_code"] == ended.returncode == 1
+    assert "Traceback" in logged["traceback"]["message"]
+    assert b"hunter2" not in ended.stderr + ended.stdout
+
+
+@pytest.mark.parametrize(
+    ("after", "settings"),
+    [([], ""), (["--settings=settings.toml"], 'log = "json"\n')],
+)
+def test_traceback_of_a_start(after: Sequence[str], settings: str, tmp_path: Path) -> None:
+    """An error of the server's start has a traceback with --debug as well."""
+    (tmp_path / "settings.toml").write_text(settings)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        ended = subprocess.run(
+            [*SERVE, tmp_path / "store", f"--port={taken.getsockname()[1]}", "--debug", *after],
+            capture_output=True, check=False, timeout=60, env=clean_environ(tmp_path), cwd=tmp_path,
+        )  # fmt: skip
+    assert {"traceback", "error"} <= events(ended.stderr).keys()
+
+
 def test_words_where_the_file_says_so(tmp_path: Path) -> None:
     """The settings of a file decide the form of remarks and errors, too."""
     (tmp_path / "settings.toml").write_text('log = "plain"\n')

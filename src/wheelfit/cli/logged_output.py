@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from wheelfit.cli.output import Output, deliver
-from wheelfit.server.hosting.logs import in_json, log_form
+from wheelfit.server.hosting.logs import in_json, log_form, traceback_of
 
 if TYPE_CHECKING:
     from wheelfit.cli.output import Style
@@ -54,22 +54,20 @@ class LoggedOutput(Output):
     def error(self, error: WheelfitError) -> None:
         """Log an error, and print it as the result under ``--json``."""
         parts = self.parts_of(error)
-        self._event("error", **{name: str(text) for name, text in parts.items() if text})
+        self._event("error", **{name: part for name, part in parts.items() if part})
         if self.json:
             with suppress(OSError):
                 self.result_json({"error": parts})
 
     def traceback(self, error: BaseException) -> None:
         """Log where an error arose."""
-        from traceback import format_exception
-
-        self._event("traceback", message="".join(format_exception(error)).rstrip())
+        self._event("traceback", message=traceback_of(error))
 
     def _aside(self, text: str, style: Style = "plain", hang: int = 2) -> None:
         del style, hang
         self._event("note", message=text)
 
-    def _event(self, event: str, **facts: str) -> None:
+    def _event(self, event: str, **facts: str | float) -> None:
         if sys.stderr is not None:
             with suppress(OSError):
                 sys.stderr.write(in_json(datetime.now(UTC), event, facts) + "\n")

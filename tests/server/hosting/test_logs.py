@@ -31,6 +31,21 @@ def test_no_text_begins_a_line_of_its_own(form: Literal["json", "plain"]) -> Non
         assert r'path="/a\r\nevent=upload"' in first
 
 
+@pytest.mark.parametrize("form", ["json", "plain"])
+def test_no_credential(form: Literal["json", "plain"]) -> None:
+    """Passwords in URLs are left out of what libraries log."""
+    stream = io.StringIO()
+    log = Log(stream, form)
+    with library_messages(log):
+        try:
+            int("https://me:hunter2@a.example/")
+        except ValueError:
+            logging.getLogger("library").exception("no answer of https://me:hunter2@a.example/")
+    log.close()
+    assert "a.example" in stream.getvalue()
+    assert "hunter2" not in stream.getvalue()
+
+
 def test_long_texts_are_cut() -> None:
     """A path of 30 kB does not fill the disk."""
     stream = io.StringIO()

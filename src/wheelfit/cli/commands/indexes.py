@@ -92,6 +92,8 @@ def _serve(arguments: Namespace, output: Output, context: Context) -> int:
             log_to=sys.stderr,
         )
     except WheelfitError as error:
+        if arguments.debug:
+            spoken.traceback(error)
         spoken.error(error)
         return error.exit_code
     return 0

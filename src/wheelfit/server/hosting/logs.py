@@ -1,6 +1,7 @@
 """The log of events, one line each: JSON for machines, or words for people.
 
-No credential is passed to it, and no text can start a line of its own.
+URLs lose their credentials (messages of libraries, tracebacks), and no text can start a line of its
+own.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from datetime import UTC, datetime
 from traceback import format_exception
 from typing import TYPE_CHECKING
 
+from wheelfit.sources.urls import redact
 from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
@@ -153,7 +155,7 @@ def _in_words(time: datetime, event: str, fields: Mapping[str, str | float]) -> 
 
 
 def _short(value: str | float) -> str | float:
-    return value[:_LONGEST] if isinstance(value, str) else value
+    return redact(value)[:_LONGEST] if isinstance(value, str) else value
 
 
 def _word(value: str | float) -> str:
