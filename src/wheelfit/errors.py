@@ -210,7 +210,7 @@ def reporting_os_errors(message: str, *, where: str, hint: str | None = None) ->
 
 def did_you_mean(word: str, known: Iterable[str], otherwise: str) -> str:
     """Return a hint: the known word that one is most like, or another hint where none is."""
-    from difflib import get_close_matches  # noqa: PLC0415 - few commands end here
+    from difflib import get_close_matches
 
     close = get_close_matches(word, list(known), n=1)
     return f"did you mean {close[0]!r}?" if close else otherwise

@@ -2,8 +2,7 @@
 
 No time is measured here, `benchmarks/start_up.py` does that. If a test fails because of a module
 that a command cannot do without, allow it: take its name from the forbidden ones, or raise the
-number of modules or dataclasses. If it can do without, import it where it is needed
-(``# noqa: PLC0415``).
+number of modules or dataclasses. If it can do without, import it where it is needed.
 """
 
 from __future__ import annotations

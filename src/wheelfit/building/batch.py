@@ -271,7 +271,7 @@ def _in_family(error: Exception, item: object) -> WheelfitError:
     if isinstance(error, MemoryError):
         words = "not enough memory"
         return EnvironmentUnavailable(words, where=str(item), hint="try -j 1")
-    import traceback  # noqa: PLC0415 - this should not happen
+    import traceback  # only for an internal error
 
     return InternalError(
         f"unexpected error: {type(error).__name__}: {error}",

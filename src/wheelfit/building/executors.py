@@ -179,8 +179,8 @@ class _Processes(Executor):
 
     def _running(self) -> ProcessPoolExecutor:
         if self._pool is None:
-            import multiprocessing  # noqa: PLC0415 - start-up
-            from concurrent.futures import ProcessPoolExecutor  # noqa: PLC0415
+            import multiprocessing
+            from concurrent.futures import ProcessPoolExecutor
 
             context = multiprocessing.get_context("spawn")
             self._pool = ProcessPoolExecutor(self._count, context, initializer=_begin_process)
@@ -210,7 +210,7 @@ _working = False
 
 def _begin_process() -> None:
     """Prepare a process for work: it ends with its parent, and ignores the terminal."""
-    import multiprocessing  # noqa: PLC0415 - as above
+    import multiprocessing
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _end)
@@ -245,7 +245,7 @@ def _called(fn: Callable[..., Result], args: tuple[Any, ...], kwargs: dict[str, 
 @contextmanager
 def _dask_client(url: str, patience: float) -> Iterator[Client]:
     try:
-        from distributed import Client  # noqa: PLC0415 - an extra, and half a second
+        from distributed import Client  # half a second
     except ImportError:
         raise NeedsExtra("dask", "distributed") from None
     # Its log about broken connections is replaced by our error.
@@ -348,9 +348,9 @@ def _result(task: Task[Result]) -> Result:
 
 
 def _in_our_words(error: BaseException) -> BaseException:
-    import asyncio  # noqa: PLC0415 - it is there by now
+    import asyncio
 
-    from distributed.scheduler import KilledWorker  # noqa: PLC0415
+    from distributed.scheduler import KilledWorker
 
     # Errors of the work itself come back as results, so an error of the system is Dask's own.
     gone = (CancelledError, asyncio.CancelledError, OSError, RuntimeError)

@@ -86,7 +86,7 @@ def source_digest(archive: Path) -> str:
 
     Times of packing are ignored, since each packing has others.
     """
-    import tarfile  # noqa: PLC0415 - start-up
+    import tarfile
 
     if not archive.name.endswith((".tar.gz", ".tgz")):
         return digest_of(archive)

@@ -203,7 +203,7 @@ def _undisturbed() -> Iterator[list[int]]:
 def _lock(path: Path) -> list[int]:
     """Mark a folder as in use until this process ends."""
     try:
-        from fcntl import LOCK_EX, LOCK_NB, flock  # noqa: PLC0415  # not on Windows
+        from fcntl import LOCK_EX, LOCK_NB, flock  # not on Windows
     except ImportError:
         return []
     number = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
@@ -215,7 +215,7 @@ def _lock(path: Path) -> list[int]:
 def _remove_abandoned(folder: Path) -> None:
     """Remove leftovers of a killed process."""
     try:
-        from fcntl import LOCK_EX, LOCK_NB, flock  # noqa: PLC0415
+        from fcntl import LOCK_EX, LOCK_NB, flock
     except ImportError:
         return
     for part in folder.glob(_PART):

@@ -270,8 +270,8 @@ def _appended(text: str, new: str) -> str:
 def _by_keys(text: str, change: Callable[[Any], None]) -> str:
     """Change a document by its keys; the result is checked afterwards."""
     try:
-        import tomlkit  # noqa: PLC0415 - an extra
-        from tomlkit.exceptions import TOMLKitError  # noqa: PLC0415 - likewise
+        import tomlkit
+        from tomlkit.exceptions import TOMLKitError
     except ImportError:
         raise NeedsExtra("build", "tomlkit") from None
     try:
@@ -290,7 +290,7 @@ def _remove(document: Any, path: Sequence[str]) -> None:
 
 
 def _add(document: Any, path: Sequence[str], new: str) -> None:
-    import tomlkit  # noqa: PLC0415 - an extra
+    import tomlkit
 
     *above, last = path
     value: Any = tomllib.loads(new)
@@ -319,7 +319,7 @@ def _list_priorities(document: Any, wanted: Sequence[str]) -> None:
 
 
 def _inline(value: Any) -> Any:
-    import tomlkit  # noqa: PLC0415 - an extra
+    import tomlkit
 
     if isinstance(value, dict):
         table = tomlkit.inline_table()

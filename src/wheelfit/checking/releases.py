@@ -80,7 +80,7 @@ def check_index_file(
 ) -> tuple[list[Finding], IndexFacts]:
     """Check an index file by itself."""
     place = CheckedFile(where)
-    from wheelfit.checking.documents.document import check_variant_document  # noqa: PLC0415  # few have it
+    from wheelfit.checking.documents.document import check_variant_document
 
     findings, document = check_variant_document(data, place, profiles=profiles)
     if Profile.PYPI in profiles:
@@ -108,7 +108,7 @@ def check_release(
 def _numbered(findings: list[Finding], index_files: Iterable[IndexFacts]) -> list[Finding]:
     """Add lines to findings in index files."""
     for index in index_files:
-        from wheelfit.checking.documents.places import with_places  # noqa: PLC0415  # few have some
+        from wheelfit.checking.documents.places import with_places
 
         here = [finding for finding in findings if finding.where == index.where]
         others = [finding for finding in findings if finding.where != index.where]

@@ -54,7 +54,7 @@ class AbiExports:
 
     def has(self, name: str) -> bool:
         """Return whether users link with a library."""
-        from fnmatch import fnmatchcase  # noqa: PLC0415  # few look at libraries
+        from fnmatch import fnmatchcase
 
         return not self.libraries or any(fnmatchcase(name, library) for library in self.libraries)
 

@@ -43,7 +43,7 @@ def parse_family(data: bytes, *, where: str = "") -> BridgeFamily:
 
     :raises InvalidDocument: ``invalid-bridge``; something is wrong; names every fault.
     """
-    from wheelfit.core.strict_toml import load  # noqa: PLC0415 - start-up
+    from wheelfit.core.strict_toml import load
 
     faults = FaultList()
     try:
@@ -66,7 +66,7 @@ def newer_format(data: bytes) -> int | None:
 
     :param data: the file; one that is no TOML has none.
     """
-    from wheelfit.core.strict_toml import load  # noqa: PLC0415 - start-up
+    from wheelfit.core.strict_toml import load
 
     try:
         written = load(data).get("format")

@@ -220,7 +220,7 @@ class BridgeFamily:
 
     def _places(self) -> set[tuple[str, str]]:
         """Return everything outside that names of packages and files are taken from."""
-        from packaging.requirements import Requirement  # noqa: PLC0415 - start-up
+        from packaging.requirements import Requirement
 
         found = {("the base", self.base), *(("the host", host) for host in self.hosts)}
         for member in self.members:

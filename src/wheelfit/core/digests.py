@@ -32,6 +32,6 @@ def sha256_of(data: bytes | memoryview) -> bytes:
     """
     if len(data) <= _SHORT:
         return _own(data).digest()
-    from hashlib import sha256 as fast  # noqa: PLC0415 - see above
+    from hashlib import sha256 as fast
 
     return fast(data).digest()

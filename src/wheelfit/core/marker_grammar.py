@@ -282,7 +282,7 @@ class _Reader:
             if self.source.startswith(('"', "'"), position):
                 raise self.error("this quote is not closed", position)
             raise self.error("expected a marker variable or a quoted string", position)
-        from difflib import get_close_matches  # noqa: PLC0415 - for the hint alone
+        from difflib import get_close_matches
 
         near = get_close_matches(word, VARIABLES, n=1)
         hint = f"did you mean {near[0]}?" if near else "put a plain string in quotes"
@@ -318,7 +318,7 @@ class _Reader:
             return inner
         text = re.sub(r"\\([4-7][0-7]{2}|.)", _without_warning, quoted, flags=re.DOTALL)
         try:
-            from ast import literal_eval  # noqa: PLC0415 - nobody escapes anything
+            from ast import literal_eval
 
             return str(literal_eval(text))
         except (SyntaxError, ValueError):

@@ -161,7 +161,7 @@ def _read_head(head: str, text: str, marker: Marker | None) -> Requirement:
                 canonicalize_name(name), frozenset(map(canonicalize_name, asked)), specifier,
                 None, marker,
             )  # fmt: skip
-    from packaging import requirements  # noqa: PLC0415 - 7 ms for what is rare
+    from packaging import requirements  # 7 ms, rarely needed
 
     try:
         parsed = requirements.Requirement(head)

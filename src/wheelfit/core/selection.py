@@ -168,7 +168,7 @@ class _Judge(Struct, eq=False):
 
     def _why_none_fits(self, verdict: Verdict) -> str:
         if self.tag_phrases is None:
-            from wheelfit.core.tag_phrases import TagPhrases  # noqa: PLC0415 - start-up
+            from wheelfit.core.tag_phrases import TagPhrases
 
             self.tag_phrases = TagPhrases(self.tags)
         reason = self.tag_phrases.why_none_fits(verdict.filename.tags)

@@ -131,7 +131,7 @@ class Table:
         unknown = [key for key in self.content if key not in known]
         if not unknown:
             return
-        from difflib import get_close_matches  # noqa: PLC0415  # few documents need it
+        from difflib import get_close_matches
 
         for index, key in enumerate(unknown):
             is_compared = index < _MOST_SUGGESTIONS and len(key) <= _LONGEST_KEY

@@ -263,7 +263,7 @@ class PluginRules(Struct, frozen=True):
 def command_that_trusts(requirement: Requirement, question: PluginQuestion) -> str:
     """Return the command that trusts one package of a plugin."""
     # A stranger wrote the specifier, and people paste what they read into a shell.
-    import shlex  # noqa: PLC0415 - start-up
+    import shlex
 
     wanted = shlex.quote(f"{requirement.name}{requirement.specifier}")
     return (

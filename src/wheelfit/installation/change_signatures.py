@@ -39,7 +39,7 @@ class Signer:
 
     def of(self, *parts: str | bytes | int) -> str:
         """Return the signature of some values, as text."""
-        import hmac  # noqa: PLC0415 - start-up
+        import hmac
 
         signing = hmac.new(self._secret, digestmod="sha256")
         for part in parts:
@@ -49,7 +49,7 @@ class Signer:
 
     def is_of(self, signature: str, *parts: str | bytes | int) -> bool:
         """Return whether a signature is that of some values."""
-        import hmac  # noqa: PLC0415 - start-up
+        import hmac
 
         return hmac.compare_digest(signature.encode("utf-8", "replace"), self.of(*parts).encode())
 
@@ -58,7 +58,7 @@ class Signer:
         if self._folder is None:
             self.flaw = "there is no folder in which a secret could be kept"
             return os.urandom(_BYTES)
-        from wheelfit.wheels.rooted_folder import RootedFolder  # noqa: PLC0415 - start-up
+        from wheelfit.wheels.rooted_folder import RootedFolder
 
         try:
             try:

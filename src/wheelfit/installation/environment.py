@@ -131,7 +131,7 @@ class Environment:
     def target(self) -> Target:
         """Return the machine to choose wheels for, as far as the interpreter decides it."""
         if not self._targets:  # a thousand tags are ranked for it
-            from wheelfit.core.target import Target  # noqa: PLC0415 - recovery goes without
+            from wheelfit.core.target import Target  # recovery works without it
 
             interpreter = self.interpreter
             self._targets.append(
@@ -141,7 +141,7 @@ class Environment:
 
     def scan(self) -> Scan:
         """Read the installed distributions, including broken ones."""
-        from wheelfit.installation.installed import scan  # noqa: PLC0415 - recovery goes without
+        from wheelfit.installation.installed import scan  # recovery works without it
 
         return scan(self.search, own=self.schemes.libraries())
 
@@ -371,7 +371,7 @@ def _flat(folder: Path) -> Schemes:
 
 def _message(text: str) -> str | None:
     """Return the message for users in EXTERNALLY-MANAGED (PEP 668)."""
-    import configparser  # noqa: PLC0415 - for an error alone
+    import configparser
 
     parser = configparser.ConfigParser(interpolation=None)
     try:

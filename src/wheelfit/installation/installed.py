@@ -320,7 +320,7 @@ def _document(path: Path, notes: list[str]) -> VariantDocument | None:
     data = _read_small(path)
     if data is None:
         return None
-    from wheelfit.core.metadata import read_document  # noqa: PLC0415 - start-up
+    from wheelfit.core.metadata import read_document
 
     try:
         return read_document(data, where=str(path))

@@ -182,7 +182,7 @@ def interpreters_called(python: str, environ: Mapping[str, str]) -> Iterator[Pat
 
     :param python: a version as ``3.12``, or a command.
     """
-    import shutil  # noqa: PLC0415 - start-up
+    import shutil
 
     command = f"python{python}" if _SHORT.fullmatch(python) else python
     folders = environ.get("PATH", os.defpath).split(os.pathsep)
@@ -280,7 +280,7 @@ def inspect_interpreter(
         return _interpreter(_ask(path, environ, deadline, tags=False), (), running=False)
     if store is None:
         return _foreign(_ask(path, environ, deadline))
-    from wheelfit.installation.known_interpreters import keep, recall  # noqa: PLC0415 - start-up
+    from wheelfit.installation.known_interpreters import keep, recall
 
     kept = store()
     known = recall(str(path), environ, kept)
@@ -294,7 +294,7 @@ def inspect_interpreter(
 
 
 def _foreign(facts: Mapping[str, Any]) -> Interpreter:
-    from packaging.tags import Tag  # noqa: PLC0415 - recovery goes without
+    from packaging.tags import Tag  # recovery works without it
 
     return _interpreter(facts, (Tag(*parts) for parts in facts["tags"]), running=False)
 
@@ -305,7 +305,7 @@ def _ask(
     """Start an interpreter, and return its facts about itself."""
     own_packaging = []
     if tags:
-        import packaging  # noqa: PLC0415 - recovery goes without
+        import packaging  # recovery works without it
 
         # A folder inside a zip file would be of no use to another interpreter; not a supported
         # case.

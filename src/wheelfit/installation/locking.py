@@ -103,7 +103,7 @@ if sys.platform == "win32":
 
     def _lock(descriptor: int) -> None:
         """Lock an open file, or raise an error at once."""
-        import msvcrt  # noqa: PLC0415 - not everywhere
+        import msvcrt
 
         msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
 
@@ -117,7 +117,7 @@ else:
 
     def _lock(descriptor: int) -> None:
         """Lock an open file, or raise an error at once."""
-        import fcntl  # noqa: PLC0415 - not everywhere
+        import fcntl
 
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 

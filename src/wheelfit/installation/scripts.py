@@ -39,7 +39,7 @@ def script_of(command: Command, interpreter: str, launcher: str) -> tuple[str, b
             attribute=command.attribute,
         )
         return command.name, text.encode()
-    from installer.scripts import Script  # noqa: PLC0415  # it imports a hundred modules
+    from installer.scripts import Script  # imports a hundred modules
 
     section = cast("ScriptSection", command.section)
     script = Script(command.name, command.module, command.attribute, section)

@@ -35,7 +35,7 @@ def judge(
     ]
     if not labelled:
         return ()
-    from wheelfit.checking.installed import (  # noqa: PLC0415 - start-up
+    from wheelfit.checking.installed import (
         InstalledVariant,
         judge_installed,
     )

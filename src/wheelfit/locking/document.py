@@ -228,7 +228,7 @@ def write_lock(lock: Lock) -> bytes:
 
     :param lock: read, or built by `Lock.of`.
     """
-    import tomli_w  # noqa: PLC0415 - start-up
+    import tomli_w
 
     return tomli_w.dumps(lock.to_mapping(), multiline_strings=False, indent=2).encode()
 

@@ -182,7 +182,7 @@ class _Merging:
             return _with_hash(wheel, Path(file_path(wheel.file.url)))
         if wheel.file.declared is None or self._fetched == _MOST_FETCHED:
             return wheel
-        import tempfile  # noqa: PLC0415 - start-up
+        import tempfile
 
         self._fetched += 1
         with tempfile.TemporaryDirectory(prefix="wheelfit-") as folder:

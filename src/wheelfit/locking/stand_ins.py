@@ -87,7 +87,7 @@ def _place(
 def _repository(
     source: LockedSource, package: LockedPackage, folder: Path | None
 ) -> tuple[str, WheelOrigin]:
-    from wheelfit.projects.version_control import parse_repository_url  # noqa: PLC0415 - start-up
+    from wheelfit.projects.version_control import parse_repository_url
 
     if source.url is not None and urlsplit(source.url).scheme in _OF_REPOSITORIES:
         address = source.url
@@ -101,7 +101,7 @@ def _repository(
 
 def _version_in(source: LockedSource, url: str) -> Version | None:
     """Return the static version of a directory, without its backend."""
-    from wheelfit.projects.static_metadata import (  # noqa: PLC0415 - start-up
+    from wheelfit.projects.static_metadata import (
         core_metadata_of,
         of_project_file,
     )

@@ -240,7 +240,7 @@ def _is_of(requirement: Requirement, extra: str, environment: Mapping[str, str])
 
 def _document(content: Mapping[str, object]) -> VariantDocument:
     """Return variant metadata for detecting a machine."""
-    from wheelfit.core.metadata import read_document  # noqa: PLC0415 - start-up
+    from wheelfit.core.metadata import read_document
 
     return read_document(json.dumps(content).encode(), where="accelerators")
 

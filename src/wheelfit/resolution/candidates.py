@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 
 
 def _shipped_families(project: NormalizedName) -> tuple[BridgeFamily, ...]:
-    from wheelfit.sources.bridges.catalogue import SHIPPED  # noqa: PLC0415 - start-up
+    from wheelfit.sources.bridges.catalogue import SHIPPED
 
     return SHIPPED.standing_for(project)
 
@@ -344,7 +344,7 @@ class Candidates:
             return None  # F-10: nothing inside a plain wheel matters
         if data is None and choice.chosen is not None:
             data = choice.chosen.file.declared
-        from wheelfit.core.index_metadata import (  # noqa: PLC0415 - start-up
+        from wheelfit.core.index_metadata import (
             disagreement,
             read_wheel_document,
         )

@@ -222,7 +222,7 @@ class Catalogue:
             return (request.favoured[name],)
         if self.candidates.bridge(name) is not None:
             if not self.candidates.is_for_one_machine:
-                from wheelfit.resolution.accelerator_kinds import (  # noqa: PLC0415 - start-up
+                from wheelfit.resolution.accelerator_kinds import (
                     kinds_by_release,
                     with_most_kinds,
                 )
@@ -231,7 +231,7 @@ class Catalogue:
                     kinds_by_release(self.candidates, name, prereleases=request.prereleases)
                 )
                 return () if best is None else (best,)
-            from wheelfit.resolution.bridges import favoured  # noqa: PLC0415 - start-up
+            from wheelfit.resolution.bridges import favoured
 
             return favoured(
                 self.candidates, name, request.installed, prereleases=request.prereleases
@@ -239,7 +239,7 @@ class Catalogue:
         listing = self.candidates.listing(name) if name in self._roots else None
         if listing is None or not listing.releases.has_variants():
             return ()
-        from wheelfit.resolution.unaccelerated import accelerated  # noqa: PLC0415 - start-up
+        from wheelfit.resolution.unaccelerated import accelerated
 
         best = accelerated(
             self.candidates, name, self.versions(name), prereleases=request.prereleases
@@ -248,7 +248,7 @@ class Catalogue:
 
     def kinds(self, name: NormalizedName, version: Version) -> frozenset[str]:
         """Return the kinds of accelerators that a release of a family has builds for."""
-        from wheelfit.resolution.accelerator_kinds import kinds_of  # noqa: PLC0415 - start-up
+        from wheelfit.resolution.accelerator_kinds import kinds_of
 
         listing = self.candidates.listing(name)
         if listing is None or listing.bridge is None:

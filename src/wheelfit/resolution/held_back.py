@@ -199,8 +199,8 @@ class HeldBackSearch:
 
         Empty where the user's own requirement on another project is part of it.
         """
-        from wheelfit.resolution.no_match import NoMatch  # noqa: PLC0415 - start-up
-        from wheelfit.resolution.proof import StepKind, clause_of  # noqa: PLC0415 - start-up
+        from wheelfit.resolution.no_match import NoMatch
+        from wheelfit.resolution.proof import StepKind, clause_of
 
         facts = list(top.facts())
         said = [fact for fact in facts if fact.kind in (StepKind.ASKED, StepKind.CONSTRAINED)]

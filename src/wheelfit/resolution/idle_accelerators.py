@@ -96,7 +96,7 @@ class _Idle:
         made_for = _accelerators(using)
         if not made_for:
             return
-        from wheelfit.resolution.bridges import members_for  # noqa: PLC0415 - start-up
+        from wheelfit.resolution.bridges import members_for
 
         fitting = list(filter(partial(members_for(candidates), family), using))
         interpreters = _interpreters(candidates, name, family, fitting)
@@ -199,12 +199,12 @@ class _Idle:
         candidates = self._remedies.around.candidates
         if candidates is None:
             return None
-        from wheelfit.core.requirements import Requirement  # noqa: PLC0415 - start-up
-        from wheelfit.resolution.request import (  # noqa: PLC0415 - start-up
+        from wheelfit.core.requirements import Requirement
+        from wheelfit.resolution.request import (
             RequestedRequirement,
             ResolutionRequest,
         )
-        from wheelfit.resolution.resolver import resolve  # noqa: PLC0415 - start-up
+        from wheelfit.resolution.resolver import resolve
 
         exactly = SpecifierSet(f"=={pin.version}")
         wanted = Requirement(pin.name, frozenset((extra,)), exactly)  # type: ignore[arg-type]
@@ -290,14 +290,14 @@ def _major_of(need: Requirement) -> str | None:
 
 def _names_builds(project: str) -> bool:
     """Return whether a project's name states its accelerator, or that it has none."""
-    from wheelfit.core.shorthands import names_builds  # noqa: PLC0415 - start-up
+    from wheelfit.core.shorthands import names_builds
 
     return names_builds(project)
 
 
 def _build_of(extra: str) -> tuple[str, tuple[str, ...]] | None:
     """Return the accelerator and major of an extra with the name of a build."""
-    from wheelfit.core.shorthands import find_shorthand, is_built_in  # noqa: PLC0415 - start-up
+    from wheelfit.core.shorthands import find_shorthand, is_built_in
 
     if not is_built_in(extra):
         return None

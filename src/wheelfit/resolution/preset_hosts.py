@@ -33,7 +33,7 @@ def host_of_preset(
     :param version: the version of its glibc, musl or macOS, as ``2.28``; None: the usual one.
     :param rocm_same_major: whether older minors of its ROCm's major count (P-123).
     """
-    from wheelfit_runtime.platforms.features import Status  # noqa: PLC0415 - start-up
+    from wheelfit_runtime.platforms.features import Status
 
     detections = preset.detections(rocm_same_major=rocm_same_major)
     # A file has no entry for failed detections, so they are reported here (P-17).
@@ -65,9 +65,9 @@ def presets_for(document: VariantDocument | None) -> Iterator[str]:
 
     :param document: the metadata of the labels; None: no requirements, so only platforms differ.
     """
-    from wheelfit.core.property_support import namespaces_used  # noqa: PLC0415 - start-up
-    from wheelfit_runtime.platforms.known_platforms import PLATFORMS  # noqa: PLC0415 - start-up
-    from wheelfit_runtime.platforms.presets import (  # noqa: PLC0415 - start-up
+    from wheelfit.core.property_support import namespaces_used
+    from wheelfit_runtime.platforms.known_platforms import PLATFORMS
+    from wheelfit_runtime.platforms.presets import (
         preset_lines,
         processor_rows,
     )

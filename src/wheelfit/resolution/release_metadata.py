@@ -163,7 +163,7 @@ def decide_source(
     }
     for metadata in found.values():
         rejections.update(metadata.rejections)
-    from wheelfit.core.index_metadata import combine  # noqa: PLC0415 - start-up
+    from wheelfit.core.index_metadata import combine
 
     return ReleaseMetadata(
         combine(deciding.items()) if deciding else None,
@@ -234,7 +234,7 @@ class _Reading:
     # --- the two ways ------------------------------------------------------------
 
     def from_index_file(self) -> VariantDocument:
-        from wheelfit.core.metadata import read_document  # noqa: PLC0415 - start-up
+        from wheelfit.core.metadata import read_document
 
         file = self._index_file()
         self._where = file.filename
@@ -265,7 +265,7 @@ class _Reading:
             labels = [f"{', '.join(labels)}: {why}" for labels, _, why in self._reasons()]
             code = next(iter(self._ignored.values()))[0]
             raise _Unusable(code, "; ".join(labels))
-        from wheelfit.core.index_metadata import combine  # noqa: PLC0415 - start-up
+        from wheelfit.core.index_metadata import combine
 
         try:
             return combine(found)
@@ -367,7 +367,7 @@ class _Reading:
         local = [label for label in unlisted if self._wheels[label][0].file.is_local]
         remote = [label for label in unlisted if label not in local]
         wanted = [*local, *remote[: self._policy.most_labels if self._policy.read_unlisted else 0]]
-        from wheelfit.core.index_metadata import combine  # noqa: PLC0415 - start-up
+        from wheelfit.core.index_metadata import combine
 
         for label in unlisted:
             if label not in wanted:
@@ -383,7 +383,7 @@ class _Reading:
 
     def _look_up(self, labels: Iterable[Label]) -> Iterator[tuple[Label, str, VariantDocument]]:
         """Yield the document in the best wheel of each label, and its name (F-77)."""
-        from wheelfit.core.index_metadata import read_wheel_document  # noqa: PLC0415 - start-up
+        from wheelfit.core.index_metadata import read_wheel_document
 
         for label in labels:
             wheel = self._wheels[label][0]
@@ -413,11 +413,11 @@ class _Reading:
             if not self._release.is_given:
                 raise
         # F-125: what the user named is fetched anyway.
-        from tempfile import TemporaryDirectory  # noqa: PLC0415 - start-up
+        from tempfile import TemporaryDirectory
 
         with TemporaryDirectory(prefix="wheelfit-") as folder:
             path = self._repository.download(wheel.file, Path(folder))
-            from wheelfit.wheels.archive import WheelArchive  # noqa: PLC0415 - start-up
+            from wheelfit.wheels.archive import WheelArchive
 
             with WheelArchive(path, wheel.filename) as archive:
                 return archive.variant_document()

@@ -280,7 +280,7 @@ class _OptionParser(argparse.ArgumentParser):
         self.add_argument("--only-binary", action="append", default=[])
 
     def parse(self) -> argparse.Namespace:
-        import shlex  # noqa: PLC0415 - start-up
+        import shlex
 
         try:
             words = shlex.split(self._line)

@@ -75,7 +75,7 @@ def resolve(request: ResolutionRequest, candidates: Candidates, *, threads: int 
     chosen_by = candidates.within(resolution.context)
     if not any(chosen_by.bridge(pin.name) for pin in resolution.pins):
         return resolution
-    from wheelfit.resolution.bridges import alone  # noqa: PLC0415 - start-up
+    from wheelfit.resolution.bridges import alone
 
     return alone(
         resolution,
@@ -279,7 +279,7 @@ class _Resolving:
             try:
                 solved = solve(catalogue, needs, constraints, prereleases=prereleases)
             except Unsolvable as error:
-                from wheelfit.resolution.no_solution import FailedSearch  # noqa: PLC0415 - start-up
+                from wheelfit.resolution.no_solution import FailedSearch
 
                 failed = FailedSearch(error.step, catalogue, needs, constraints, prereleases)
                 return RefusedAttempt(agreed, failed.explain, lambda: _seen(catalogue))
@@ -549,7 +549,7 @@ class _Resolving:
         """Return the search for packages not at the newest release; None without dependencies."""
         if not self._request.dependencies:
             return None
-        from wheelfit.resolution.held_back import HeldBackSearch  # noqa: PLC0415 - start-up
+        from wheelfit.resolution.held_back import HeldBackSearch
 
         return HeldBackSearch(
             found.catalogue,

@@ -159,7 +159,7 @@ class _Search:
             except ResolutionError as error:
                 if error.incompatibility is None:
                     raise Exhausted(str(error)) from error
-                from wheelfit.resolution.solver_proof import Translation  # noqa: PLC0415 - start-up
+                from wheelfit.resolution.solver_proof import Translation
 
                 translation = Translation(provider, self._limits.texts)
                 raise Unsolvable(translation.step(error.incompatibility)) from None

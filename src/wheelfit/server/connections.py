@@ -219,7 +219,7 @@ class BoundedConnection(_Protocol):
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - of the interface
         """Reject malformed HTTP requests, and unknown methods."""
-        from httptools import HttpParserInvalidMethodError  # noqa: PLC0415 - it is of an extra
+        from httptools import HttpParserInvalidMethodError
 
         if isinstance(sys.exception(), HttpParserInvalidMethodError) and _KIND.match(self.latest):
             self.refuse(501, "unknown method")

@@ -79,7 +79,7 @@ def origin_of(listener: socket.socket) -> str:
 def raise_file_limit(needed: int) -> int | None:
     """Raise the soft limit of open files to the hard one, or to `needed`; None: no limit."""
     try:
-        import resource  # noqa: PLC0415 - Windows has none
+        import resource  # not on Windows
     except ImportError:
         return None
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -145,8 +145,8 @@ def serve(
     :param note: called with messages about connections for the operator, at most once a second.
     """
     try:
-        import uvicorn  # noqa: PLC0415 - an extra
-        from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol  # noqa: PLC0415
+        import uvicorn
+        from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
     except ImportError as error:
         raise NeedsExtra("server", error.name or "uvicorn") from None
 

@@ -56,8 +56,8 @@ def open_storage(url: str, *, within: float | None = None, stalled: float | None
             "follow a ? there",
         )
     try:
-        from obstore.exceptions import BaseError  # noqa: PLC0415 - start-up, and an extra
-        from obstore.store import MemoryStore, from_url  # noqa: PLC0415
+        from obstore.exceptions import BaseError
+        from obstore.store import MemoryStore, from_url
     except ImportError:
         raise NeedsExtra("server", "obstore") from None
     if urlsplit(url).scheme == "memory":
@@ -91,7 +91,7 @@ def failures(where: str, *, passing: tuple[type[Exception], ...] = ()) -> Iterat
     :param where: the URL of the storage or of the object.
     :param passing: errors that are raised unchanged, as ``FileNotFoundError``.
     """
-    from obstore.exceptions import BaseError, GenericError  # noqa: PLC0415 - start-up, and an extra
+    from obstore.exceptions import BaseError, GenericError
 
     try:
         yield
@@ -108,7 +108,7 @@ def failures(where: str, *, passing: tuple[type[Exception], ...] = ()) -> Iterat
 
 def contrary() -> tuple[type[Exception], ...]:
     """Return the errors for objects that do not exist, or do not meet a condition."""
-    from obstore.exceptions import (  # noqa: PLC0415 - start-up, and an extra
+    from obstore.exceptions import (
         AlreadyExistsError,
         PreconditionError,
     )

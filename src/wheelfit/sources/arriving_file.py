@@ -107,7 +107,7 @@ class ArrivingFile:
         :param start: position of the first byte.
         :param length: the number of bytes.
         """
-        from wheelfit.wheels.system_calls import start_writing  # noqa: PLC0415  # ctypes
+        from wheelfit.wheels.system_calls import start_writing  # imports ctypes
 
         start_writing(self._file.fileno(), start, length)
 

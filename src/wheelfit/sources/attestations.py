@@ -109,9 +109,9 @@ def _verify_labelled(publisher: Any, attestation: Any, filename: str, sha256: st
 
     :raises ValueError: the attestation is not valid.
     """
-    from pypi_attestations import AttestationType  # noqa: PLC0415 - an extra
-    from sigstore.errors import VerificationError  # noqa: PLC0415
-    from sigstore.verify import Verifier  # noqa: PLC0415
+    from pypi_attestations import AttestationType
+    from sigstore.errors import VerificationError
+    from sigstore.verify import Verifier
 
     policy = publisher._as_policy()  # noqa: SLF001 - what the library verifies publishers by
     try:
@@ -208,7 +208,7 @@ def _identity(publisher: Any) -> str:
 
 def _library() -> Any:
     try:
-        import pypi_attestations  # noqa: PLC0415 - few ask for it, and it takes its time
+        import pypi_attestations
     except ImportError:
         raise UserError(
             "attestations cannot be verified: the library for it is not installed",

@@ -391,7 +391,7 @@ class Store:
         """Warn that nothing can be cached; once, since this costs time only."""
         if not self._has_complained:
             self._has_complained = True
-            from wheelfit.wheels.disk_space import (  # noqa: PLC0415 - start-up
+            from wheelfit.wheels.disk_space import (
                 FULL,
                 no_space_in_words,
             )
@@ -404,7 +404,7 @@ class Store:
     # --- files ----------------------------------------------------------------------
 
     def _open_temporary(self, folder: Path) -> tuple[BinaryIO, Path]:
-        import tempfile  # noqa: PLC0415 - start-up
+        import tempfile
 
         if (unsafe := unsafe_folder(str(folder))) is not None:
             raise PermissionError(errno.EPERM, unsafe.reason, str(folder))

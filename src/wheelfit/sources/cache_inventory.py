@@ -348,7 +348,7 @@ def _entry(kind: str, layout: int, path: Path) -> Entry | None:
 
 
 def _label_of_tree(folder: Path) -> KeptName | None:
-    import json  # noqa: PLC0415 - few come here
+    import json
 
     try:
         with (folder / MANIFEST).open("rb") as file:
@@ -367,8 +367,8 @@ def _label_of_tree(folder: Path) -> KeptName | None:
 
 
 def _label_of_archive(path: Path) -> KeptName | None:
-    import json  # noqa: PLC0415 - few come here
-    import zipfile  # noqa: PLC0415 - few come here
+    import json
+    import zipfile
 
     try:
         with zipfile.ZipFile(path) as archive:
@@ -427,7 +427,7 @@ def _tree(entry: Entry) -> UnpackedWheel | None:
 
 
 def _agrees(wheel: UnpackedWheel, name: str, advance: Callable[[int], None]) -> bool:
-    import base64  # noqa: PLC0415 - few come here
+    import base64
 
     algorithm, _, expected = wheel.files[name].row.hash.partition("=")
     digest = hashlib.new(algorithm)

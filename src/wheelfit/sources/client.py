@@ -137,7 +137,7 @@ class Client:
         :raises Unreachable: there was no complete answer, repeatedly.
         :raises UnexpectedStatus: another status, or other bytes than requested.
         """
-        from wheelfit.wheels.remote import RemotePart, announced_extent  # noqa: PLC0415 - start-up
+        from wheelfit.wheels.remote import RemotePart, announced_extent
 
         def read(response: Response, where: str) -> RemotePart:
             if response.status in _MISSING:
@@ -176,7 +176,7 @@ class Client:
         """
         if self._patience is None:
             return response
-        from wheelfit.sources.response_deadline import ResponseWithDeadline  # noqa: PLC0415 - servers only are impatient
+        from wheelfit.sources.response_deadline import ResponseWithDeadline
 
         return ResponseWithDeadline(response, self._patience)
 

@@ -39,7 +39,7 @@ class Login(Struct, frozen=True):
     def header(self) -> str:
         """The value of the ``Authorization`` header."""
         text = f"{self.user}:{self.password}".encode()
-        import base64  # noqa: PLC0415 - few have a login
+        import base64
 
         return "Basic " + base64.b64encode(text).decode("ascii")
 
@@ -74,7 +74,7 @@ def read_netrc(
         if problem is not None:
             note(f"{path} is not used: {problem}")
             continue
-        import netrc  # noqa: PLC0415 - few have one
+        import netrc
 
         try:
             entries = netrc.netrc(str(path)).hosts

@@ -108,7 +108,7 @@ class DirectoryIndex(FlatListing):
         :raises FileProblem: it cannot be read, so the machines for the wheel are unknown.
         """
         path = self._path / f"{name}{LABELS_SUFFIX}"
-        from wheelfit.sources.wheel_labels import labelled, labels_of  # noqa: PLC0415 - start-up
+        from wheelfit.sources.wheel_labels import labelled, labels_of
 
         try:
             return labelled(local_file(name, base, self.name), labels_of(_page(path)))
@@ -151,7 +151,7 @@ class LinkPage(FlatListing):
         url = split_userinfo(self._location)[0]
         name = url.partition("#")[0].partition("?")[0].rpartition("/")[2]
         if _project_of(name) is not None:  # the file itself
-            from html import escape  # noqa: PLC0415 - 1 ms
+            from html import escape  # 1 ms
 
             page = f'<a href="{escape(url)}">{escape(name)}</a>'.encode()
             return _links(page, "text/html", url, self.name)
@@ -212,7 +212,7 @@ class FileIndex(ReadsFiles):
         page = folder / "index.html"
         try:
             if page.is_file():
-                from wheelfit.sources.simple_api import parse_page  # noqa: PLC0415 - start-up
+                from wheelfit.sources.simple_api import parse_page
 
                 return parse_page(_page(page), "text/html", file_url(page), name, source=self.name)
             if not folder.is_dir():
@@ -232,7 +232,7 @@ def _links(
     body: bytes, content_type: str, url: str, source: str
 ) -> tuple[Iterable[File], tuple[str, ...]]:
     """Read a list of links; the parser of pages is imported on first use."""
-    from wheelfit.sources.simple_api import parse_links  # noqa: PLC0415 - start-up
+    from wheelfit.sources.simple_api import parse_links
 
     return parse_links(body, content_type, url, source=source)
 

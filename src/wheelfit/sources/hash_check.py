@@ -39,7 +39,7 @@ class Check:
                 f"the only hash listed has an unknown algorithm: {', '.join(sorted(hashes))}",
                 where=where,
             )
-        import hashlib  # noqa: PLC0415 - start-up: see `wheelfit.core.digests`
+        import hashlib
 
         self._running = {name: hashlib.new(name, usedforsecurity=False) for name in self._promised}
         self._size = size
@@ -115,7 +115,7 @@ def digest_checked(
     :param advance: called with the count of bytes read.
     :raises OSError: it cannot be read.
     """
-    import hashlib  # noqa: PLC0415 - start-up
+    import hashlib
 
     check = Check(hashes, size, where=where)
     seen = hashlib.sha256()

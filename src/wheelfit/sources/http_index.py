@@ -49,7 +49,7 @@ class HttpIndex(ReadsFiles):
 
     def projects(self) -> tuple[NormalizedName, ...]:
         """Return the names of all projects that the index lists."""
-        from wheelfit.sources.project_list import fetch_project_list  # noqa: PLC0415 - start-up
+        from wheelfit.sources.project_list import fetch_project_list
 
         return fetch_project_list(self._pages, self._url)
 
@@ -63,7 +63,7 @@ class HttpIndex(ReadsFiles):
             )
             return None
         if answer.status == 200:
-            from wheelfit.sources.parsed_pages import ParsedPages  # noqa: PLC0415 - start-up
+            from wheelfit.sources.parsed_pages import ParsedPages
 
             return ParsedPages(self._pages.store).page(answer, name, source=self.name)
         if answer.status in {404, 410}:
@@ -81,6 +81,6 @@ class HttpIndex(ReadsFiles):
         answer = self._pages.get(f"{self._url}/{quote(name, safe='')}/", accept=ACCEPT)
         if answer.status != 200:
             return None
-        from wheelfit.sources.parsed_pages import stamp_of_answer  # noqa: PLC0415 - start-up
+        from wheelfit.sources.parsed_pages import stamp_of_answer
 
         return stamp_of_answer(answer)

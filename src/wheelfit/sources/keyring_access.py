@@ -46,7 +46,7 @@ def open_keyring(
 
 
 def _program(environ: Mapping[str, str], note: Callable[[str], None]) -> KeyringProgram | None:
-    import shutil  # noqa: PLC0415 - start-up
+    import shutil
 
     program = shutil.which("keyring", path=environ.get("PATH"))
     return KeyringProgram(program, environ, note) if program else None

@@ -71,7 +71,7 @@ class LocalFiles:
 
     def open(self, file: File) -> ByteSource:
         """Return the bytes of a wheel."""
-        from wheelfit.wheels.bytes_source import open_local  # noqa: PLC0415 - start-up
+        from wheelfit.wheels.bytes_source import open_local
 
         path = path_of(file)
         try:
@@ -157,7 +157,7 @@ def read_local_members(path: Path, names: list[str], filename: str) -> dict[str,
     :raises InvalidFilename: it is not the name of a wheel.
     :raises InvalidWheel: the wheel is not sound.
     """
-    from wheelfit.wheels.remote import read_members  # noqa: PLC0415 - start-up
+    from wheelfit.wheels.remote import read_members
 
     parsed = parse_wheel_filename(filename)
     try:
@@ -177,7 +177,7 @@ def size_of_local(path: Path, *, unpacked: bool) -> FileSize:
             total = os.fstat(file.fileno()).st_size
             if not unpacked:
                 return FileSize(total, is_here=True)
-            from wheelfit.wheels.remote import read_sizes  # noqa: PLC0415 - start-up
+            from wheelfit.wheels.remote import read_sizes
 
             return FileSize(*read_sizes(partial(_part, file), where=str(path)), is_here=True)
     except OSError as error:
@@ -188,7 +188,7 @@ def size_of_local(path: Path, *, unpacked: bool) -> FileSize:
 
 def _part(file: BinaryIO, asked: Range) -> RemotePart:
     """Return a range of the bytes of an open file."""
-    from wheelfit.wheels.remote import Extent, RemotePart, Suffix  # noqa: PLC0415 - start-up
+    from wheelfit.wheels.remote import Extent, RemotePart, Suffix
 
     total = os.fstat(file.fileno()).st_size
     if isinstance(asked, Suffix):
@@ -216,8 +216,8 @@ def place(source: Path, folder: Path, name: str) -> Path:
 
     :raises OSError: neither works.
     """
-    import shutil  # noqa: PLC0415 - start-up
-    import tempfile  # noqa: PLC0415 - start-up
+    import shutil
+    import tempfile
 
     target = folder / name
     with tempfile.TemporaryDirectory(prefix=".", suffix=".part", dir=folder) as inside:

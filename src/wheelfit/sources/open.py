@@ -151,7 +151,7 @@ def _pinned(
     """
     if not settings.pins:
         return {}, {}
-    from packaging.utils import canonicalize_name  # noqa: PLC0415 - start-up
+    from packaging.utils import canonicalize_name
 
     urls = {index.name: index.url for index in reversed(settings.indexes)}
     opened: dict[str, list[Repository]] = {}
@@ -173,7 +173,7 @@ def _pinned(
 
 
 def _unknown_index(pin: PinnedProject, known: Iterable[str]) -> InvalidConfiguration:
-    from difflib import get_close_matches  # noqa: PLC0415 - of errors only
+    from difflib import get_close_matches
 
     close = get_close_matches(pin.index, known, n=1)
     return InvalidConfiguration(
@@ -302,7 +302,7 @@ def _client(
     def connect() -> Transport:
         # A run that finds everything in folders and in the cache does without
         # urllib3 and certificates, a tenth of a second.
-        from wheelfit.sources.urllib3_transport import Urllib3Transport  # noqa: PLC0415
+        from wheelfit.sources.urllib3_transport import Urllib3Transport
 
         return Urllib3Transport(
             context=checking_context(settings.cert, settings.client_cert, environ=environ),
@@ -327,7 +327,7 @@ def _client(
 
 def _not_named(host: str, family: str) -> Interrupted:
     """Return the error of a request that leads to a host that a family does not name."""
-    from wheelfit.sources.bridges.catalogue import shipped_file  # noqa: PLC0415 - start-up
+    from wheelfit.sources.bridges.catalogue import shipped_file
 
     path = shipped_file(family)
     copy = "in its file" if path is None else f"in a copy of {path}, and name the copy"
@@ -354,7 +354,7 @@ def _proxy_rules(settings: SourceSettings, environ: Mapping[str, str]) -> ProxyR
     system = None
     if sys.platform in {"win32", "darwin"}:
         # These systems have proxy settings of their own, which this module knows.
-        from urllib.request import getproxies  # noqa: PLC0415 - 50 ms
+        from urllib.request import getproxies  # 50 ms
 
         system = getproxies()
     return ProxyRules.from_environ(environ, system)
@@ -473,7 +473,7 @@ class _Opener(Struct, frozen=True):
     def _aged(self, index: HttpIndex) -> Repository:
         if self.settings.cooldown is None:
             return index
-        from wheelfit.sources.cooldown import UploadedBefore  # noqa: PLC0415 - start-up
+        from wheelfit.sources.cooldown import UploadedBefore
 
         return UploadedBefore(index, self.settings.cooldown, self.note)
 

@@ -57,7 +57,7 @@ def time_of_upload(file: File) -> datetime | None:
     :param file: as listed.
     :return: in UTC.
     """
-    from datetime import UTC, datetime  # noqa: PLC0415 - start-up
+    from datetime import UTC, datetime
 
     try:
         found = datetime.fromisoformat(file.upload_time or "")

@@ -103,7 +103,7 @@ def _encoded(page: ProjectPage) -> bytes:
         )
         for file in page.files
     ]
-    from msgspec.msgpack import encode  # noqa: PLC0415 - 15 ms, for large pages
+    from msgspec.msgpack import encode  # 15 ms, for large pages
 
     places = (page.elsewhere.tracks, page.elsewhere.alternates)
     return encode((rows, page.notes, *places, page.status.marker, page.status.reason))
@@ -111,7 +111,7 @@ def _encoded(page: ProjectPage) -> bytes:
 
 @cache
 def _decoder() -> Decoder[_Kept]:
-    from msgspec.msgpack import Decoder  # noqa: PLC0415
+    from msgspec.msgpack import Decoder
 
     return Decoder(_Kept)
 

@@ -261,7 +261,7 @@ def _key(name: str) -> str:
 
 
 def _parse(file: ConfigurationFile) -> RawConfigParser:
-    import configparser  # noqa: PLC0415 - where there is no file there is nothing to parse
+    import configparser
 
     class Parser(configparser.RawConfigParser):
         def optionxform(self, optionstr: str) -> str:
@@ -338,7 +338,7 @@ def _keyring(value: str, key: str, origin: str) -> str:
 
 
 def _cooldown(value: str, key: str, origin: str) -> Cooldown:
-    from wheelfit.sources.cooldown import Cooldown, parse_cutoff  # noqa: PLC0415 - start-up
+    from wheelfit.sources.cooldown import Cooldown, parse_cutoff
 
     try:
         return Cooldown(parse_cutoff(value))

@@ -184,7 +184,7 @@ class RemoteFiles:
             raise _too_costly(file, _NO_RANGES)
         if self._pages.offline:
             raise offline(file.url)
-        from wheelfit.wheels.remote import RangeUnsupported, read_members  # noqa: PLC0415 - start-up
+        from wheelfit.wheels.remote import RangeUnsupported, read_members
 
         filename = parse_wheel_filename(file.filename)
         # Both lie side by side, so a second one is usually free. A plain wheel
@@ -217,7 +217,7 @@ class RemoteFiles:
         names = [METADATA, VARIANT_DOCUMENT]
         if file.url in self._named:
             return read_local_members(self._whole.get(file, fetch), names, file.filename)
-        import tempfile  # noqa: PLC0415 - start-up
+        import tempfile
 
         with tempfile.TemporaryDirectory(prefix="wheelfit-") as folder:
             return read_local_members(fetch(Path(folder)), names, file.filename)
@@ -252,7 +252,7 @@ class RemoteFiles:
             if size.unpacked is not None:
                 self._remember_size(key, size)
             return size
-        from wheelfit.wheels.remote import RangeUnsupported  # noqa: PLC0415 - start-up
+        from wheelfit.wheels.remote import RangeUnsupported
 
         try:
             size = FileSize(*self._ask_sizes(file))
@@ -272,7 +272,7 @@ class RemoteFiles:
 
         :raises RangeUnsupported: the server gives none.
         """
-        from wheelfit.wheels.remote import RangeUnsupported, read_sizes  # noqa: PLC0415 - start-up
+        from wheelfit.wheels.remote import RangeUnsupported, read_sizes
 
         where = origin(file.url)
         with self._lock:
@@ -310,9 +310,9 @@ class RemoteFiles:
 
         :raises TooCostly: the server gives no ranges.
         """
-        from wheelfit.sources.ranged_file import RangedFile  # noqa: PLC0415 - start-up
-        from wheelfit.wheels.bytes_source import open_local  # noqa: PLC0415 - start-up
-        from wheelfit.wheels.remote import RangeUnsupported  # noqa: PLC0415 - start-up
+        from wheelfit.sources.ranged_file import RangedFile
+        from wheelfit.wheels.bytes_source import open_local
+        from wheelfit.wheels.remote import RangeUnsupported
 
         kept = self._whole.find(file) or self._kept_wheel(file)
         if kept is not None:
@@ -370,7 +370,7 @@ class RemoteFiles:
         is_here = self._whole.find(file) is not None or self._pages.offline
         if sha256 is not None and not is_here and self._store.wheel(sha256) is None:
             return self._unpacked_from_server(file, sha256, folder, progress)
-        import tempfile  # noqa: PLC0415 - start-up
+        import tempfile
 
         with tempfile.TemporaryDirectory(prefix=".", suffix=".part", dir=folder) as inside:
             path = self.download(file, Path(inside), progress)
@@ -419,7 +419,7 @@ class RemoteFiles:
                     return wheel
         except OSError as error:  # as the cache's disk is full; the folder's need not be
             self._store.complain(error)
-        import tempfile  # noqa: PLC0415 - start-up
+        import tempfile
 
         try:
             with tempfile.TemporaryFile(prefix=".", suffix=".part", dir=folder) as spool:
@@ -429,8 +429,8 @@ class RemoteFiles:
 
     def _exchange(self, file: File, target: BinaryIO, progress: Progress) -> Exchange | None:
         """Begin to put a wheel together from a kept sibling; None if that is not worthwhile."""
-        from wheelfit.sources.delta_download import begin_exchange  # noqa: PLC0415  # not for short ones
-        from wheelfit.wheels.remote import RangeUnsupported  # noqa: PLC0415 - start-up
+        from wheelfit.sources.delta_download import begin_exchange
+        from wheelfit.wheels.remote import RangeUnsupported
 
         with self._lock:
             hopeless = origin(file.url) in self._without_ranges
@@ -452,7 +452,7 @@ class RemoteFiles:
         unpack: Callable[[ByteSource, Callable[[], None], Known], UnpackedWheel],
     ) -> UnpackedWheel | None:
         """Unpack the assembled wheel; None if its hash is not the promised one."""
-        from wheelfit.sources.segmented_download import StartOver  # noqa: PLC0415 - start-up
+        from wheelfit.sources.segmented_download import StartOver
 
         try:
             with exchange:
@@ -498,7 +498,7 @@ class RemoteFiles:
         use: Callable[[ByteSource, Callable[[], None]], _T],
     ) -> _T:
         """Download a file as `Download.read_by` does, and remember a server without ranges."""
-        from wheelfit.sources.downloads import Download  # noqa: PLC0415 - start-up
+        from wheelfit.sources.downloads import Download
 
         server = origin(file.url)
         with self._lock:
@@ -512,7 +512,7 @@ class RemoteFiles:
                     self._without_ranges.add(server)
 
     def _download_into(self, folder: Path, file: File, progress: Progress) -> Path:
-        import tempfile  # noqa: PLC0415 - start-up
+        import tempfile
 
         descriptor, name = tempfile.mkstemp(prefix=".", suffix=".part", dir=folder)
         path = Path(name)
@@ -560,7 +560,7 @@ class _Whole:
                 self._folder = None
 
     def _new_folder(self) -> Path:
-        import tempfile  # noqa: PLC0415 - start-up
+        import tempfile
 
         with self._lock:
             if self._folder is None:

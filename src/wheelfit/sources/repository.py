@@ -246,7 +246,7 @@ def url_of(filename: str) -> str:
 
     :param filename: as it is listed.
     """
-    from urllib.parse import quote  # noqa: PLC0415 - start-up
+    from urllib.parse import quote
 
     return f"../../files/{quote(filename, safe='')}"
 

@@ -64,8 +64,8 @@ def _seconds(text: str | None, now: float) -> float | None:
     text = text.strip()
     if text.isascii() and text.isdecimal():
         return float(text)
-    from datetime import UTC, datetime  # noqa: PLC0415 - seldom needed
-    from email.utils import parsedate_to_datetime  # noqa: PLC0415 - 10 ms, seldom needed
+    from datetime import UTC, datetime
+    from email.utils import parsedate_to_datetime  # 10 ms, rarely needed
 
     try:
         when = parsedate_to_datetime(text)

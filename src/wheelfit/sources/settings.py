@@ -123,9 +123,9 @@ class SourceSettings(Struct, frozen=True):
 
         :param project: normalised.
         """
-        from packaging.utils import canonicalize_name  # noqa: PLC0415 - start-up
+        from packaging.utils import canonicalize_name
 
-        from wheelfit.sources.urls import redact  # noqa: PLC0415 - start-up
+        from wheelfit.sources.urls import redact
 
         if self.no_index:
             return "no index is asked"

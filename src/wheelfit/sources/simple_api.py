@@ -247,7 +247,7 @@ def _from_html(body: bytes, charset: str, url: str, source: str) -> _Read:
         text = body.decode(charset, errors="replace")
     except LookupError:
         text = body.decode(errors="replace")
-    from wheelfit.sources.html_links import read_links  # noqa: PLC0415 - most pages are JSON
+    from wheelfit.sources.html_links import read_links
 
     page = read_links(text)
     _check_version(page.version or "1.0", url)
@@ -317,7 +317,7 @@ def _from_json(body: bytes, url: str, source: str) -> _Read:
         for row in rows:
             _add_json(entries, *row)
         return *entries.result(), _NOWHERE, ACTIVE
-    from wheelfit.sources.json_page import decoded  # noqa: PLC0415 - 20 ms, for large pages
+    from wheelfit.sources.json_page import decoded  # 20 ms, for large pages
 
     try:
         page = decoded(body)

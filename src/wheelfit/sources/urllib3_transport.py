@@ -163,7 +163,7 @@ class Urllib3Transport:
         self, address: str, userinfo: tuple[str, str | None] | None, context: ssl.SSLContext
     ) -> PoolManager:
         try:
-            from urllib3.contrib.socks import SOCKSProxyManager  # noqa: PLC0415 - needs PySocks
+            from urllib3.contrib.socks import SOCKSProxyManager  # needs PySocks
         except ImportError:
             raise Interrupted(
                 "the proxy speaks SOCKS, for which the package PySocks is missing",

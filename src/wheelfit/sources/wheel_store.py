@@ -94,7 +94,7 @@ class WheelStore:
 
     @cached_property
     def _files(self) -> FileSystem:
-        from wheelfit.wheels.native_file_system import NATIVE  # noqa: PLC0415 - start-up
+        from wheelfit.wheels.native_file_system import NATIVE
 
         return self._given_files or NATIVE
 
@@ -116,7 +116,7 @@ class WheelStore:
         :param archive: the path of the archive; None: in the cache.
         :raises InvalidWheel: it is of another release than its name states.
         """
-        from wheelfit.wheels.unpacked import MANIFEST, read_unpacked  # noqa: PLC0415 - start-up
+        from wheelfit.wheels.unpacked import MANIFEST, read_unpacked
 
         entry = self._entry(sha256)
         if entry is None or not self._holder.hold(entry / MANIFEST):
@@ -166,7 +166,7 @@ class WheelStore:
         lock = self._acquired(path, progress)
         try:
             if lock is not None:
-                import shutil  # noqa: PLC0415 - start-up
+                import shutil
 
                 for left in entry.parent.glob(f".{entry.name[:_STEM]}-*{_PARTIAL}"):
                     shutil.rmtree(left, ignore_errors=True)  # the process that made it has ended
@@ -179,7 +179,7 @@ class WheelStore:
                 lock.release()
 
     def _acquired(self, path: Path, progress: Progress) -> BaseFileLock | None:
-        from filelock import FileLock, Timeout  # noqa: PLC0415 - not for what is there
+        from filelock import FileLock, Timeout
 
         end = time.monotonic() + _PATIENCE
         try:
@@ -224,8 +224,8 @@ class WheelStore:
         :param progress: called with the count of unpacked bytes.
         :raises InvalidWheel: it is not valid; nothing is kept.
         """
-        from wheelfit.wheels.archive import WheelArchive  # noqa: PLC0415 - start-up
-        from wheelfit.wheels.unpacking import unpack  # noqa: PLC0415 - start-up
+        from wheelfit.wheels.archive import WheelArchive
+        from wheelfit.wheels.unpacking import unpack
 
         def checked() -> str:
             check()
@@ -258,7 +258,7 @@ class WheelStore:
             try:
                 return replace(self._put(folder, into), filename=filename)
             except OSError as error:
-                from wheelfit.wheels.disk_space import (  # noqa: PLC0415 - start-up
+                from wheelfit.wheels.disk_space import (
                     FULL,
                     no_space_in_words,
                 )
@@ -275,8 +275,8 @@ class WheelStore:
     @staticmethod
     def _put(folder: Path, into: Callable[[Path], UnpackedWheel]) -> UnpackedWheel:
         """Unpack into a folder of its own; after an error nothing is left of it."""
-        import shutil  # noqa: PLC0415 - start-up
-        import tempfile  # noqa: PLC0415 - start-up
+        import shutil
+        import tempfile
 
         inside = Path(tempfile.mkdtemp(prefix="unpacked-", dir=folder))
         try:
@@ -293,7 +293,7 @@ class WheelStore:
         :param name: the name of the project.
         :param least: least bytes of an archive.
         """
-        from wheelfit.wheels.unpacked import MANIFEST, read_unpacked, release_of  # noqa: PLC0415 - start-up
+        from wheelfit.wheels.unpacked import MANIFEST, read_unpacked, release_of
 
         for sha256, archive in self._store.wheels(least):
             entry = self._entry(sha256)
@@ -312,7 +312,7 @@ class WheelStore:
 
         :raises OSError: neither is possible.
         """
-        from wheelfit.wheels.unpacked import MANIFEST  # noqa: PLC0415 - start-up
+        from wheelfit.wheels.unpacked import MANIFEST
 
         for _ in range(_ATTEMPTS):
             try:
@@ -332,10 +332,10 @@ class WheelStore:
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(entry))
 
     def _keep(self, entry: Path, unpack_into: Callable[[Path], UnpackedWheel]) -> UnpackedWheel:
-        import shutil  # noqa: PLC0415 - start-up
-        import tempfile  # noqa: PLC0415 - start-up
+        import shutil
+        import tempfile
 
-        from wheelfit.wheels.unpacked import MANIFEST  # noqa: PLC0415 - start-up
+        from wheelfit.wheels.unpacked import MANIFEST
 
         self._store.prepare(entry.parent)
         stem = f".{entry.name[:_STEM]}-"
@@ -388,8 +388,8 @@ class WheelStore:
 
     def _drop(self, entry: Path) -> None:
         """Remove an entry; rename it first, so that no process finds half of it."""
-        import shutil  # noqa: PLC0415 - start-up
-        import tempfile  # noqa: PLC0415 - start-up
+        import shutil
+        import tempfile
 
         with suppress(OSError):
             away = Path(tempfile.mkdtemp(prefix=".", suffix=_PARTIAL, dir=entry.parent))
@@ -410,10 +410,10 @@ def _differing(
     :raises FileNotFoundError: there is no archive.
     :raises IntegrityError: the archive's hash is not the promised one.
     """
-    from wheelfit.sources.hash_check import Check  # noqa: PLC0415 - start-up
-    from wheelfit.wheels.archive import WheelArchive  # noqa: PLC0415 - start-up
-    from wheelfit.wheels.bytes_source import open_local  # noqa: PLC0415 - start-up
-    from wheelfit.wheels.unchanged_content import differing_file  # noqa: PLC0415 - start-up
+    from wheelfit.sources.hash_check import Check
+    from wheelfit.wheels.archive import WheelArchive
+    from wheelfit.wheels.bytes_source import open_local
+    from wheelfit.wheels.unchanged_content import differing_file
 
     if archive is None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), where)

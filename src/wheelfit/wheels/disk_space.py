@@ -37,7 +37,7 @@ def disk_space(path: Path) -> tuple[int, int]:
     if hasattr(os, "statvfs"):
         disk = os.statvfs(place)
         return (disk.f_blocks - disk.f_bfree) * disk.f_frsize, disk.f_bavail * disk.f_frsize
-    import shutil  # noqa: PLC0415 - start-up
+    import shutil
 
     usage = shutil.disk_usage(place)
     return usage.used, usage.free

@@ -71,7 +71,7 @@ def _fast_library() -> Any:
     leaves combinations of bits without a meaning, even if none of them occurs.
     """
     try:
-        from isal import isal_zlib  # noqa: PLC0415  # most commands unpack nothing
+        from isal import isal_zlib
     except ImportError:  # not every system has it
         return zlib
     return isal_zlib
@@ -110,7 +110,7 @@ def _unpack(library: Any, member: Member, packed: Iterable[bytes], where: str) -
 
 def _fast_unpacker() -> Any:
     """Return a decompressor with one buffer per piece, which `zlib` grows step by step."""
-    from isal import igzip_lib  # noqa: PLC0415  # most commands unpack nothing
+    from isal import igzip_lib
 
     return igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_DEFLATE)
 

@@ -121,7 +121,7 @@ class Linker:
         if not is_much or is_linking:
             work.do(moves)
             return
-        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - for many files only
+        from concurrent.futures import ThreadPoolExecutor
 
         with ThreadPoolExecutor(2, "link") as threads:
             for half in [threads.submit(work.do, half) for half in _halves(moves)]:
@@ -178,7 +178,7 @@ class _Work(Struct):
 
     def _clone(self, name: str, from_folder: int, to_folder: int, *, executable: bool) -> None:
         """Make a reflink; it gets the permissions of a new file."""
-        from wheelfit.wheels.system_calls import share_bytes  # noqa: PLC0415  # it imports ctypes
+        from wheelfit.wheels.system_calls import share_bytes  # imports ctypes
 
         with (
             closed_at_end(open_source(name, from_folder)) as reading,

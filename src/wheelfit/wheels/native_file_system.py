@@ -84,7 +84,7 @@ class NativeFileSystem:
     @contextmanager
     def below(self, folders: Iterable[str]) -> Iterator[Self]:
         """See `FileSystem`."""
-        from wheelfit.wheels.open_folders import OpenFolders  # noqa: PLC0415 - start-up
+        from wheelfit.wheels.open_folders import OpenFolders
 
         bound = copy(self)
         bound._roots = roots = OpenFolders(folders)  # noqa: SLF001 - of the same class
@@ -295,7 +295,7 @@ class NativeFileSystem:
         if sys.platform == "linux":
             self._copy(source, target, _calls().share_bytes)
             return
-        import shutil  # noqa: PLC0415 - start-up
+        import shutil
 
         self._at(target)  # refuses links
         _calls().clone_file(_native(source), _native(target))
@@ -306,7 +306,7 @@ class NativeFileSystem:
     def copy(self, source: AnyPath, target: AnyPath) -> None:
         """See `FileSystem`."""
         if sys.platform == "win32":
-            import shutil  # noqa: PLC0415 - start-up
+            import shutil
 
             self._at(target)  # refuses links
             shutil.copy2(_native(source), _native(target), follow_symlinks=False)
@@ -388,7 +388,7 @@ NATIVE: Final = NativeFileSystem()
 
 @cache
 def _calls() -> ModuleType:
-    from wheelfit.wheels import system_calls  # noqa: PLC0415  # it imports ctypes
+    from wheelfit.wheels import system_calls  # imports ctypes
 
     return system_calls
 
@@ -413,7 +413,7 @@ def _mount_of(folder: str | int) -> bytes:
 
 
 def _copy_bytes(reading: int, writing: int) -> None:
-    import shutil  # noqa: PLC0415 - start-up
+    import shutil
 
     with open(reading, "rb", closefd=False) as one, open(writing, "wb", closefd=False) as other:
         shutil.copyfileobj(one, other, 1 << 20)
@@ -421,7 +421,7 @@ def _copy_bytes(reading: int, writing: int) -> None:
 
 def _sync(number: int) -> None:
     if sys.platform == "darwin":
-        import fcntl  # noqa: PLC0415  # not on Windows
+        import fcntl  # not on Windows
 
         with suppress(OSError):  # not every file system there has it
             fcntl.fcntl(number, fcntl.F_FULLFSYNC)

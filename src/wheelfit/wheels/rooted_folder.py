@@ -382,6 +382,6 @@ def _refusal(path: str) -> LinkInTheWay:
 
 @cache
 def _calls() -> ModuleType:
-    from wheelfit.wheels import system_calls  # noqa: PLC0415  # it imports ctypes
+    from wheelfit.wheels import system_calls  # imports ctypes
 
     return system_calls

@@ -110,7 +110,7 @@ def share_bytes(reading: int, writing: int) -> None:
 
     :raises OSError: the file system cannot.
     """
-    from fcntl import ioctl  # noqa: PLC0415  # not on Windows
+    from fcntl import ioctl  # not on Windows
 
     ioctl(writing, _FICLONE, reading)
 
@@ -135,7 +135,7 @@ def make_room(reading: int, writing: int, length: int) -> None:
 
 def _can_share(reading: int, writing: int) -> bool:
     """Try whether two files can share bytes; the empty one is empty afterwards."""
-    from fcntl import ioctl  # noqa: PLC0415  # not on Windows
+    from fcntl import ioctl  # not on Windows
 
     try:
         ioctl(writing, _FICLONERANGE, struct.pack("=qQQQ", reading, 0, _BLOCK, 0))

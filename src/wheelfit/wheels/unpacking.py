@@ -327,7 +327,7 @@ class _Work:
             write_all(number, piece)
             count += len(piece)
             if count - begun >= _WRITE_BACK:
-                from wheelfit.wheels.system_calls import start_writing  # noqa: PLC0415  # ctypes
+                from wheelfit.wheels.system_calls import start_writing  # imports ctypes
 
                 start_writing(number, begun, count - begun)
                 begun = count

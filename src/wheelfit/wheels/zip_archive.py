@@ -261,7 +261,7 @@ class ZipArchive:
         :raises OSError: there is not that much room.
         """
         if sys.platform == "linux" and isinstance(self._source, LocalFile):
-            from wheelfit.wheels.system_calls import make_room  # noqa: PLC0415  # ctypes
+            from wheelfit.wheels.system_calls import make_room  # imports ctypes
 
             make_room(self._source.fileno(), target.fileno(), length)
 
@@ -296,7 +296,7 @@ class ZipArchive:
                         break
                     copied += count
                     if begin_writing and length > _KERNEL_PIECE:
-                        from wheelfit.wheels.system_calls import start_writing  # noqa: PLC0415
+                        from wheelfit.wheels.system_calls import start_writing
 
                         start_writing(target_number, target.tell() - count, count)
         return copied

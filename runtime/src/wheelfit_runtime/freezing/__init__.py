@@ -59,7 +59,7 @@ def run(
     err: TextIO,  # noqa: ARG001 - nothing goes wrong
 ) -> int:
     """Write the declarations as a module (``python -m wheelfit_runtime table``), and return 0."""
-    from argparse import ArgumentParser  # noqa: PLC0415 - no hook needs it
+    from argparse import ArgumentParser  # no hook needs it
 
     words = "Write what is declared as a module, for a frozen application."
     ArgumentParser("python -m wheelfit_runtime table", description=words).parse_args(arguments)

@@ -283,7 +283,7 @@ def _fetched_file(
         shutil.copyfile(source, path)
         return str(path)
     if transport is None:
-        from wheelfit_runtime.libraries.transport_http import HttpTransport  # noqa: PLC0415
+        from wheelfit_runtime.libraries.transport_http import HttpTransport
 
         transport = HttpTransport(listed.url, request.environ)
     return transport.fetch(listed, folder, progress)

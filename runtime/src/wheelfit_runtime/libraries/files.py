@@ -57,7 +57,7 @@ def write_fields(path: str, lines: list[tuple[str, ...]]) -> None:
             os.fsync(file.fileno())
         _replace(temporary, path)
     except OSError:
-        from contextlib import suppress  # noqa: PLC0415 - 3 ms that a later start has no use for
+        from contextlib import suppress  # 3 ms, only for the first start
 
         with suppress(OSError):
             os.unlink(temporary)

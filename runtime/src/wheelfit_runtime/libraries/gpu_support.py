@@ -78,7 +78,7 @@ def _lower(major: int, gpus: Sequence[KernelGpu]) -> int:
 
 
 def _no_code(major: int, old: Sequence[KernelGpu]) -> NoCompatibleWheel:
-    from wheelfit_runtime.errors import NoCompatibleWheel  # noqa: PLC0415 - an error's way is long anyway
+    from wheelfit_runtime.errors import NoCompatibleWheel
 
     return NoCompatibleWheel(
         f"CUDA {major} has no code for the GPUs of this machine: {_names(old)}",
@@ -92,7 +92,7 @@ def _names(gpus: Sequence[KernelGpu]) -> str:
 
 
 def _floor(major: int) -> str:
-    from wheelfit_runtime.platforms.providers.nvidia.tables import CUDA_CODE_FLOOR  # noqa: PLC0415 - as above
+    from wheelfit_runtime.platforms.providers.nvidia.tables import CUDA_CODE_FLOOR
 
     return str(CUDA_CODE_FLOOR[major])
 
@@ -101,8 +101,8 @@ def _is_newer_ptx(major: int, minor: int, offered: tuple[int, int]) -> bool:
     """Return whether a toolkit writes PTX that a driver of its major does not know yet (P-91)."""
     if major != offered[0] or minor <= offered[1]:
         return False
-    from wheelfit_runtime.platforms.providers.nvidia.facts import Capability  # noqa: PLC0415 - rarely
-    from wheelfit_runtime.platforms.providers.nvidia.tables import PTX_OF_TOOLKIT  # noqa: PLC0415
+    from wheelfit_runtime.platforms.providers.nvidia.facts import Capability
+    from wheelfit_runtime.platforms.providers.nvidia.tables import PTX_OF_TOOLKIT
 
     # Some minor versions came without a new PTX; what is not known is taken for new.
     written = PTX_OF_TOOLKIT.get(Capability(major, minor))

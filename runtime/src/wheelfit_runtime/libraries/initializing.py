@@ -152,13 +152,13 @@ def initialize(
             if request.lock is not None:
                 warnings = request.warnings(done.version)  # which a lock alone decides
     except Exception as error:
-        from wheelfit_runtime.errors import WheelfitError  # noqa: PLC0415 - mostly there is no error
+        from wheelfit_runtime.errors import WheelfitError
 
         if isinstance(error, WheelfitError):
             error.in_full()
         raise
     if warnings:
-        from wheelfit_runtime.loader.caller_warnings import warn  # noqa: PLC0415 - mostly there is nothing to tell
+        from wheelfit_runtime.loader.caller_warnings import warn
 
         for words in warnings:
             warn(words)
@@ -192,7 +192,7 @@ def _check_arguments(version: object, components: object, scope: str = "local") 
     is_scope = scope in ("local", "global")
     if isinstance(version, str) and not isinstance(components, str) and is_scope:
         return
-    from wheelfit_runtime.errors import UserError  # noqa: PLC0415
+    from wheelfit_runtime.errors import UserError
 
     if not is_scope:
         raise UserError(f"the scope must be local or global, not {scope!r}")
@@ -214,7 +214,7 @@ def _chosen(
     known = distrusted or read_selection(request.store, request.name, request.fingerprint)
     if known and not distrusted and not request.upgrade and known.is_in(request.store):
         return known
-    from wheelfit_runtime.libraries.selecting import choose  # noqa: PLC0415 - a first start
+    from wheelfit_runtime.libraries.selecting import choose
 
     return choose(request, known, problem)
 
@@ -229,7 +229,7 @@ def _loaded(request: LibraryRequest, scope: str, *, several_majors: bool) -> Lib
     try:
         return load(request, selection, scope, several_majors=several_majors)
     except OSError as error:
-        from wheelfit_runtime.errors import EnvironmentUnavailable  # noqa: PLC0415
+        from wheelfit_runtime.errors import EnvironmentUnavailable
 
         words = f"the loader of this system refuses a library: {error}"
         raise EnvironmentUnavailable(words, code="library-not-loadable") from None

@@ -84,7 +84,7 @@ class Libraries:
 
         :raises StoreUnavailable: the store cannot be written, and it is not there yet.
         """
-        from wheelfit_runtime.libraries.folders import joined  # noqa: PLC0415
+        from wheelfit_runtime.libraries.folders import joined
 
         return joined(self._store, self._wheels)
 
@@ -99,7 +99,7 @@ def load(
     :raises EnvironmentUnavailable: ``another-library-loaded``; it conflicts with a library loaded
         already.
     """
-    import ctypes  # noqa: PLC0415 - 3 ms, and only here
+    import ctypes  # 3 ms
 
     mode = ctypes.RTLD_GLOBAL if scope == "global" else ctypes.RTLD_LOCAL
     places = {library.soname: _place(request.store, library) for library in selection.libraries}
@@ -135,9 +135,9 @@ def _conflicts_with_loaded(
     :raises EnvironmentUnavailable: ``another-library-loaded``; ours conflicts with a mapped
         library.
     """
-    from wheelfit_runtime.errors import EnvironmentUnavailable  # noqa: PLC0415 - rarely
-    from wheelfit_runtime.loader import loaded_libraries  # noqa: PLC0415
-    from wheelfit_runtime.loader.caller_warnings import warn  # noqa: PLC0415
+    from wheelfit_runtime.errors import EnvironmentUnavailable
+    from wheelfit_runtime.loader import loaded_libraries
+    from wheelfit_runtime.loader.caller_warnings import warn
 
     ours = [loaded_libraries.read_library(path) for path in places.values()]
     here = loaded_libraries.read_mapped()
@@ -203,7 +203,7 @@ def _pulled_in(request: LibraryRequest, new: set[str], stems: tuple[str, ...]) -
     new = {path for path in new if path.rpartition("/")[2].startswith(stems)}
     if not new:
         return {}
-    from wheelfit_runtime.loader.caller_warnings import warn  # noqa: PLC0415
+    from wheelfit_runtime.loader.caller_warnings import warn
 
     below = tuple(f"{os.path.realpath(root)}/" for root in request.store.roots)
     found = {path.rpartition("/")[2]: path for path in sorted(new) if not path.startswith(below)}

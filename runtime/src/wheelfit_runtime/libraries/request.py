@@ -73,7 +73,7 @@ class LibraryRequest:
         self.upgrade = upgrade
         self.driver = driver
         if driver is None and self.family.has_driver:
-            from wheelfit_runtime.loader.driver import read_driver  # noqa: PLC0415
+            from wheelfit_runtime.loader.driver import read_driver
 
             self.driver = read_driver()
         self.fingerprint = self.driver.fingerprint if self.driver else "any"
@@ -94,7 +94,7 @@ class LibraryRequest:
         """
         if self.driver is None or self.driver.cuda is None:
             return ()
-        from wheelfit_runtime.libraries.gpu_support import gpu_support_warnings  # noqa: PLC0415
+        from wheelfit_runtime.libraries.gpu_support import gpu_support_warnings
 
         return gpu_support_warnings(
             version or self.version,
@@ -111,7 +111,7 @@ def _content(path: str) -> bytes:
         with open(path, "rb") as file:
             return file.read()
     except OSError as error:
-        from wheelfit_runtime.errors import FileProblem  # noqa: PLC0415
+        from wheelfit_runtime.errors import FileProblem
 
         words = f"the lock file cannot be read: {error.strerror}"
         raise FileProblem(words, where=path) from None

@@ -50,7 +50,9 @@ def span_of(family: LibraryFamily, asked: str, driver: Driver | None, *, cap: bo
 def _too_old(
     family: LibraryFamily, asked: str, driver: Driver, offered: tuple[int, int], major: int
 ) -> DriverTooOld:
-    from wheelfit_runtime.platforms.providers.nvidia.tables import DRIVER_FLOOR  # noqa: PLC0415 - 4 ms, and rarely
+    from wheelfit_runtime.platforms.providers.nvidia.tables import (
+        DRIVER_FLOOR,
+    )  # 4 ms, rarely needed
 
     floor = DRIVER_FLOOR.get(major)
     kernel = f" (release {driver.kernel})" if driver.kernel else ""

@@ -63,7 +63,7 @@ def _damaged(store: Store, known: Selection | None) -> frozenset[str]:
     """Return the wheels with changed files, without missing ones."""
     if known is None:
         return frozenset()
-    from wheelfit_runtime.libraries.verifying import damage_of  # noqa: PLC0415
+    from wheelfit_runtime.libraries.verifying import damage_of
 
     entries = (store.find(sha256) for sha256, _, _ in known.wheels)
     return frozenset(entry.sha256 for entry in entries if entry is not None and damage_of(entry))
@@ -90,7 +90,7 @@ def _select(request: LibraryRequest, progress: Progress, damaged: frozenset[str]
                 return _stored(request, span, damaged)
         try:
             # What makes requests takes 25 ms to import, which a start that only chooses spares.
-            from wheelfit_runtime.libraries.fetching import fetch_selection  # noqa: PLC0415
+            from wheelfit_runtime.libraries.fetching import fetch_selection
 
             found = fetch_selection(request, machine, projects, span, progress, damaged)
         except (NetworkError, StoreUnavailable):

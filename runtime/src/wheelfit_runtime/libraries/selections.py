@@ -82,7 +82,7 @@ class Selection:
 
     def for_fingerprint(self, fingerprint: str, asked: str) -> Selection:
         """Return the same for another machine or question."""
-        from copy import copy  # noqa: PLC0415 - a later start has no use for it
+        from copy import copy
 
         other = copy(self)
         other.fingerprint, other.asked = fingerprint, asked
@@ -109,7 +109,7 @@ def name_of(
 
     :param source: further input, as the content of a lock.
     """
-    from zlib import crc32  # noqa: PLC0415
+    from zlib import crc32
 
     text = f"{family}-{asked}-{'+'.join(components)}"
     number = crc32(f"{text}\n{fingerprint}\n{_machine()}".encode() + source)

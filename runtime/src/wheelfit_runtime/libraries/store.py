@@ -134,7 +134,7 @@ class Store:
                 )
                 if found is None:
                     continue
-                from wheelfit_runtime.errors import StoreUnavailable  # noqa: PLC0415
+                from wheelfit_runtime.errors import StoreUnavailable
 
                 if found.is_open:
                     raise StoreUnavailable(

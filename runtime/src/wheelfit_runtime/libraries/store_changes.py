@@ -163,7 +163,7 @@ def locked(store: Store, name: str, waiting: Callable[[], None]) -> Iterator[Non
 
 def _locked(folder: str, name: str, waiting: Callable[[], None]) -> int | None:
     try:
-        import fcntl  # noqa: PLC0415 - not everywhere
+        import fcntl
 
         make_folder(folder)
         file = os.open(f"{folder}/{name}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
@@ -185,7 +185,7 @@ def _locked(folder: str, name: str, waiting: Callable[[], None]) -> int | None:
 
 
 def _unlock(file: int) -> None:
-    import fcntl  # noqa: PLC0415
+    import fcntl
 
     # Closing is not enough: a process that was forked meanwhile has the file open too.
     with suppress(OSError):

@@ -137,7 +137,7 @@ def _list(asked: argparse.Namespace, store: Store) -> tuple[dict[str, Any], list
 
 
 def _prefetch(asked: argparse.Namespace, store: Store) -> tuple[dict[str, Any], list[str], int]:
-    from wheelfit_runtime.libraries.initializing import prepare  # noqa: PLC0415
+    from wheelfit_runtime.libraries.initializing import prepare
 
     selection = prepare(
         asked.family,
@@ -173,7 +173,7 @@ def _prefetch(asked: argparse.Namespace, store: Store) -> tuple[dict[str, Any], 
 
 
 def _driver(text: str | None) -> Driver | None:
-    from wheelfit_runtime.loader.driver import Driver  # noqa: PLC0415
+    from wheelfit_runtime.loader.driver import Driver
 
     if text is None:
         return None

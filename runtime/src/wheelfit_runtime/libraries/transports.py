@@ -81,7 +81,7 @@ def transport_for(name: str | None, index_url: str | None, environ: Mapping[str,
     :param index_url: the index; None: as the installer is configured.
     :raises UserError: the named transport is not available.
     """
-    from wheelfit_runtime.libraries.transport_http import HttpTransport  # noqa: PLC0415
+    from wheelfit_runtime.libraries.transport_http import HttpTransport
 
     if name not in (None, *settings.TRANSPORTS):
         raise UserError(

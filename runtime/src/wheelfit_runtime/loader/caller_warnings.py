@@ -7,9 +7,9 @@ import sys
 
 def warn(words: str) -> None:
     """Issue a `VariantWarning` in the name of the first caller that is none of ours."""
-    import warnings  # noqa: PLC0415 - mostly there is nothing to tell
+    import warnings
 
-    from wheelfit_runtime import VariantWarning  # noqa: PLC0415
+    from wheelfit_runtime import VariantWarning
 
     # No `stacklevel`: `warnings` counts the frames of an import sometimes only.
     frame = sys._getframe(1)  # noqa: SLF001 - as `warnings` itself

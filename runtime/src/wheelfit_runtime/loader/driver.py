@@ -83,7 +83,7 @@ def read_driver(root: str = "/", libraries: Iterable[str] = _LIBRARIES) -> Drive
 
 def offered(libraries: Iterable[str]) -> tuple[int, int] | None:
     """Return the CUDA version that the user-mode driver offers; None: it cannot be queried."""
-    import ctypes  # noqa: PLC0415 - 3 ms that only somebody needs who loads libraries
+    import ctypes  # 3 ms, only to load libraries
 
     for name in libraries:
         try:

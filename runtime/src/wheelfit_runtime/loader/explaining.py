@@ -191,7 +191,7 @@ def _ending(answer: Answer) -> str:
 
 
 def _signal(number: int) -> str:
-    import signal  # noqa: PLC0415 - only where something crashed
+    import signal
 
     try:
         return signal.Signals(number).name
@@ -229,7 +229,7 @@ def _imported(group: str) -> dict[str, Any]:
         return _outcome("not loadable", "; ".join(failed) or error.message)
     except BaseException as error:  # noqa: BLE001 - whatever it is, a program would end with it
         return _outcome("raised", f"{type(error).__name__}: {error}".rstrip(": "))
-    from wheelfit_runtime.loader.loading import explain  # noqa: PLC0415 - after the import
+    from wheelfit_runtime.loader.loading import explain
 
     return _outcome(LOADED, "", explain(group)["groups"][0]["chosen"])
 

@@ -46,7 +46,7 @@ def load(group: str, *, into: str | None = None, submodules: bool = False) -> Mo
 
 
 def _loader() -> GroupLoader:
-    from wheelfit_runtime.loader.loading import LOADER  # noqa: PLC0415 - see above
+    from wheelfit_runtime.loader.loading import LOADER
 
     return LOADER
 
@@ -59,7 +59,7 @@ def export(module: ModuleType, into: str) -> None:
     """
     other = sys.modules[into]
     if module is other:
-        from wheelfit_runtime.errors import NoImplementation  # noqa: PLC0415 - see above
+        from wheelfit_runtime.errors import NoImplementation
 
         raise NoImplementation(f"{into} is declared to be its own implementation")
     have, there = vars(other), vars(module)

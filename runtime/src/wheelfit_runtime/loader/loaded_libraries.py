@@ -139,7 +139,7 @@ def family_and_major(name: str) -> tuple[str, int] | None:
     :param name: SONAME, or file name without folders.
     """
     # With its patterns and tables it is needed for names worth the question only.
-    from wheelfit_runtime.platforms.accelerator_libraries import identify  # noqa: PLC0415
+    from wheelfit_runtime.platforms.accelerator_libraries import identify
 
     library = identify(name)
     if library is None or library.family in {"driver", "openmp", "blas"}:

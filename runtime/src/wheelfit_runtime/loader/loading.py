@@ -193,7 +193,7 @@ class Loader:
     def _load(self, group: str) -> ModuleType:
         busy = self._busy()
         if group in busy:
-            from wheelfit_runtime.errors import NoImplementation  # noqa: PLC0415 - not often
+            from wheelfit_runtime.errors import NoImplementation
 
             raise NoImplementation(f"{group} is asked for while its own implementation is imported")
         busy[group] = ""
@@ -262,7 +262,7 @@ class Loader:
         evidence = self._evidence()
         made = self._planned(evidence, group)
         judged = made.chosen.get(group)
-        from wheelfit_runtime.loader.reasons import nothing_left, passed_over  # noqa: PLC0415 - see above
+        from wheelfit_runtime.loader.reasons import nothing_left, passed_over
 
         if judged is None:
             evidence = self._evidence((group,))
@@ -281,7 +281,7 @@ class Loader:
         return self._choices[group]
 
     def _evidence(self, known_of: Iterable[str] | None = ()) -> Evidence:
-        from wheelfit_runtime.loader.planning import LoadedValue  # noqa: PLC0415 - see above
+        from wheelfit_runtime.loader.planning import LoadedValue
 
         claimed = [
             LoadedValue(dimension, value, f"{group} uses {choice.title}")
@@ -294,7 +294,7 @@ class Loader:
 
     def _planned(self, evidence: Evidence, asked: str) -> Plan:
         """Plan for the groups that have nothing yet."""
-        from wheelfit_runtime.loader.planning import plan  # noqa: PLC0415 - see above
+        from wheelfit_runtime.loader.planning import plan
 
         still_open = [
             judgement
@@ -319,7 +319,7 @@ class Loader:
 
     def explain(self, groups: Sequence[str]) -> dict[str, Any]:
         """Return the choices that would be made, with reasons, as plain data."""
-        from wheelfit_runtime.loader.reasons import as_data  # noqa: PLC0415 - see above
+        from wheelfit_runtime.loader.reasons import as_data
 
         with self._lock:
             groups = tuple(dict.fromkeys(groups))
@@ -362,7 +362,7 @@ class Loader:
 
 
 def _look_here(names: Sequence[str], environ: Mapping[str, str], *, devices: bool) -> Process:
-    from wheelfit_runtime.loader import process  # noqa: PLC0415 - what takes longest is not always needed
+    from wheelfit_runtime.loader import process
 
     return process.look(names, process.surroundings_of(environ), devices=devices)
 
@@ -376,13 +376,13 @@ def _table_here() -> Mapping[str, object] | None:
 
 
 def _warn_here(words: str) -> None:
-    from wheelfit_runtime.loader.caller_warnings import warn  # noqa: PLC0415 - mostly there is nothing
+    from wheelfit_runtime.loader.caller_warnings import warn
 
     warn(words)
 
 
 def _sources_here() -> Sources:
-    from wheelfit_runtime.loader.evidence import Sources  # noqa: PLC0415 - see above
+    from wheelfit_runtime.loader.evidence import Sources
 
     return Sources(
         environ=lambda: os.environ,

@@ -92,7 +92,7 @@ def surroundings_of(environ: Mapping[str, str]) -> SystemView:
 
 
 def _nvidia(surroundings: SystemView, *, devices: bool) -> Detection:
-    from wheelfit_runtime.platforms.providers.nvidia import provider  # noqa: PLC0415 - not everywhere
+    from wheelfit_runtime.platforms.providers.nvidia import provider
 
     drivers: list[NvidiaDriver] = []
 
@@ -117,9 +117,9 @@ def _floor(
 
     :param driver: with GPUs if they were requested; else their ids show their capabilities.
     """
-    from wheelfit_runtime.platforms.providers.nvidia import cuda_values  # noqa: PLC0415 - not everywhere
-    from wheelfit_runtime.platforms.providers.nvidia import kernel as nvidia_kernel  # noqa: PLC0415
-    from wheelfit_runtime.platforms.providers.nvidia.tables import CUDA_CODE_FLOOR  # noqa: PLC0415
+    from wheelfit_runtime.platforms.providers.nvidia import cuda_values
+    from wheelfit_runtime.platforms.providers.nvidia import kernel as nvidia_kernel
+    from wheelfit_runtime.platforms.providers.nvidia.tables import CUDA_CODE_FLOOR
 
     gpus: list[tuple[str, set[int]]] = [
         (str(gpu), {major for major, floor in CUDA_CODE_FLOOR.items() if gpu.capability < floor})
@@ -160,8 +160,8 @@ def _floor(
 
 def without_initialising(surroundings: SystemView, *, devices: bool = False) -> NvidiaDriver:
     """Return the driver's facts for this process, without initialising it here."""
-    from wheelfit_runtime.platforms.providers.nvidia import files as nvidia_files  # noqa: PLC0415 - not everywhere
-    from wheelfit_runtime.platforms.providers.nvidia import provider  # noqa: PLC0415
+    from wheelfit_runtime.platforms.providers.nvidia import files as nvidia_files
+    from wheelfit_runtime.platforms.providers.nvidia import provider
 
     mask = surroundings.environ.get(MASK)
     files = nvidia_files.parse(nvidia_files.read(surroundings))
@@ -182,7 +182,7 @@ def without_initialising(surroundings: SystemView, *, devices: bool = False) -> 
 
 
 def _version_only(surroundings: SystemView, files: NvidiaFiles) -> NvidiaDriver:
-    from wheelfit_runtime.platforms.providers.nvidia import library as nvidia_library  # noqa: PLC0415
+    from wheelfit_runtime.platforms.providers.nvidia import library as nvidia_library
 
     cuda = offered(nvidia_library.candidates(surroundings, files).cuda)
     if cuda is None:

@@ -224,9 +224,9 @@ def _parser() -> Callable[[str], Any]:
     `json` imports regular expressions, which cost more than all other imports here.
     """
     try:
-        from _json import make_scanner  # noqa: PLC0415 - see above
+        from _json import make_scanner
     except ImportError:  # another Python
-        from json import loads  # noqa: PLC0415 - see above
+        from json import loads
 
         return loads
     scan: Callable[[str, int], tuple[Any, int]] = make_scanner(_Settings)  # type: ignore[arg-type]

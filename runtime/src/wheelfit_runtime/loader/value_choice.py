@@ -236,7 +236,7 @@ def _detections_here(namespaces: tuple[str, ...], *, devices: bool) -> Mapping[s
     environ = frozenset(os.environ.items())
     seen, found = _SEEN.get((namespaces, devices), (None, {}))
     if seen != environ:
-        from wheelfit_runtime.loader.process import look, surroundings_of  # noqa: PLC0415
+        from wheelfit_runtime.loader.process import look, surroundings_of
 
         found = look(namespaces, surroundings_of(os.environ), devices=devices).detections
         _SEEN[namespaces, devices] = environ, found

@@ -192,7 +192,7 @@ def _host(seen: SystemView) -> str:
 
 
 def _digest(lines: Iterable[str]) -> str:
-    import hashlib  # noqa: PLC0415 - only who asks a child comes here
+    import hashlib
 
     text = "\0".join(lines).encode("utf-8", "surrogateescape")
     return hashlib.sha256(text).hexdigest()[:40]
@@ -200,7 +200,7 @@ def _digest(lines: Iterable[str]) -> str:
 
 def _read(path: str, key: str) -> Answer | None:
     """Return a sound entry of our own, or None."""
-    import json  # noqa: PLC0415 - see _digest()
+    import json
 
     try:
         with open(path, "rb", opener=open_at_once) as file:
@@ -225,8 +225,8 @@ def _is_safe(top: str, folder: str) -> bool:
 
 def _write(path: str, key: str, question: Question, answer: Answer) -> None:
     """Write an entry, whole or not at all."""
-    import json  # noqa: PLC0415 - see _digest()
-    import tempfile  # noqa: PLC0415 - see _digest()
+    import json
+    import tempfile
 
     entry = {"format": _FORMAT, "key": key, "question": question.name, "answer": to_mapping(answer)}
     with suppress(OSError):

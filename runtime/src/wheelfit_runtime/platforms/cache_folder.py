@@ -164,8 +164,8 @@ def _is_private_group(path: str, status: os.stat_result) -> bool:
     """Return whether only this user is in the group of a folder, as far as the system knows."""
     if status.st_uid == 0 or status.st_uid != os.geteuid():
         return False
-    import grp  # noqa: PLC0415 - rarely needed
-    import pwd  # noqa: PLC0415 - rarely needed
+    import grp
+    import pwd
 
     try:
         if "system.posix_acl_access" in os.listxattr(path):
@@ -181,7 +181,7 @@ def _is_private_group(path: str, status: os.stat_result) -> bool:
 
 
 def _quoted(path: str) -> str:
-    import shlex  # noqa: PLC0415 - rarely needed
+    import shlex
 
     return shlex.quote(path)
 

@@ -99,7 +99,7 @@ def _to_json(data: bytes) -> str | dict[str, str]:
     try:
         return data.decode()
     except UnicodeDecodeError:
-        import base64  # noqa: PLC0415 - rare
+        import base64
 
         return {"base64": base64.b64encode(data).decode()}
 
@@ -107,7 +107,7 @@ def _to_json(data: bytes) -> str | dict[str, str]:
 def _from_json(value: str | Mapping[str, str]) -> bytes:
     if isinstance(value, str):
         return value.encode()
-    import base64  # noqa: PLC0415 - rare
+    import base64
 
     return base64.b64decode(value["base64"], validate=True)
 
@@ -145,7 +145,7 @@ def run(
     :param deadline: seconds it may take.
     :param limit: bytes it may write to each of its two outputs.
     """
-    import subprocess  # noqa: PLC0415 - most machines never come here
+    import subprocess
 
     try:
         # No "with": leaving it would wait without limit for a process stuck in the kernel.
@@ -247,7 +247,7 @@ def _is_lost(process: subprocess.Popen[bytes], end: float) -> bool:
 
 def _ended_by(process: subprocess.Popen[bytes], end: float) -> bool:
     """Wait for a child to end, up to a deadline; return whether it did."""
-    import subprocess  # noqa: PLC0415 - see run()
+    import subprocess
 
     try:
         process.wait(max(0.0, end - time.monotonic()))
@@ -259,7 +259,7 @@ def _ended_by(process: subprocess.Popen[bytes], end: float) -> bool:
 def _kill(process: subprocess.Popen[bytes]) -> None:
     """Kill a child with everything it started, as far as that stayed in its session."""
     if process.returncode is None and hasattr(os, "killpg"):
-        import signal  # noqa: PLC0415 - see run()
+        import signal
 
         with suppress(OSError):  # its number is its own until it is collected
             os.killpg(process.pid, signal.SIGKILL)

@@ -89,10 +89,10 @@ def ask(
     """
     if os.name != "posix":
         return PluginReport(failure="plugins are not run on this system, which cannot confine them")
-    import tempfile  # noqa: PLC0415 - most runs ask no plugin
-    import time  # noqa: PLC0415
+    import tempfile
+    import time
 
-    from wheelfit_runtime.platforms.isolated.working_folder import remove  # noqa: PLC0415
+    from wheelfit_runtime.platforms.isolated.working_folder import remove
 
     started = time.monotonic()
     try:
@@ -132,10 +132,10 @@ class _Conversation:
 
         :raises OSError: the interpreter cannot be started.
         """
-        import json  # noqa: PLC0415 - see ask()
-        import subprocess  # noqa: PLC0415
+        import json
+        import subprocess
 
-        from wheelfit_runtime.platforms.isolated import __path__ as scripts  # noqa: PLC0415
+        from wheelfit_runtime.platforms.isolated import __path__ as scripts
 
         ours: dict[str, int] = {}
         theirs: dict[str, int] = {}
@@ -185,8 +185,8 @@ class _Conversation:
 
     def _listen(self, ours: dict[str, int]) -> None:
         """Read from all pipes until the supervisor is gone, which it is when all else is."""
-        import selectors  # noqa: PLC0415 - see ask()
-        import time  # noqa: PLC0415
+        import selectors
+        import time
 
         self._heard = {name: bytearray() for name in self._most}
         until = time.monotonic() + self._deadline
@@ -277,7 +277,7 @@ class _Conversation:
             how = "" if status is None else f", which ended with status {status}"
             return f"its interpreter{how}, could not prepare to run it"
         if "signal" in ended:
-            import signal  # noqa: PLC0415 - see ask()
+            import signal
 
             try:
                 name = signal.Signals(ended["signal"]).name
@@ -294,7 +294,7 @@ class _Conversation:
 
 def _control_messages(data: bytearray) -> dict[str, Any]:
     """Read the lines of the control pipe, which only our own code can write to."""
-    import json  # noqa: PLC0415 - see ask()
+    import json
 
     messages: dict[str, Any] = {}
     for line in bytes(data).splitlines():
@@ -310,7 +310,7 @@ def _read(data: bytes) -> dict[str, Any]:
 
     :raises ValueError: it is not what the child writes.
     """
-    import json  # noqa: PLC0415 - see ask()
+    import json
 
     head, _, body = data.partition(b"\n")
     if not re.fullmatch(rb"[0-9]{1,8}", head) or int(head) != len(body):
@@ -386,7 +386,7 @@ def _places(environ: Mapping[str, str]) -> Iterator[str]:
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
     """Kill a process that leads a group, with the group."""
-    import signal  # noqa: PLC0415 - see ask()
+    import signal
 
     with contextlib.suppress(OSError):
         os.killpg(process.pid, signal.SIGKILL)
@@ -398,7 +398,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     It is not killed, since it still has to collect the processes that it killed. It ends on its
     own.
     """
-    import subprocess  # noqa: PLC0415 - see ask()
+    import subprocess
 
     try:
         process.wait(_GRACE)

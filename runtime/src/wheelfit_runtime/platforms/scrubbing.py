@@ -97,7 +97,7 @@ class Scrubber:
             for path in ("/proc/sys/kernel/hostname", "/etc/hostname")
         ]
         if surroundings.is_real:
-            import socket  # noqa: PLC0415 - only a recording comes here
+            import socket
 
             hosts.append(socket.gethostname())
         for host in hosts:

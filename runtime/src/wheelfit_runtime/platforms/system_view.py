@@ -153,7 +153,7 @@ class SystemView:
 
         :param hidden: regular expression of those variables.
         """
-        import re  # noqa: PLC0415 - as below
+        import re
 
         environ = {k: v for k, v in self.environ.items() if not re.fullmatch(hidden, k)}
         return self.processes.ask(Question(name, arguments, environ, self.deadline, version))
@@ -187,7 +187,7 @@ class SystemView:
 
     def loader_cache(self, names: Iterable[str]) -> Iterator[str]:
         """Yield the paths of libraries in the cache of Linux's loader."""
-        import re  # noqa: PLC0415 - only who looks for a driver comes here
+        import re
 
         cache = self.read_bytes(LOADER_CACHE) or b""
         for name in names:

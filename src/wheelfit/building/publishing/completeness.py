@@ -85,7 +85,7 @@ def _is_same(outgoing: OutgoingFile, file: File) -> bool | None:
     known = known or sorted(file.hashes.keys() & KNOWN_HASHES)
     if not known:
         return None
-    import hashlib  # noqa: PLC0415 - few indexes have no SHA-256
+    import hashlib
 
     with outgoing.path.open("rb") as content:
         digest = hashlib.file_digest(content, lambda: hashlib.new(known[0], usedforsecurity=False))

@@ -123,7 +123,7 @@ class SessionIndex:
 
     def send_index_file(self, session: Mapping[str, Any], filename: str, data: bytes) -> None:
         """Send the ``-variants.json`` of a release."""
-        import hashlib  # noqa: PLC0415 - few need it
+        import hashlib
 
         digest = hashlib.sha256(data).hexdigest()
         self._send(session, filename, len(data), digest, data, [])
@@ -247,7 +247,7 @@ def publish_in_sessions(
         when another release is published already.
     :raises NetworkError: the index cannot be reached; its sessions wait.
     """
-    from wheelfit.core.filename import index_file_name  # noqa: PLC0415 - start-up
+    from wheelfit.core.filename import index_file_name
 
     compared = compare(files, listed())
     refuse_conflicts(compared)

@@ -40,9 +40,9 @@ def attest(
     :raises Unreachable: sigstore cannot be reached.
     """
     try:
-        from pypi_attestations import Attestation, AttestationError  # noqa: PLC0415 - an extra
-        from sigstore.oidc import ExpiredIdentity  # noqa: PLC0415
-        from sigstore.sign import (  # type: ignore[attr-defined]  # noqa: PLC0415
+        from pypi_attestations import Attestation, AttestationError
+        from sigstore.oidc import ExpiredIdentity
+        from sigstore.sign import (  # type: ignore[attr-defined]
             ExpiredCertificate,  # which signing raises
             SigningContext,
         )
@@ -74,8 +74,8 @@ def _statement(filename: str, sha256: str) -> Any:
 
     ``Attestation.sign`` writes the same, but of file names without a label alone.
     """
-    from pypi_attestations import AttestationType  # noqa: PLC0415 - an extra
-    from sigstore.dsse import DigestSet, StatementBuilder, Subject  # noqa: PLC0415
+    from pypi_attestations import AttestationType
+    from sigstore.dsse import DigestSet, StatementBuilder, Subject
 
     subject = Subject(name=filename, digest=DigestSet(root={"sha256": sha256}))
     predicate = AttestationType.PYPI_PUBLISH_V1
@@ -83,7 +83,7 @@ def _statement(filename: str, sha256: str) -> Any:
 
 
 def _configuration(instance: Path | None) -> Any:
-    from sigstore.models import ClientTrustConfig  # noqa: PLC0415 - an extra
+    from sigstore.models import ClientTrustConfig
 
     if instance is None:
         with _failures():
@@ -105,7 +105,7 @@ def _configuration(instance: Path | None) -> Any:
 
 
 def _token(environ: Mapping[str, str]) -> Any:
-    from sigstore.oidc import IdentityError, IdentityToken  # noqa: PLC0415 - an extra
+    from sigstore.oidc import IdentityError, IdentityToken
 
     try:
         return IdentityToken(identity(_AUDIENCE, environ, "sigstore", variable=_TOKEN))

@@ -72,7 +72,7 @@ def identity(
     :param variable: has the token in jobs that `id` does not support.
     :raises InvalidConfiguration: the job has no identity.
     """
-    from id import (  # noqa: PLC0415 - comes with twine, of an extra
+    from id import (  # comes with twine
         AmbientCredentialError,
         GitHubOidcPermissionCredentialError,
         detect_credential,
@@ -112,7 +112,7 @@ def identity(
 
 def _audiences(token: str) -> list[object]:
     """Return the audiences of a token; the index verifies the token itself."""
-    from id import decode_oidc_token  # noqa: PLC0415 - comes with twine, of an extra
+    from id import decode_oidc_token  # comes with twine
 
     try:
         audience = json.loads(decode_oidc_token(token)[1])["aud"]

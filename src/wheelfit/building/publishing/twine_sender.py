@@ -70,7 +70,7 @@ class IndexConnection:
 
     def __init__(self, url: str, login: Login | None, context: ssl.SSLContext | None) -> None:
         try:
-            from twine.repository import Repository  # noqa: PLC0415 - an extra
+            from twine.repository import Repository
         except ImportError:
             raise NeedsExtra("publish", "twine") from None
         user, password = ("", "") if login is None else (login.user, login.password)
@@ -199,8 +199,8 @@ class TwineSender:
 
         That is safe: the same file again changes nothing.
         """
-        from requests.exceptions import SSLError  # noqa: PLC0415 - comes with twine
-        from requests_toolbelt import (  # noqa: PLC0415 - likewise
+        from requests.exceptions import SSLError  # comes with twine
+        from requests_toolbelt import (
             MultipartEncoder,
             MultipartEncoderMonitor,
         )
@@ -264,7 +264,7 @@ def _fields(file: OutgoingFile) -> Fields:
 
     Not by `PackageFile.from_filename`, which refuses dependencies with variant markers.
     """
-    from twine.package import PackageFile  # noqa: PLC0415 - an extra
+    from twine.package import PackageFile
 
     raw, _ = parse_email(_metadata(file.path))
     filetype = "sdist" if file.kind is FileKind.SOURCE else "bdist_wheel"
@@ -297,8 +297,8 @@ def _metadata(path: Path) -> bytes:
     if path.suffix == ".whl":
         with WheelArchive(path) as wheel:
             return wheel.metadata()
-    import tarfile  # noqa: PLC0415 - few send a source distribution
-    import zipfile  # noqa: PLC0415 - likewise
+    import tarfile
+    import zipfile
 
     member = f"{path.name.removesuffix('.zip').removesuffix('.tar.gz')}/PKG-INFO"
     try:
@@ -313,7 +313,7 @@ def _metadata(path: Path) -> bytes:
 
 
 def _adapter(context: ssl.SSLContext) -> Any:
-    from requests.adapters import HTTPAdapter  # noqa: PLC0415 - comes with twine
+    from requests.adapters import HTTPAdapter  # comes with twine
 
     class Adapter(HTTPAdapter):
         def init_poolmanager(self, *arguments: Any, **options: Any) -> None:
@@ -345,10 +345,10 @@ def read_pypirc(path: Path) -> dict[str, Mapping[str, str]]:
     :return: by name: ``repository``, and maybe ``username`` and ``password``.
     :raises InvalidConfiguration: it cannot be read.
     """
-    from configparser import Error  # noqa: PLC0415 - start-up
+    from configparser import Error
 
     try:
-        from twine.utils import get_config  # noqa: PLC0415 - an extra
+        from twine.utils import get_config
     except ImportError:
         raise NeedsExtra("publish", "twine") from None
     try:

@@ -32,7 +32,7 @@ def classifier_findings(
     if not classifiers:
         return
     try:
-        import trove_classifiers as known  # noqa: PLC0415  # an extra
+        import trove_classifiers as known
     except ImportError:
         return
     deprecated = known.deprecated_classifiers

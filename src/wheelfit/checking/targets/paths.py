@@ -206,7 +206,7 @@ class _Work:
         for path in self.named.documents:
             self._document(path)
         for path in self.named.projects:
-            from wheelfit.checking.documents.document import check_project_file  # noqa: PLC0415
+            from wheelfit.checking.documents.document import check_project_file
 
             if (data := self._read(path, DEFAULT_LIMITS.size)) is not None:
                 self.findings += check_project_file(data, CheckedFile(str(path)))
@@ -339,7 +339,7 @@ class _Work:
         if data is None:
             return
         label = _label_of(path)
-        from wheelfit.checking.documents.document import check_variant_document  # noqa: PLC0415
+        from wheelfit.checking.documents.document import check_variant_document
 
         findings, document = check_variant_document(
             data,

@@ -61,7 +61,7 @@ def stable_abi_findings(
 def stable_since() -> Mapping[str, int] | None:
     """Return since which Python 3 the stable ABI has each symbol; None: that is not installed."""
     try:
-        import abi3info  # noqa: PLC0415  # an extra
+        import abi3info
     except ImportError:
         return None
     tables = (abi3info.FUNCTIONS, abi3info.DATAS)

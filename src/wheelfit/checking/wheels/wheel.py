@@ -106,7 +106,7 @@ def check_wheel(
         return findings, WheelFacts(where, name)
     more, facts = check_parts(name, metadata, document, place, options.profiles)
     if native is not None:
-        from wheelfit.checking.wheels.binaries import claim_findings  # noqa: PLC0415  # few want it
+        from wheelfit.checking.wheels.binaries import claim_findings
 
         more += claim_findings(native, name, facts.document, place)
     return findings + more, replace(facts, libraries=libraries)
@@ -126,12 +126,12 @@ def _libraries(archive: WheelArchive) -> tuple[LibraryFacts, ...]:
 
 def _binaries(archive: WheelArchive, *, instructions: bool) -> Binaries:
     # Few want these.
-    from msgspec.structs import replace  # noqa: PLC0415
+    from msgspec.structs import replace
 
-    from wheelfit.checking.wheels.stable_abi import oldest_stable  # noqa: PLC0415
-    from wheelfit.wheels.binaries.build_paths import build_paths  # noqa: PLC0415
-    from wheelfit.wheels.binaries.facts import Binaries, Format  # noqa: PLC0415
-    from wheelfit.wheels.binaries.reading import (  # noqa: PLC0415
+    from wheelfit.checking.wheels.stable_abi import oldest_stable
+    from wheelfit.wheels.binaries.build_paths import build_paths
+    from wheelfit.wheels.binaries.facts import Binaries, Format
+    from wheelfit.wheels.binaries.reading import (
         code_sections,
         python_symbols,
         read_binary,
@@ -145,7 +145,7 @@ def _binaries(archive: WheelArchive, *, instructions: bool) -> Binaries:
         if binary is None:
             continue
         if instructions:
-            from wheelfit.wheels.binaries.instructions import with_instructions  # noqa: PLC0415
+            from wheelfit.wheels.binaries.instructions import with_instructions
 
             binary = with_instructions(binary, file)
         symbols = python_symbols(file) if is_stable and binary.format is Format.ELF else ()
@@ -185,7 +185,7 @@ def check_parts(
     if document is not None and name.label is None:
         findings.append(inside.found(checks.DOCUMENT_IN_PLAIN_WHEEL, "the file name has no label"))
     elif document is not None:
-        from wheelfit.checking.documents.document import check_variant_document  # noqa: PLC0415  # few have it
+        from wheelfit.checking.documents.document import check_variant_document
 
         more, parsed = check_variant_document(document, inside, label=name.label, profiles=profiles)
         findings += more
@@ -269,7 +269,7 @@ def _member_findings(
         if _STARTUP.fullmatch(name):
             yield place.found(checks.STARTUP_CODE, f"{name} runs whenever Python starts")
     if any(_DECLARATIONS in name for name in archive.names()):
-        from wheelfit.checking.wheels.declarations import declaration_findings  # noqa: PLC0415  # few have it
+        from wheelfit.checking.wheels.declarations import declaration_findings
 
         yield from declaration_findings(archive, place)
     yield from _place_findings(archive, place)

@@ -43,8 +43,8 @@ def describe(*, system_site: bool = False, tags: bool = True) -> dict[str, objec
     :param system_site: whether a virtual environment sees its base, where `_enter` found out.
     :param tags: whether to describe the supported wheel tags, which takes ``packaging``.
     """
-    import site  # noqa: PLC0415  # nothing is imported before the version is known to do
-    import sysconfig  # noqa: PLC0415
+    import site  # after the check of the version
+    import sysconfig
 
     virtual = sys.prefix != sys.base_prefix
     paths = sysconfig.get_paths()
@@ -77,7 +77,7 @@ def describe(*, system_site: bool = False, tags: bool = True) -> dict[str, objec
 
 @lru_cache(maxsize=1)  # programs open many environments, and a process has one interpreter
 def _tags() -> tuple[object, ...]:
-    from packaging.tags import sys_tags  # noqa: PLC0415
+    from packaging.tags import sys_tags
 
     return tuple(sys_tags())
 
@@ -115,7 +115,7 @@ def _site_packages(site, system_site) -> list[str]:  # type: ignore[no-untyped-d
 
 def marker_values() -> dict[str, str]:
     """Return the variables of environment markers; packaging takes 7 ms longer for the same."""
-    import platform  # noqa: PLC0415
+    import platform
 
     kind = sys.implementation.version
     implementation = "%d.%d.%d" % kind[:3]  # noqa: UP031
@@ -169,7 +169,7 @@ def _externally_managed(stdlib: str) -> str | None:
 
 def _load_packaging(folder: str) -> None:
     """Make one folder importable as ``packaging``, and nothing beside it."""
-    from importlib.util import module_from_spec, spec_from_file_location  # noqa: PLC0415
+    from importlib.util import module_from_spec, spec_from_file_location
 
     spec = spec_from_file_location(
         "packaging",

@@ -81,7 +81,7 @@ def collect(folder: Path, *, without: frozenset[Path] = frozenset()) -> Collecti
 
     :raises FileProblem: a folder cannot be read.
     """
-    from wheelfit.core.filename import (  # noqa: PLC0415 - start-up
+    from wheelfit.core.filename import (
         is_newer_format,
         parse_index_file_name,
         release_of,

@@ -96,7 +96,7 @@ def generate(
             and (not wishes.releases or release_of(found.filename) in wishes.releases)
         ]
         if new:
-            from wheelfit.server.generate.inspection import look_at_all  # noqa: PLC0415 - start-up
+            from wheelfit.server.generate.inspection import look_at_all
 
             for found, learnt in look_at_all(new, full=wishes.full, progress=progress):
                 facts[found.name] = learnt
@@ -278,7 +278,7 @@ class _Survey:
         beside = self._collection.provenance.get(found.name)
         if beside is None:
             return None
-        from wheelfit.server.generate.inspection import provenance_fault  # noqa: PLC0415 - start-up
+        from wheelfit.server.generate.inspection import provenance_fault
 
         data = beside.path.read_bytes()
         fault = provenance_fault(data, found.filename, facts.sha256)
@@ -313,7 +313,7 @@ class _Survey:
             )
             document = self._memory.combined(name, key)
         if variants and document is None:
-            from wheelfit.server.generate.inspection import (  # noqa: PLC0415 - start-up
+            from wheelfit.server.generate.inspection import (
                 VariantWheel,
                 combined_document,
             )
@@ -333,7 +333,7 @@ class _Survey:
                 self.refused += findings
         for found in self._collection.index_files:
             if parse_index_file_name(found.filename) == release and (document or not variants):
-                from wheelfit.server.generate.inspection import (  # noqa: PLC0415 - start-up
+                from wheelfit.server.generate.inspection import (
                     published_findings,
                 )
 
@@ -437,7 +437,7 @@ def _names(text: str, release: Release) -> bool:
 def _metadata_of(found: CollectedFile, known: bytes | None) -> bytes:
     if known is not None:
         return known
-    from wheelfit.wheels.archive import WheelArchive  # noqa: PLC0415 - start-up
+    from wheelfit.wheels.archive import WheelArchive
 
     with WheelArchive(found.path) as wheel:
         return wheel.metadata()

@@ -125,7 +125,7 @@ def _wheel(found: CollectedFile, source: Path | Memory, digest: str, *, full: bo
 
 def _all_faults(found: CollectedFile, digest: str) -> list[Finding]:
     """Return the reasons for which a live index refuses an upload."""
-    from wheelfit.server.uploads.rules import check_file  # noqa: PLC0415 - an option
+    from wheelfit.server.uploads.rules import check_file
 
     verdict = check_file(found.path, found.filename, sha256=digest, size=found.size)
     findings = []
@@ -141,9 +141,9 @@ def _all_faults(found: CollectedFile, digest: str) -> list[Finding]:
 
 
 def _source(found: CollectedFile, digest: str) -> FileFacts:
-    import tarfile  # noqa: PLC0415 - start-up, as those below
-    import zipfile  # noqa: PLC0415
-    import zlib  # noqa: PLC0415
+    import tarfile
+    import zipfile
+    import zlib
 
     place = CheckedFile(found.name)
     try:
@@ -170,8 +170,8 @@ def _source(found: CollectedFile, digest: str) -> FileFacts:
 
 def _package_info(found: CollectedFile) -> bytes | None:
     """Read ``PKG-INFO`` at the top of a source distribution; None if it has none."""
-    import tarfile  # noqa: PLC0415
-    import zipfile  # noqa: PLC0415
+    import tarfile
+    import zipfile
 
     if found.filename.endswith(".zip"):
         with zipfile.ZipFile(found.path) as archive:
@@ -199,7 +199,7 @@ def provenance_fault(data: bytes, filename: str, sha256: str) -> str | None:
 
     Signatures are verified by installers; here it only has to match this file.
     """
-    import base64  # noqa: PLC0415 - few have any
+    import base64
 
     try:
         document = json.loads(data)

@@ -82,7 +82,7 @@ class LastRun:
 
         :param prune: whether the next run may remove files that this one left.
         """
-        from wheelfit.server.generate.file_facts import keep_data  # noqa: PLC0415 - start-up
+        from wheelfit.server.generate.file_facts import keep_data
 
         standing = generated.standing
         if standing is None or generated.refused or (prune and generated.unnamed):

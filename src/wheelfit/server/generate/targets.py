@@ -191,7 +191,7 @@ class FolderTarget:
 
     def fetch(self, path: str, place: Path) -> bool:
         """Copy a file, however large, to a place; return False if there is none."""
-        import shutil  # noqa: PLC0415 - start-up
+        import shutil
 
         try:
             shutil.copyfile(self._folder / path, place)
@@ -326,12 +326,12 @@ def _copy(source: Path, root: RootedFolder, name: str) -> None:
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL
         with open(root.open(name, flags), "wb") as writing:  # noqa: PTH123 - by its handle
             if sys.platform == "linux":
-                from wheelfit.wheels.system_calls import share_bytes  # noqa: PLC0415  # ctypes
+                from wheelfit.wheels.system_calls import share_bytes  # imports ctypes
 
                 with suppress(OSError):  # a fault of the disk shows in the copy below
                     share_bytes(reading.fileno(), writing.fileno())
                     return
-            import shutil  # noqa: PLC0415 - start-up
+            import shutil
 
             shutil.copyfileobj(reading, writing, _PIECE)
 
@@ -340,7 +340,7 @@ def _copy(source: Path, root: RootedFolder, name: str) -> None:
 def _locked(root: RootedFolder) -> Iterator[bool]:
     """Lock a file for a ``with`` block; yield False if another process has locked it."""
     if sys.platform == "win32":
-        from filelock import FileLock, Timeout  # noqa: PLC0415 - start-up
+        from filelock import FileLock, Timeout
 
         lock = FileLock(root.path_of(_LOCK), timeout=0, fallback_to_soft=False)
         try:

@@ -29,7 +29,7 @@ class Metrics:
 
     def __init__(self) -> None:
         try:
-            import prometheus_client as prometheus  # noqa: PLC0415 - an extra
+            import prometheus_client as prometheus
         except ImportError:
             raise NeedsExtra("server", "prometheus-client") from None
         registry = prometheus.CollectorRegistry()
@@ -101,7 +101,7 @@ class _Watched:
 
     def collect(self) -> Iterator[Any]:
         """Yield all counts in their present state."""
-        from prometheus_client.core import (  # noqa: PLC0415 - an extra
+        from prometheus_client.core import (
             CounterMetricFamily,
             GaugeMetricFamily,
         )

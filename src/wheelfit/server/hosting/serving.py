@@ -108,7 +108,7 @@ def run_server(
         index: Index = stored
         bridges: Mapping[str, Application] = {}
         if mirrors is not None:
-            from wheelfit.server.upstream.families import FamilyIndexes  # noqa: PLC0415
+            from wheelfit.server.upstream.families import FamilyIndexes
 
             index = mirrors.with_own(index, owners=settings.owners, claims=store.records.claims)
             bridges = {
@@ -347,7 +347,7 @@ def _advisories(settings: ServerSettings, log: Log) -> Advisories | None:
     """Return the vulnerabilities that the operator has records of; None: there are no records."""
     if settings.vulnerabilities is None:
         return None
-    from wheelfit.sources.advisories import Advisories  # noqa: PLC0415 - few have any
+    from wheelfit.sources.advisories import Advisories
 
     return Advisories(settings.vulnerabilities, lambda text: log("vulnerabilities", message=text))
 
@@ -377,7 +377,7 @@ def _mirroring(
     if not settings.mirrors:
         yield None
         return
-    from wheelfit.server.upstream.opening import open_mirrors_in  # noqa: PLC0415 - few mirror
+    from wheelfit.server.upstream.opening import open_mirrors_in
 
     mirrors = open_mirrors_in(
         settings.folder,
@@ -418,7 +418,7 @@ def _tell_systemd(environ: Mapping[str, str], state: str) -> None:
     address = environ.get("NOTIFY_SOCKET", "")
     if not address:
         return
-    import socket  # noqa: PLC0415 - rarely needed
+    import socket
 
     with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
         notify.connect("\0" + address[1:] if address.startswith("@") else address)

@@ -95,7 +95,7 @@ class TrustedPublishing:
         self, publishers: Sequence[TrustedPublisher], audience: str, client: Client
     ) -> None:
         try:
-            import jwt  # noqa: PLC0415 - an extra
+            import jwt
         except ImportError:
             raise NeedsExtra("server", "jwt") from None
         self._jwt = jwt

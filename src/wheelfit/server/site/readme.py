@@ -67,7 +67,7 @@ def _visible(line: str) -> str:
 
 def _renderer(content_type: str) -> Callable[[str], str | None] | None:
     try:
-        from readme_renderer import markdown, rst  # noqa: PLC0415 - an extra, and slow
+        from readme_renderer import markdown, rst
     except ImportError:
         raise NeedsExtra("server", "readme_renderer") from None
 
@@ -82,8 +82,8 @@ def _renderer(content_type: str) -> Callable[[str], str | None] | None:
 
 
 def _cleaned(rendered: str, may_link: Callable[[str], bool]) -> str:
-    import nh3  # noqa: PLC0415 - of the same extra
-    from readme_renderer.clean import ALLOWED_TAGS  # noqa: PLC0415
+    import nh3
+    from readme_renderer.clean import ALLOWED_TAGS
 
     def attribute(tag: str, name: str, value: str) -> str | None:
         if (tag, name) != ("a", "href"):

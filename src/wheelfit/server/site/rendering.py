@@ -43,8 +43,8 @@ class Templates:
 def _environment() -> Environment:
     """Return the environment of the templates; each is compiled once."""
     try:
-        from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415 - an extra
-        from markupsafe import Markup, escape  # noqa: PLC0415 - of the same extra
+        from jinja2 import Environment, PackageLoader, StrictUndefined
+        from markupsafe import Markup, escape
     except ImportError:
         raise NeedsExtra("server", "jinja2") from None
 

@@ -101,7 +101,7 @@ def open_database(url: str, *, dependency: Dependency | None = None) -> Database
     if scheme == "sqlite":
         return SqliteDatabase(_path(url), dependency=dependency)
     if scheme in ("postgresql", "postgres"):
-        from wheelfit.server.store.postgresql import PostgresqlDatabase  # noqa: PLC0415 - an extra
+        from wheelfit.server.store.postgresql import PostgresqlDatabase
 
         return PostgresqlDatabase(url, dependency=dependency)
     raise InvalidConfiguration(
@@ -121,7 +121,7 @@ def open_blobs(url: str, *, spool: Path | None = None) -> Blobs:
     if scheme == "file":
         return FolderBlobs(_path(url))
     if scheme in _OBJECT_STORAGES:
-        from wheelfit.server.store.object_store import ObjectBlobs  # noqa: PLC0415 - an extra
+        from wheelfit.server.store.object_store import ObjectBlobs
 
         return ObjectBlobs(url, spool=spool)
     raise InvalidConfiguration(

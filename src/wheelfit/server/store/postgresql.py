@@ -59,7 +59,7 @@ class PostgresqlDatabase(Database):
         self, url: str, *, patience: float = _PATIENCE, dependency: Dependency | None = None
     ) -> None:
         try:
-            import psycopg  # noqa: PLC0415 - start-up, and an extra
+            import psycopg
         except ImportError:
             raise NeedsExtra("server", "psycopg") from None
         parts = urlsplit(url)

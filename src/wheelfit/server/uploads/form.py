@@ -73,9 +73,9 @@ class _Reader:
 
     def __init__(self, content_type: str, draft: Draft, limits: FormLimits) -> None:
         try:
-            from python_multipart import MultipartParser  # noqa: PLC0415 - an extra
-            from python_multipart.exceptions import FormParserError  # noqa: PLC0415
-            from python_multipart.multipart import parse_options_header  # noqa: PLC0415
+            from python_multipart import MultipartParser
+            from python_multipart.exceptions import FormParserError
+            from python_multipart.multipart import parse_options_header
         except ImportError:
             raise NeedsExtra("server", "python-multipart") from None
         self._options = parse_options_header

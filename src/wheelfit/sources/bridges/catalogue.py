@@ -159,7 +159,7 @@ class KnownFamilies:
             return _read(Path(text))
         family = self.named(canonicalize_name(text))
         if family is None:
-            from difflib import get_close_matches  # noqa: PLC0415 - start-up
+            from difflib import get_close_matches
 
             close = get_close_matches(text, self.names(), n=3)
             meant = f"did you mean {' or '.join(close)}? " if close else ""
@@ -188,7 +188,7 @@ def known_families(environ: Mapping[str, str], *, shipped_bridges: bool) -> Know
     path = update_file(environ)
     if shipped_bridges or not path.is_file():  # nearly always, and then nothing is imported
         return SHIPPED
-    from wheelfit.sources.bridges.updates import read_update, release_of  # noqa: PLC0415 - start-up
+    from wheelfit.sources.bridges.updates import read_update, release_of
 
     update = read_update(path)
     if update is None or release_of(update.version) <= release_of(SHIPPED_VERSION):
@@ -398,7 +398,7 @@ class BridgeCatalogue:
 
 
 def _read(path: Path) -> BridgeFamily:
-    from wheelfit.core.bridge_file import LARGEST  # noqa: PLC0415 - start-up
+    from wheelfit.core.bridge_file import LARGEST
 
     try:
         with path.open("rb") as file:
@@ -411,6 +411,6 @@ def _read(path: Path) -> BridgeFamily:
 
 
 def _parsed(data: bytes, where: str) -> BridgeFamily:
-    from wheelfit.core.bridge_file import parse_family  # noqa: PLC0415 - start-up
+    from wheelfit.core.bridge_file import parse_family
 
     return parse_family(data, where=where)

@@ -123,7 +123,7 @@ class BridgedRepository:
         family = self._shelf.of(name)
         if family is None:
             return self._repository.project(name)
-        from wheelfit.sources.bridges.pages import page_of_names  # noqa: PLC0415 - start-up
+        from wheelfit.sources.bridges.pages import page_of_names
 
         if family.is_of_indexes:
             return self._of_indexes(name, family)
@@ -159,7 +159,7 @@ class BridgedRepository:
     def _of_indexes(self, name: NormalizedName, family: BridgeFamily) -> ProjectPage | None:
         if self._open_index is None:
             return self._repository.project(name)
-        from wheelfit.sources.bridges.pages import page_of_indexes  # noqa: PLC0415 - start-up
+        from wheelfit.sources.bridges.pages import page_of_indexes
 
         members = [member for member in family.members if member.is_for(name)]
         wanted = [
@@ -227,8 +227,8 @@ class BridgedRepository:
         if is_mirror and "://" not in base and not Path(base, member.folder).exists():
             return None  # a mirror need not have all
         if member.files:
-            from wheelfit.core.bridges import path_in_mirror  # noqa: PLC0415 - start-up
-            from wheelfit.sources.bridges.pages import listed_by_rule  # noqa: PLC0415 - start-up
+            from wheelfit.core.bridges import path_in_mirror
+            from wheelfit.sources.bridges.pages import listed_by_rule
 
             source = self._index(base, family, is_page=False).name
             paths = map(path_in_mirror, member.files) if is_mirror else member.files
@@ -246,7 +246,7 @@ class BridgedRepository:
         self, name: NormalizedName, family: BridgeFamily, error: NetworkError
     ) -> ProjectPage | None:
         """Return the registry's page of a project whose own index is unreachable."""
-        from wheelfit.sources.bridges.pages import page_of_indexes  # noqa: PLC0415 - start-up
+        from wheelfit.sources.bridges.pages import page_of_indexes
 
         page = page_of_indexes(family, name, {(): self._repository.project(name)})
         verb = "reached" if isinstance(error, Unreachable) else "read"
@@ -279,7 +279,7 @@ class BridgedRepository:
         """Return the content of a small file."""
         if not file.is_selector:
             return self._reader(file).read(file.as_published, limit=limit)
-        from wheelfit.sources.bridges.selectors import document_bytes, zipped  # noqa: PLC0415
+        from wheelfit.sources.bridges.selectors import document_bytes, zipped
 
         family = self._family(file)
         release = parse_index_file_name(file.filename)
@@ -309,7 +309,7 @@ class BridgedRepository:
         """Return the size of a wheel."""
         if not file.is_selector:
             return self._reader(file).size(file.as_published, unpacked=unpacked)
-        from wheelfit.sources.bridges.selectors import zipped  # noqa: PLC0415 - start-up
+        from wheelfit.sources.bridges.selectors import zipped
 
         files = self._files(file)
         inside = sum(map(len, files.values())) if unpacked else None
@@ -319,7 +319,7 @@ class BridgedRepository:
         """Return the bytes of a wheel."""
         if not file.is_selector:
             return self._reader(file).open(file.as_published)
-        from wheelfit.wheels.bytes_source import Memory  # noqa: PLC0415 - start-up
+        from wheelfit.wheels.bytes_source import Memory
 
         return Memory(self._selector(file))
 
@@ -329,7 +329,7 @@ class BridgedRepository:
             with self._as_before(file):
                 path = self._reader(file).download(file.as_published, folder, progress)
             if self._is_unpromised(file):
-                from wheelfit.sources.hash_check import digest_checked  # noqa: PLC0415 - start-up
+                from wheelfit.sources.hash_check import digest_checked
 
                 self._settle(file, digest_checked(path, {}, None, where=file.shown))
             return path if path.name == file.filename else path.replace(folder / file.filename)
@@ -345,10 +345,10 @@ class BridgedRepository:
             if self._is_unpromised(file):
                 self._settle(file, wheel.sha256)
             return wheel
-        import tempfile  # noqa: PLC0415 - start-up
+        import tempfile
 
-        from wheelfit.wheels.archive import WheelArchive  # noqa: PLC0415 - start-up
-        from wheelfit.wheels.unpacking import unpack  # noqa: PLC0415 - start-up
+        from wheelfit.wheels.archive import WheelArchive
+        from wheelfit.wheels.unpacking import unpack
 
         data = self._selector(file)
         digest = sha256_of(data).hex()
@@ -363,7 +363,7 @@ class BridgedRepository:
         """Return a page on which files that were used before have the hash that they had."""
         if page is None or self._store is None or not any(map(self._is_unpromised, page.files)):
             return page
-        from wheelfit.sources.recorded_hashes import RecordedHashes  # noqa: PLC0415 - start-up
+        from wheelfit.sources.recorded_hashes import RecordedHashes
 
         recorded = RecordedHashes(self._store)
         files = []
@@ -389,13 +389,13 @@ class BridgedRepository:
         except HashMismatch as error:
             if file.url not in self._from_record:
                 raise
-            from wheelfit.sources.recorded_hashes import changed  # noqa: PLC0415 - start-up
+            from wheelfit.sources.recorded_hashes import changed
 
             raise changed(parse_wheel_filename(file.filename).name, file, error.note) from error
 
     def _settle(self, file: File, sha256: str) -> None:
         if self._store is not None:
-            from wheelfit.sources.recorded_hashes import RecordedHashes  # noqa: PLC0415 - start-up
+            from wheelfit.sources.recorded_hashes import RecordedHashes
 
             name = parse_wheel_filename(file.filename).name
             RecordedHashes(self._store).settle(name, file, sha256)
@@ -415,7 +415,7 @@ class BridgedRepository:
     def _with_needs(self, file: File, metadata: bytes) -> bytes:
         if file.needs is not None:
             return file.with_needs(metadata)
-        from wheelfit.sources.bridges.selectors import needs_of  # noqa: PLC0415 - start-up
+        from wheelfit.sources.bridges.selectors import needs_of
 
         filename = parse_wheel_filename(file.filename)
         family = self._shelf.of(filename.name)
@@ -427,8 +427,8 @@ class BridgedRepository:
         return self._sources.get(file.source, self._repository)
 
     def _selector(self, file: File) -> bytes:
-        from wheelfit.sources.bridges.selectors import LateHashes, zipped  # noqa: PLC0415
-        from wheelfit.sources.hash_check import check_bytes  # noqa: PLC0415 - start-up
+        from wheelfit.sources.bridges.selectors import LateHashes, zipped
+        from wheelfit.sources.hash_check import check_bytes
 
         data = zipped(self._files(file))
         if not isinstance(file.hashes, LateHashes):  # hashes promised elsewhere, as in a lock
@@ -436,7 +436,7 @@ class BridgedRepository:
         return data
 
     def _files(self, file: File) -> dict[str, bytes]:
-        from wheelfit.sources.bridges.selectors import selector_wheel  # noqa: PLC0415
+        from wheelfit.sources.bridges.selectors import selector_wheel
 
         return selector_wheel(self._family(file), parse_wheel_filename(file.filename))
 

@@ -66,8 +66,8 @@ def read_elf(window: Window, member: str) -> Binary:
 
 def _open(window: Window) -> ELFFile:
     try:
-        from elftools.elf.elffile import ELFFile  # noqa: PLC0415  # an extra
-        from elftools.elf.sections import Section as Part  # noqa: PLC0415  # likewise
+        from elftools.elf.elffile import ELFFile
+        from elftools.elf.sections import Section as Part
     except ImportError:
         raise NeedsExtra("build", "pyelftools") from None
 

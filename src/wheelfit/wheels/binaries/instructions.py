@@ -90,7 +90,7 @@ def with_instructions(binary: Binary, file: BinaryIO) -> Binary:
 
 
 def _count(window: Window, tables: Window, startup: Startup) -> tuple[Counter[str], InstructionUse]:
-    from collections import Counter  # noqa: PLC0415  # few ask for it
+    from collections import Counter
 
     library = _library()
     called = startup.initialisers | module_functions(
@@ -287,7 +287,7 @@ def count_frame_use(window: Window, sections: Iterable[tuple[int, int]]) -> Fram
 
 def _library() -> Any:
     try:
-        import iced_x86  # noqa: PLC0415  # an extra
+        import iced_x86
     except ImportError:
         raise NeedsExtra("build", "iced-x86") from None
     return iced_x86

@@ -105,7 +105,7 @@ def _unpacked(archive: WheelArchive, member: Member) -> BinaryIO | None:
         return None
     if member.size < _LARGE:
         return io.BytesIO(archive.read(member.name))
-    from tempfile import TemporaryFile  # noqa: PLC0415  # few libraries are as large
+    from tempfile import TemporaryFile
 
     try:
         file: BinaryIO = TemporaryFile()  # noqa: SIM115

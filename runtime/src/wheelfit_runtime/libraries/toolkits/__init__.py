@@ -107,7 +107,7 @@ def family_named(name: str) -> LibraryFamily:
     """Return a family."""
     module = _MODULES.get(name)
     if module is None:
-        from wheelfit_runtime.errors import UserError  # noqa: PLC0415
+        from wheelfit_runtime.errors import UserError
 
         raise UserError(f"unknown library family {name!r}", note="known: " + ", ".join(_MODULES))
     # No `importlib`, whose import takes a millisecond.

@@ -83,7 +83,7 @@ def limit(memory: int, seconds: float, *, own_users: bool) -> list[str]:
 
     :param own_users: whether this is a user namespace, where processes are counted separately.
     """
-    import resource  # noqa: PLC0415 - not on Windows
+    import resource  # not on Windows
 
     done = []
     limits = [
@@ -298,7 +298,7 @@ def restrict_calls(protected: Iterable[int], hand_over: Callable[[int], None]) -
     :param protected: processes that get no signals; their groups and all processes neither.
     :raises Refused: the kernel has no filters, or the architecture is not known.
     """
-    from system_calls import filter_program  # type: ignore[import-not-found]  # noqa: PLC0415
+    from system_calls import filter_program  # type: ignore[import-not-found]
 
     # A 32-bit interpreter on a 64-bit kernel makes other calls.
     machine = os.uname().machine if sys.maxsize > 2**32 else "32 bits"
@@ -346,9 +346,9 @@ def asked_for(asked: int) -> tuple[bytes, int | None] | None:
     The bytes are None where a process would be started; all is None where the calling process was
     killed meanwhile.
     """
-    import fcntl  # noqa: PLC0415 - not on Windows
+    import fcntl  # not on Windows
 
-    from system_calls import shared_memory  # noqa: PLC0415
+    from system_calls import shared_memory
 
     question = bytearray(80)
     try:
@@ -362,7 +362,7 @@ def asked_for(asked: int) -> tuple[bytes, int | None] | None:
 
 def let_go_on(asked: int, number: bytes) -> None:
     """Continue the system call of a kernel request."""
-    import fcntl  # noqa: PLC0415 - not on Windows
+    import fcntl  # not on Windows
 
     with contextlib.suppress(OSError):  # the calling process was killed meanwhile
         answer = bytearray(number + struct.pack("=qiI", 0, 0, 1))  # 1: the call goes on

@@ -76,7 +76,7 @@ def _write(descriptor: int, data: bytes) -> None:
 
 def plugin_process(order: PluginOrder) -> NoReturn:
     """Run the plugin, answer, and exit without running its exit handlers."""
-    import site  # noqa: PLC0415 - finds the environment, and runs its start-up files
+    import site  # runs the start-up files of the environment
 
     question = order.question
     os.closerange(3, order.answer)
@@ -202,7 +202,7 @@ class _Handed:
     """The handover of a descriptor from the plugin process."""
 
     def __init__(self) -> None:
-        import _socket  # noqa: PLC0415 - the public module takes longer to load than all else
+        import _socket  # socket takes longer to load than everything else here
 
         self._kind = (_socket.SOL_SOCKET, _socket.SCM_RIGHTS)
         self.ours, self.theirs = _socket.socketpair()
@@ -320,7 +320,7 @@ def _watch(
     order: PluginOrder, kernel: Any, handed: _Handed, first: int, woken: int
 ) -> tuple[str | None, int | None]:
     """Wait until the plugin process ends or must be ended; return why, and its status."""
-    import select  # noqa: PLC0415 - only this process needs it
+    import select
 
     until = time.monotonic() + order.deadline + 1
     poll = select.poll()
@@ -445,10 +445,10 @@ def main(arguments: list[str]) -> None:
     """Run the order that the arguments name."""
     folder = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120
     sys.path.insert(0, folder)
-    import confinement  # type: ignore[import-not-found]  # noqa: PLC0415
-    import plugin_question  # type: ignore[import-not-found]  # noqa: PLC0415
-    import system_calls  # type: ignore[import-not-found]  # noqa: F401, PLC0415
-    import working_folder  # type: ignore[import-not-found]  # noqa: PLC0415
+    import confinement  # type: ignore[import-not-found]
+    import plugin_question  # type: ignore[import-not-found]
+    import system_calls  # type: ignore[import-not-found]  # noqa: F401
+    import working_folder  # type: ignore[import-not-found]
 
     sys.path.remove(folder)
     os.umask(0o077)

@@ -55,7 +55,7 @@ def find(endpoint: str) -> object:
 
     :param endpoint: ``module.sub:attr.attr``, the attributes left out for the module itself.
     """
-    from importlib import import_module  # noqa: PLC0415 - not needed before
+    from importlib import import_module
 
     module, _, attributes = endpoint.partition(":")
     try:
@@ -77,7 +77,7 @@ def bound(
 ) -> tuple[object, Callable[..., object]]:
     """Return the plugin and its method, made an instance of if the method needs one (P-25)."""
     if isinstance(plugin, type):
-        import types  # noqa: PLC0415 - loaded by now
+        import types
 
         found = next((vars(base)[name] for base in plugin.__mro__ if name in vars(base)), None)
         if isinstance(found, types.FunctionType):
@@ -91,7 +91,7 @@ def bound(
 
 def _wants_one(method: Callable[..., object]) -> bool:
     """Return whether a function has exactly one parameter that must be given."""
-    import inspect  # noqa: PLC0415 - takes a while
+    import inspect
 
     try:
         parameters = inspect.signature(method).parameters.values()

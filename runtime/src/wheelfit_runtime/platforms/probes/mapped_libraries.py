@@ -130,7 +130,7 @@ def fingerprint(surroundings: SystemView, pid: int, file: MappedFile) -> str | N
     stream = _open(surroundings, pid, file)
     if stream is None:
         return None
-    import hashlib  # noqa: PLC0415 - few look that closely
+    import hashlib
 
     with stream:
         try:

@@ -36,7 +36,7 @@ def parse(numbers: Collection[int], names: Mapping[int, tuple[str, ...]]) -> fro
 if sys.platform == "win32":
 
     def _ask_system() -> frozenset[int] | None:
-        import ctypes  # noqa: PLC0415 - few machines come here
+        import ctypes
 
         ask = ctypes.WinDLL("kernel32").IsProcessorFeaturePresent
         return frozenset(number for number in range(_HIGHEST) if ask(number))

@@ -21,7 +21,7 @@ def by_namespace(namespace: str) -> HardwareFamily | None:
     """Return the family of a namespace, or None when there is no such; no other is imported."""
     found = _records.get(namespace)
     if found is None and namespace in _names():
-        from importlib import import_module  # noqa: PLC0415 - see above
+        from importlib import import_module
 
         try:
             found = import_module(f"{__name__}.{namespace}.record").FAMILY
@@ -66,7 +66,7 @@ def _names() -> frozenset[str]:
         try:
             found = [name for folder in __path__ for name in os.listdir(folder)]  # noqa: PTH208
         except OSError:  # an archive, or a program that was frozen
-            from pkgutil import iter_modules  # noqa: PLC0415 - takes long
+            from pkgutil import iter_modules
 
             found = [module.name for module in iter_modules(__path__)]
         _folders = frozenset(name for name in found if name.isidentifier() and name[0] != "_")

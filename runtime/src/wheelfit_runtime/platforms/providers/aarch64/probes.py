@@ -57,7 +57,7 @@ def ask_library() -> bytes | None:
     """
     if sys.platform != "linux":
         return None
-    import ctypes  # noqa: PLC0415 - few machines come here
+    import ctypes
 
     try:
         ask = ctypes.CDLL(None).getauxval

@@ -190,7 +190,7 @@ def _ask_tools(surroundings: SystemView, driver: AmdDriver) -> AmdDriver:
     if not told:
         return driver
     # What child processes need is imported only here: most machines never come here.
-    from wheelfit_runtime.platforms.probes import child_answers  # noqa: PLC0415
+    from wheelfit_runtime.platforms.probes import child_answers
 
     failures = {tool.name: child_answers.failure(tool.answer) for tool in told}
     gpus: tuple[AmdGpu, ...] = ()

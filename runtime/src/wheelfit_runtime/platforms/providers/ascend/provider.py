@@ -142,7 +142,7 @@ def _ask_tool(surroundings: SystemView, files: AscendFiles, driver: AscendDriver
         words = "there are NPUs of a type that only npu-smi can tell, which is not on the PATH"
         return driver._replace(problem=words)
     # What child processes need is imported only here: most machines never come here.
-    from wheelfit_runtime.platforms.probes import child_answers  # noqa: PLC0415
+    from wheelfit_runtime.platforms.probes import child_answers
 
     table = probes.parse_npu_smi(answer)
     told = ", ".join(map(str, table.cards)) or "no NPU"

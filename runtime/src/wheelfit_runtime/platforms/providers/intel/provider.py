@@ -97,7 +97,7 @@ def read(surroundings: SystemView) -> IntelDriver:
         return IntelDriver(problem=intel_files.missing(files), evidence=files.evidence)
     # What child processes need takes longer to import than the rest of the provider,
     # and most machines never come here.
-    from wheelfit_runtime.platforms.providers.intel import level_zero  # noqa: PLC0415
+    from wheelfit_runtime.platforms.providers.intel import level_zero
 
     answer = level_zero.read(surroundings, libraries)
     driver = level_zero.parse(answer, files, surroundings.deadline)

@@ -107,7 +107,7 @@ def read(surroundings: SystemView) -> NvidiaDriver:
         return NvidiaDriver(evidence=(Evidence("files", "no sign of an NVIDIA GPU or driver"),))
     # What child processes need takes longer to import than the rest of the provider,
     # and most machines never come here.
-    from wheelfit_runtime.platforms.providers.nvidia import library as nvidia_library  # noqa: PLC0415
+    from wheelfit_runtime.platforms.providers.nvidia import library as nvidia_library
 
     libraries = nvidia_library.candidates(surroundings, files)
     if libraries:
