@@ -1,4 +1,4 @@
-"""The results of the jobs of a matrix, and how an earlier run of them is remembered."""
+"""The results of the jobs of a matrix, and the record that a repeated run reuses."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from wheelfit.building.matrix import Job
     from wheelfit_runtime.errors import WheelfitError
 
-_DECIDING = ("CC", "CXX", "CPP", "LD", "AR", "ARCHFLAGS", "MACOSX_DEPLOYMENT_TARGET")
-"""Variables that decide what compilers do, ..."""
-_DECIDING_PARTS = (
+_COMPILER_VARIABLES = ("CC", "CXX", "CPP", "LD", "AR", "ARCHFLAGS", "MACOSX_DEPLOYMENT_TARGET")
+"""Environment variables that change what compilers produce."""
+_COMPILER_VARIABLE_PARTS = (
     "FLAGS", "CMAKE", "CUDA", "HIP", "NVCC", "ROCM", "SKBUILD", "SETUPTOOLS", "DIST_EXTRA",
     "SOURCE_DATE",
 )  # fmt: skip
-"""... and parts of the names of others."""
+"""Parts of the names of further such variables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class JobResult:
     wheel: BuiltWheel | None = None
     error: WheelfitError | None = None
     seconds: float = 0.0
-    """Its duration, including the wheels built together with it."""
+    """The duration of the build, including wheels built together."""
 
     def to_mapping(self) -> dict[str, object]:
         """Return it as plain data, for ``--json``."""
@@ -70,21 +70,21 @@ def is_for(job: Job, platform: str) -> bool:
 
 
 def same_files(results: Iterable[JobResult]) -> Iterator[str]:
-    """Yield wheels that several Pythons or platforms built alike, one sentence each."""
-    found: dict[str, list[Job]] = {}
+    """Yield a note on each wheel that several jobs built under the same file name."""
+    jobs_by_file: dict[str, list[Job]] = {}
     for result in results:
         if result.wheel is not None:
-            found.setdefault(result.wheel.path.name, []).append(result.job)
-    for name, jobs in found.items():
+            jobs_by_file.setdefault(result.wheel.path.name, []).append(result.job)
+    for name, jobs in jobs_by_file.items():
         if len(jobs) > 1:
             targets = ", ".join(f"Python {job.python} on {job.platform}" for job in jobs)
-            yield f"{name} came of several jobs, of which the matrix needs one: {targets}"
+            yield f"{name} was built by several jobs; the matrix needs only one of them: {targets}"
 
 
 def source_digest(archive: Path) -> str:
     """Return a digest of the files in a source distribution.
 
-    Times of packing are ignored, since each packing has others.
+    Times are ignored: they differ each time the same files are packed.
     """
     import tarfile
 
@@ -105,19 +105,19 @@ def order_digest(
 ) -> str:
     """Return a digest of the inputs of an order's wheels.
 
-    It excludes the build requirements that an index offers: they may be newer each time.
+    Versions of build requirements are not among them, so a new release does not cause a rebuild.
     """
     variables = {
         name: value
         for name, value in environ.items()
-        if name in _DECIDING or any(part in name for part in _DECIDING_PARTS)
+        if name in _COMPILER_VARIABLES or any(part in name for part in _COMPILER_VARIABLE_PARTS)
     }
     recipe = order.recipe
     parts = {
         "choices": [[choice.label, choice.properties.to_mapping()] for choice in order.choices],
         "settings": dict(recipe.config_settings),
         "environment": dict(recipe.environment),
-        "flags": [recipe.flags, recipe.words, recipe.hand_over],
+        "flags": [recipe.flags, recipe.further_flags, recipe.hand_over],
         "kind": order.kind,
         "dialect": order.dialect,
         "providers": dict(order.providers),
@@ -132,11 +132,11 @@ def order_digest(
 
 
 def to_record(wheels: Sequence[BuiltWheel]) -> dict[str, Any]:
-    """Return existing wheels as plain data."""
-    return {"wheels": [_plain(wheel) for wheel in wheels]}
+    """Return wheels as plain data, for the record of a run."""
+    return {"wheels": [_to_mapping(wheel) for wheel in wheels]}
 
 
-def _plain(wheel: BuiltWheel) -> dict[str, Any]:
+def _to_mapping(wheel: BuiltWheel) -> dict[str, Any]:
     return {
         **{field.name: getattr(wheel, field.name) for field in fields(wheel)},
         "path": wheel.path.name,
@@ -151,18 +151,18 @@ def of_record(data: Mapping[str, Any], folder: Path) -> tuple[BuiltWheel, ...] |
     :raises LookupError: the data has another form; TypeError and ValueError are raised as well.
     :raises OSError: a wheel cannot be read.
     """
-    found = []
-    for one in data["wheels"]:
-        path = folder / Path(one["path"]).name
-        if sha256_of_file(path) != one["sha256"]:
+    wheels = []
+    for record in data["wheels"]:
+        path = folder / Path(record["path"]).name
+        if sha256_of_file(path) != record["sha256"]:
             return None
-        read = {
+        parsed = {
             "path": path,
-            "label": None if one["label"] is None else Label(one["label"]),
-            "properties": PropertySet.from_mapping(one["properties"]),
-            "flags": tuple(one["flags"]),
-            "notes": tuple(one["notes"]),
-            "tuned": TunedParts.from_mapping(one["tuned"]),
+            "label": None if record["label"] is None else Label(record["label"]),
+            "properties": PropertySet.from_mapping(record["properties"]),
+            "flags": tuple(record["flags"]),
+            "notes": tuple(record["notes"]),
+            "tuned": TunedParts.from_mapping(record["tuned"]),
         }
-        found.append(BuiltWheel(**{**one, **read}))
-    return tuple(found)
+        wheels.append(BuiltWheel(**{**record, **parsed}))
+    return tuple(wheels)

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from wheelfit.core.labels import Label
     from wheelfit.core.metadata import WrittenLayout
 
-_LONGEST = 255
-"""Bytes of a file name."""
+_MAX_FILENAME_BYTES = 255
+"""The limit of common file systems."""
 
 
 def repack_wheel(
@@ -54,7 +54,7 @@ def repack_wheel(
     writing: Writing = Writing(),
     note: Callable[[str], None] = lambda _text: None,
 ) -> Path:
-    """Edit a wheel, give it a label or take it away, and return the path of the result.
+    """Edit a wheel, set or remove its label, and return the path of the result.
 
     Without a label a plain wheel stays plain and a variant wheel keeps its label and document
     (B-32, B-42, B-43). All other files stay unchanged, byte by byte; the folders of top-level
@@ -62,9 +62,9 @@ def repack_wheel(
     other installer can read it otherwise (B-40).
 
     :param folder: the folder of the result; may be that of the source.
-    :param label: of the result; the old name of the null variant becomes ``null`` (F-53).
-    :param document: has the properties of the label, and maybe other labels, which are left out
-        (F-24); given together with the label.
+    :param label: the label of the result; the old name of the null variant becomes ``null`` (F-53).
+    :param document: the properties of the label; other labels in it are left out (F-24). Label
+        and document must be passed together.
     :param is_plain: whether label and document of a variant wheel are removed.
     :param resolve_markers: whether markers are resolved in a variant wheel too, as far as that is
         possible before the target is known (B-41), for tools without support for them (F-154).
@@ -75,30 +75,30 @@ def repack_wheel(
     :raises InvalidFilename: the source is not named like a wheel, or the new name is invalid.
     :raises InvalidRequirement: a dependency cannot be read.
     :raises FileProblem: a file cannot be read or written, or exists already.
-    :raises InvalidWheel: the source is not sound; nothing was written.
+    :raises InvalidWheel: the source is damaged; nothing was written.
     """
     if (label is None) != (document is None):
-        raise ValueError("a label and a document come together")
+        raise ValueError("label and document must be passed together")
     filename = parse_wheel_filename(source.name)
     label = NULL if label == OLD_NULL else label
     result_label = None if is_plain else label or filename.label
     labelled = filename if label is None and not is_plain else with_label(filename, result_label)
-    single = None
+    new_document = None
     if label is not None and document is not None:
-        single = single_label(document, label)
+        new_document = single_label(document, label)
     with WheelArchive(source, filename) as archive:
         context = None
         if result_label is None or resolve_markers:
-            context = _context(archive, result_label, single)
+            context = _marker_context(archive, result_label, new_document)
         edited = apply_edits(
             archive.metadata(), edits, filename, where=str(source), context=context
         )
         named = renamed(labelled, edited.name, edited.version)
-        folders = _folders(archive, filename, named)
+        folders = _renamed_folders(archive, filename, named)
         dist_info = folders.get(archive.dist_info, archive.dist_info)
         replaced: dict[str, bytes] = {}
-        if single is not None:
-            replaced[f"{dist_info}/variant.json"] = write_document(single, layout)
+        if new_document is not None:
+            replaced[f"{dist_info}/variant.json"] = write_document(new_document, layout)
         if edited.data != archive.metadata():
             replaced[f"{dist_info}/METADATA"] = edited.data
         if edits.abi_exports is not None:
@@ -127,11 +127,10 @@ def relabel(
     writing: Writing = Writing(),
     note: Callable[[str], None] = lambda _text: None,
 ) -> Path:
-    """Rename the label of a variant wheel; its properties stay. Return the path of the result.
+    """Change the label of a variant wheel, and return the path of the result.
 
-    :param label: the new label; None: derived from the properties (F-141).
-    :raises UserError: ``invalid-label``; a wheel has the label null exactly if it has no properties
-        (F-6).
+    :param label: the new label; None: derived from the properties, which stay (F-141).
+    :raises UserError: ``invalid-label``; only a wheel without properties has the label null (F-6).
     :raises InvalidFilename: the source is not named like a variant wheel.
     :raises WheelfitError: as for `repack_wheel`.
     """
@@ -152,7 +151,7 @@ def relabel(
             f"the label {label} cannot stand for {properties or 'no properties'}",
             code="invalid-label",
             where=str(source),
-            hint="null is the label of what has no properties, and of nothing else (F-6)",
+            hint="wheels without properties have the label null, all others another label (F-6)",
         )
     label = NULL if label == OLD_NULL else label
     document = replace(document, variants={label: properties}, unusable={})
@@ -199,12 +198,14 @@ def renamed(filename: WheelFilename, name: NormalizedName, version: Version) -> 
         return filename
     _, _, rest = filename.text.split("-", 2)
     text = f"{name.replace('-', '_')}-{version}-{rest}"
-    if len(text) > _LONGEST:
+    if len(text) > _MAX_FILENAME_BYTES:
         raise InvalidFilename(f"the file name would have {len(text)} bytes", where=text)
     return parse_wheel_filename(text)
 
 
-def _folders(archive: WheelArchive, old: WheelFilename, new: WheelFilename) -> dict[str, str]:
+def _renamed_folders(
+    archive: WheelArchive, old: WheelFilename, new: WheelFilename
+) -> dict[str, str]:
     """Return the new names of the folders that are named after the release (B-43)."""
     if (old.name, old.version) == (new.name, new.version):
         return {}
@@ -222,12 +223,12 @@ def _folders(archive: WheelArchive, old: WheelFilename, new: WheelFilename) -> d
     return folders
 
 
-def _context(
-    archive: WheelArchive, label: Label | None, single: VariantDocument | None
+def _marker_context(
+    archive: WheelArchive, label: Label | None, document: VariantDocument | None
 ) -> VariantContext:
     """Return the context of variant markers in the result."""
     if label is None:
         return VariantContext.PLAIN
-    if single is None:
-        single = read_wheel_document(archive.variant_document(), label, where=archive.where)
-    return VariantContext(label, single.properties(label) or EMPTY)
+    if document is None:
+        document = read_wheel_document(archive.variant_document(), label, where=archive.where)
+    return VariantContext(label, document.properties(label) or EMPTY)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from wheelfit.checking import checks
 from wheelfit.checking.findings import CheckedFile, Severity, some_of
 from wheelfit.checking.tool_profiles import Profile
-from wheelfit.checking.wheels.dependencies import Declared, undeclared_findings
+from wheelfit.checking.wheels.dependencies import DeclaredNames, undeclared_findings
 from wheelfit.core.filename import index_file_name
 from wheelfit.core.index_metadata import contradictions, disagreement
 from wheelfit.core.labels import NULL, Label
@@ -93,19 +93,19 @@ def check_release(
 ) -> list[Finding]:
     """Check whether the files of a release fit together."""
     usable = [file for file in release.index_files if file.document is not None]
-    findings = [*_spelling(release, profiles), *_completeness(release, profiles)]
+    findings = [*_file_name_findings(release, profiles), *_missing_file_findings(release, profiles)]
     if Profile.UV in profiles:
-        findings += _python_versions(release)
+        findings += _python_version_findings(release)
     for index in usable:
         if index.document is not None:
-            findings += _against_index(release, index, index.document, profiles)
-    findings += _among_wheels(release, usable)
-    findings += _shared_libraries(release)
-    findings += _markers(release, usable)
-    return _numbered(findings, release.index_files)
+            findings += _index_file_findings(release, index, index.document, profiles)
+    findings += _contradiction_findings(release, usable)
+    findings += _shared_library_findings(release)
+    findings += _marker_findings(release, usable)
+    return _with_line_numbers(findings, release.index_files)
 
 
-def _numbered(findings: list[Finding], index_files: Iterable[IndexFacts]) -> list[Finding]:
+def _with_line_numbers(findings: list[Finding], index_files: Iterable[IndexFacts]) -> list[Finding]:
     """Add lines to findings in index files."""
     for index in index_files:
         from wheelfit.checking.documents.places import with_places
@@ -116,7 +116,7 @@ def _numbered(findings: list[Finding], index_files: Iterable[IndexFacts]) -> lis
     return findings
 
 
-def _spelling(release: ReleaseFacts, profiles: frozenset[Profile]) -> Iterator[Finding]:
+def _file_name_findings(release: ReleaseFacts, profiles: frozenset[Profile]) -> Iterator[Finding]:
     expected = index_file_name(release.name, release.version)
     spellings = {expected} | {
         f"{'-'.join(wheel.filename.text.split('-')[:2])}-variants.json" for wheel in release.wheels
@@ -141,7 +141,9 @@ def _spelling(release: ReleaseFacts, profiles: frozenset[Profile]) -> Iterator[F
                 )
 
 
-def _completeness(release: ReleaseFacts, profiles: frozenset[Profile]) -> Iterator[Finding]:
+def _missing_file_findings(
+    release: ReleaseFacts, profiles: frozenset[Profile]
+) -> Iterator[Finding]:
     variants = release.variants
     if not variants or not release.is_whole:
         return
@@ -159,25 +161,29 @@ def _completeness(release: ReleaseFacts, profiles: frozenset[Profile]) -> Iterat
         )
         if Profile.UV in profiles:
             yield CheckedFile(release.where).found(
-                checks.UV_INDEX_FILE, f"{what} has none, and uv does not look into the wheels"
+                checks.UV_INDEX_FILE, f"{what} has none, and uv does not read the wheels instead"
             )
 
 
-def _python_versions(release: ReleaseFacts) -> Iterator[Finding]:
+def _python_version_findings(release: ReleaseFacts) -> Iterator[Finding]:
     """Yield variant wheels for other Pythons than the rest of the release (F-94)."""
-    known = [one for one in release.wheels if one.core is not None]
-    wanted = Counter(str(one.core.requires_python or "") for one in known if one.core)
-    usual = max(sorted(wanted), key=wanted.__getitem__, default="")
-    for wheel in known:
-        own = str(wheel.core.requires_python or "") if wheel.core else usual
-        if own != usual and wheel.filename.label is not None:
+    wheels = [
+        (wheel, str(wheel.core.requires_python or ""))
+        for wheel in release.wheels
+        if wheel.core is not None
+    ]
+    counts = Counter(requires_python for _, requires_python in wheels)
+    usual = max(sorted(counts), key=counts.__getitem__, default="")
+    for wheel, requires_python in wheels:
+        if requires_python != usual and wheel.filename.label is not None:
             yield CheckedFile(wheel.where, "METADATA").found(
                 checks.UV_PYTHON,
-                f"it wants Python {own or 'of any version'}, others {usual or 'do not say'}",
+                f"it requires Python {requires_python or 'of any version'}, "
+                f"other wheels {usual or 'do not require any'}",
             )
 
 
-def _against_index(
+def _index_file_findings(
     release: ReleaseFacts,
     index: IndexFacts,
     document: VariantDocument,
@@ -192,13 +198,13 @@ def _against_index(
     for label, wheels in by_label.items():
         if label not in listed:
             for wheel in wheels:
-                yield from _unlisted(wheel, label, index, profiles)
+                yield from _unlisted_label_findings(wheel, label, index, profiles)
             continue
         for wheel in wheels:
             if wheel.document is None or wheel.document.properties(label) is None:
                 continue
             if label in document.unusable:
-                continue  # that was found, with the reason
+                continue  # the check of the document reports it, with the reason
             reason = disagreement(wheel.document, document, label)
             if reason is not None:
                 yield CheckedFile(wheel.where, "variant.json").found(
@@ -222,7 +228,7 @@ def _against_index(
             )
 
 
-def _unlisted(
+def _unlisted_label_findings(
     wheel: WheelFacts, label: Label, index: IndexFacts, profiles: frozenset[Profile]
 ) -> Iterator[Finding]:
     if label != NULL:  # which means the same without an entry (F-26)
@@ -233,39 +239,51 @@ def _unlisted(
         yield CheckedFile(wheel.where).found(checks.UV_NULL, f"null is not in {index.filename}")
 
 
-def _among_wheels(release: ReleaseFacts, indexes: Sequence[IndexFacts]) -> Iterator[Finding]:
+def _contradiction_findings(
+    release: ReleaseFacts, indexes: Sequence[IndexFacts]
+) -> Iterator[Finding]:
     """Yield contradictions between wheels, or between a wheel and the index file (F-65)."""
-    own = [(wheel.where, wheel.document) for wheel in release.wheels if wheel.document is not None]
-    given = [(index.where, index.document) for index in indexes[:1] if index.document is not None]
-    documents = [*given, *own]
+    from_wheels = [
+        (wheel.where, wheel.document) for wheel in release.wheels if wheel.document is not None
+    ]
+    from_index = [
+        (index.where, index.document) for index in indexes[:1] if index.document is not None
+    ]
+    documents = [*from_index, *from_wheels]
     if len(documents) < 2:
         return
-    members = {where for where, _ in own}
-    said = dict(documents)
-    # Reported already, for the wheel (F-93) or the document.
-    labels = {path_of("variants", label) for _, document in given for label in document.variants}
-    broken = {path_of("variants", label) for _, one in documents for label in one.unusable}
-    broken |= {
-        path_of("providers", name)
-        for _, one in documents
-        for name, provider in one.providers.items()
-        if isinstance(provider, BrokenProvider)
+    document_of = dict(documents)
+    # Reported already: labels of the index file (F-93), and unusable parts of documents.
+    index_labels = {
+        path_of("variants", label) for _, document in from_index for label in document.variants
     }
-    for one in contradictions(documents):
-        about_index = {one.first, one.second} & {where for where, _ in given}
-        if one.path in broken or (about_index and one.path in labels):
+    unusable: set[str] = set()
+    for _, document in documents:
+        unusable |= {path_of("variants", label) for label in document.unusable}
+        for name, provider in document.providers.items():
+            if isinstance(provider, BrokenProvider):
+                unusable.add(path_of("providers", name))
+    wheels = {where for where, _ in from_wheels}
+    for contradiction in contradictions(documents):
+        first, second = contradiction.first, contradiction.second
+        concerns_index = not {first, second} <= wheels
+        if contradiction.path in unusable:
             continue
-        yield CheckedFile(one.second, "variant.json" if one.second in members else "").found(
-            checks.INCONSISTENT_WHEELS,
-            _difference(one.steps, (one.first, said[one.first]), (one.second, said[one.second])),
-            path=one.path,
+        if concerns_index and contradiction.path in index_labels:
+            continue
+        member = "variant.json" if second in wheels else ""
+        message = _difference(
+            contradiction.steps, (first, document_of[first]), (second, document_of[second])
+        )
+        yield CheckedFile(second, member).found(
+            checks.INCONSISTENT_WHEELS, message, path=contradiction.path
         )
 
 
 _WORTH_SHARING = 1_000_000  # bytes
 
 
-def _shared_libraries(release: ReleaseFacts) -> Iterator[Finding]:
+def _shared_library_findings(release: ReleaseFacts) -> Iterator[Finding]:
     """Yield libraries that several variants have, byte for byte."""
     labels: dict[LibraryFacts, set[str]] = defaultdict(set)
     paths: dict[str, LibraryFacts] = {}
@@ -285,12 +303,12 @@ def _shared_libraries(release: ReleaseFacts) -> Iterator[Finding]:
     yield CheckedFile(release.where).found(checks.DUPLICATE_LIBRARY, message)
 
 
-def _markers(release: ReleaseFacts, indexes: Sequence[IndexFacts]) -> Iterator[Finding]:
+def _marker_findings(release: ReleaseFacts, indexes: Sequence[IndexFacts]) -> Iterator[Finding]:
     """Yield markers for labels and properties that the release does not have (F-107)."""
     if not indexes:
         return  # other wheels are unknown
     documents = [index.document for index in indexes] + [one.document for one in release.wheels]
-    declared = Declared.by(document for document in documents if document is not None)
+    declared = DeclaredNames.by(document for document in documents if document is not None)
     for wheel in release.wheels:
         if wheel.core is not None:
             yield from undeclared_findings(
@@ -301,20 +319,20 @@ def _markers(release: ReleaseFacts, indexes: Sequence[IndexFacts]) -> Iterator[F
 def check_snapshots(index_files: Iterable[IndexFacts]) -> list[Finding]:
     """Compare index files of one release from different places (F-73).
 
-    :param index_files: in the order in which they were given: the older ones first.
+    :param index_files: the older files first.
     """
     findings = []
     usable = [file for file in index_files if file.document is not None]
     for old, new in combinations(usable, 2):
-        pair = [(one.where, one.document) for one in (old, new) if one.document is not None]
-        for found in contradictions(pair):
-            message = _difference(found.steps, pair[0], pair[1])
+        pair = [(file.where, file.document) for file in (old, new) if file.document is not None]
+        for contradiction in contradictions(pair):
+            message = _difference(contradiction.steps, pair[0], pair[1])
             findings.append(
                 CheckedFile(new.where).found(
-                    checks.CHANGED_BETWEEN_SNAPSHOTS, message, path=found.path
+                    checks.CHANGED_BETWEEN_SNAPSHOTS, message, path=contradiction.path
                 )
             )
-    return _numbered(findings, usable)
+    return _with_line_numbers(findings, usable)
 
 
 def _difference(
@@ -332,14 +350,14 @@ def _difference(
             if items
         ]
         return f"{key} has other properties than in {where}: {'; '.join(parts)}"
-    said, said_before = _in_words(after, steps), _in_words(before, steps)
-    return f"{path_of(*steps)} is {said}; in {where} it is {said_before}"
+    content, content_before = _content_in_words(after, steps), _content_in_words(before, steps)
+    return f"{path_of(*steps)} is {content}; in {where} it is {content_before}"
 
 
 _LONGEST = 300
 
 
-def _in_words(document: VariantDocument, steps: tuple[str, ...]) -> str:
+def _content_in_words(document: VariantDocument, steps: tuple[str, ...]) -> str:
     """Return the content of a document at the place of a contradiction."""
     words = ""
     match steps:
@@ -374,7 +392,7 @@ def wrong_hash(error: IntegrityError, where: str) -> Finding:
 
 
 def closed_finding(release: ReleaseFacts) -> Finding:
-    """Return that the public registry takes no more files for a release (B-53)."""
+    """Return the finding of a release that the public registry accepts no more files for (B-53)."""
     return CheckedFile(release.where).found(
         checks.PYPI_CLOSED_RELEASE, f"{release.name} {release.version} is older than 14 days"
     )

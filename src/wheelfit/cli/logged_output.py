@@ -1,4 +1,4 @@
-"""The output of a server whose log is JSON: every line of it, on both streams, is one object."""
+"""The output of a server whose log is JSON: one object a line, on both streams."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
     from wheelfit_runtime.errors import WheelfitError
 
 
-def logged_as(output: Output, wanted: str) -> Output:
-    """Return an output whose remarks and errors have the form of the log of a server.
+def logged_as(output: Output, log_format: str) -> Output:
+    """Return an output whose remarks and errors are written like the log of a server.
 
-    :param output: decides everything else.
-    :param wanted: ``json``, which makes the result JSON as well, ``plain`` or ``auto``.
+    :param output: the output whose other settings are kept.
+    :param log_format: ``json``, which makes the result JSON as well, ``plain`` or ``auto``.
     """
-    is_json = log_form(wanted, sys.stderr) == "json"
+    is_json = log_form(log_format, sys.stderr) == "json"
     choices = {field.name: getattr(output, field.name) for field in fields(output)}
-    choices["json"] |= wanted == "json"
+    choices["json"] |= log_format == "json"
     return LoggedOutput(**choices) if is_json else Output(**choices)
 
 
 class LoggedOutput(Output):
-    """An output whose remarks and errors are events of a log in JSON."""
+    """An output that writes remarks and errors as events of a JSON log."""
 
     __slots__ = ()
 
@@ -60,7 +60,7 @@ class LoggedOutput(Output):
                 self.result_json({"error": parts})
 
     def traceback(self, error: BaseException) -> None:
-        """Log where an error arose."""
+        """Log a traceback."""
         self._event("traceback", message=traceback_of(error))
 
     def _aside(self, text: str, style: Style = "plain", hang: int = 2) -> None:

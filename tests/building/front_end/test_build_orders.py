@@ -42,7 +42,7 @@ def test_flags_tell_apart() -> None:
     assert sets(Recipes(every=Recipe(flags=True)), Recipe(flags=None)) == [
         (PLAIN, NOTHING), (V3, V3_GNU),
     ]  # fmt: skip
-    words = Recipes(variants={Label("v3"): Recipe(words=("-O3",))})
+    words = Recipes(variants={Label("v3"): Recipe(further_flags=("-O3",))})
     assert sets(words) == [(PLAIN, NOTHING, V3_GNU), (V3,)]
 
 

@@ -108,7 +108,7 @@ def test_what_cannot_be_published_is_named(tmp_path: Path) -> None:
     assert one.attestations == (attestation,)
     strange = tmp_path / "strange.whl"
     strange.write_bytes(b"")
-    assert collect([strange]).strange == (strange,)
+    assert collect([strange]).invalid_names == (strange,)
 
 
 # --- what is there already ----------------------------------------------------------------------

@@ -167,9 +167,9 @@ def test_faults(text: str, path: str) -> None:
 def test_names_that_are_not_there() -> None:
     """Who asks for a part that is not there learns which there are."""
     config = read_config(OWN, where="repack.toml")
-    with pytest.raises(InvalidDocument, match="there are: torch"):
+    with pytest.raises(InvalidDocument, match="only: torch"):
         config.edits("vision")
-    with pytest.raises(InvalidDocument, match=r"there are: cpu, cuda12\.6"):
+    with pytest.raises(InvalidDocument, match=r"only: cpu, cuda12\.6"):
         config.variant("cuda13")
     assert config.edits(None) == Edits()
 

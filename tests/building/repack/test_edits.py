@@ -150,4 +150,4 @@ def test_a_version_that_is_the_same() -> None:
     edits = Edits(version=Version(f"{NAME.version.public}.0+{NAME.version.local}"))
     edited = apply_edits(METADATA, edits, NAME, where="wheel")
     assert edited.data == METADATA
-    assert "is the same as" in edited.notes[0]
+    assert "which equals" in edited.notes[0]

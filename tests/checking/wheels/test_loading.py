@@ -44,7 +44,7 @@ class TestLibraries:
         )
         assert finding.severity == "warning"
         assert "liba.so.1 and libb.so.1 not in the wheel, needed by fast/one.so" in finding.message
-        assert "manylinux_2_28_x86_64 does not promise that" in finding.message
+        assert "manylinux_2_28_x86_64 does not guarantee it" in finding.message
 
     @pytest.mark.parametrize(
         ("runpath", "needed"),
@@ -86,7 +86,7 @@ class TestLibraries:
         ],
     )
     def test_macos(self, tmp_path: Path, library: str, expected: list[str]) -> None:
-        """F-15: a whole path that is no part of macOS leads nowhere on another Mac."""
+        """F-15: a whole path that is not part of macOS leads nowhere on another Mac."""
         user = macho_file(needed=[library])
         assert severities(found(tmp_path, "external-library", MACOS, user=user)) == expected
 
@@ -142,9 +142,9 @@ def test_debug_information(tmp_path: Path, size: int, expected: list[str]) -> No
     ("symbol", "tag", "message"),
     [
         ("PyList_New", STABLE, None),
-        ("_PyDict_SetItem_KnownHash", STABLE, "which no stable ABI has"),
+        ("_PyDict_SetItem_KnownHash", STABLE, "which is not in the stable ABI"),
         ("_PyDict_SetItem_KnownHash", LINUX, None),  # promises nothing
-        ("PyType_GetName", STABLE, "since Python 3.11; the tag admits 3.9"),
+        ("PyType_GetName", STABLE, "since Python 3.11; the tag allows 3.9"),
         ("PyType_GetName", STABLE.replace("cp39", "cp311"), None),
         ("PyType_GetName", STABLE.replace("cp39-abi3", "cp315-abi3t"), None),
     ],

@@ -128,9 +128,9 @@ class TestLooking:
         """A folder that is not there is empty, and none is made."""
         assert ask("info")["size"] == 0
         assert "(none yet)" in run("cache", "info").out
-        assert run("cache", "list").out == "no wheels are kept\n"
+        assert run("cache", "list").out == "the cache has no wheels\n"
         assert run("cache", "prune").out == "nothing to remove\n"
-        assert run("cache", "verify").out == "0 entries are sound\n"
+        assert run("cache", "verify").out == "0 entries, none damaged\n"
         assert not (tmp_path / "cache").exists()
 
     @pytest.mark.usefixtures("cache")
@@ -167,7 +167,7 @@ class TestLooking:
         }
         lines = run("cache", "list", "Plain").out.splitlines()
         assert [line.split()[:2] for line in lines[2:]] == [["plain", "1.0"], ["plain", "2.0"]]
-        assert run("cache", "list", "nothing").out == "no wheels are kept of these names\n"
+        assert run("cache", "list", "nothing").out == "the cache has no wheels of these packages\n"
 
     def test_archives_alone_have_names(self, ask: Cache, cache: Path) -> None:
         """A wheel file that is kept without its unpacked tree is told by its own content."""
@@ -205,7 +205,7 @@ class TestRemoving:
         assert {one["version"] for one in ask("remove", "PLAIN==1.0.0")["removed"]} == {"1.0"}
         assert ask.kept() == {"fast 2.0", "plain 2.0"}
         said = run("cache", "remove", "plain", "fast")
-        assert "stay with them" in said.err
+        assert "stay there" in said.err
         assert ask.kept() == set()
         assert tree(cache.parent / "one") == before
 
@@ -407,7 +407,7 @@ class TestVerifying:
         assert found["damaged"] == []
         assert found["entries"] > 6
         assert found["size"] > 100_000
-        assert "entries are sound" in run("cache", "verify").out
+        assert "entries, none damaged" in run("cache", "verify").out
         assert cache.exists()
 
     def test_damaged(self, run: Runner, ask: Cache, cache: Path, tmp_path: Path) -> None:

@@ -140,7 +140,7 @@ def test_how_much_is_said(spoilt: Path, run: Runner) -> None:
     assert usual.err == ""
     verbose = run("check", spoilt, "--verbose", code=FAULTS)
     assert verbose.out.count("→ make sure that this is wanted") == 2
-    assert "--full does that" in verbose.err
+    assert "use --full to do that" in verbose.err
     quiet = run("check", spoilt, "--quiet", code=FAULTS)
     assert "a.pth" not in quiet.out
     assert "bad-values" in quiet.out

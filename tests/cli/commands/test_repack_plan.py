@@ -61,7 +61,7 @@ def test_an_index(family: Path, run: Runner) -> None:
         ["1.1", "2", "wheels", "1", "wheel", "yes"],
         ["1.0.post1+joined", "1.0:", "1", "wheel", "1.0.post1:", "1", "wheel", "yes"],
     ]
-    assert "  fast-cu12 1.1: label cu12, and what it needs is not known" in said.out
+    assert "  fast-cu12 1.1: label cu12, properties unknown" in said.out
     assert ["cp312", "linux_x86_64", "yes", "yes"] in [line.split() for line in lines]
     assert "dependencies differ: only fast-cu12 has nvidia-cublas-cu12 (F-95)" in lines
     assert "entry points" not in said.out
@@ -94,7 +94,7 @@ def test_versions_that_differ(tmp_path: Path, run: Runner) -> None:
     assert release["version"] == "1.15.1+joined"
     assert 'version = "1.15.1+joined"' in plan["config"]
     assert [one["what"] for one in release["differences"]] == ["extras"]
-    assert "it is joined of fast 1.15.1 and fast-cu12 1.14.1" in plan["notes"][0]
+    assert "it is joined from fast 1.15.1 and fast-cu12 1.14.1" in plan["notes"][0]
 
 
 def test_what_cannot_be_joined(tmp_path: Path, run: Runner) -> None:

@@ -782,7 +782,7 @@ class TestRepack:
         assert said.error["faults"][0]["path"] == "metadata.a.add"
         (tmp_path / "x.toml").write_text("[variants.a]\nproperties = []")
         words = ("--config", tmp_path / "x.toml", "--variant", "b", "--json")
-        assert "there are: a" in run("wheel", "repack", wheel, *words, code=1).error["message"]
+        assert "only: a" in run("wheel", "repack", wheel, *words, code=1).error["message"]
         both = ("--config", tmp_path / "x.toml", "--variant", "a", "--null")
         run("wheel", "repack", wheel, *both, code=2)
 

@@ -17,4 +17,4 @@ def test_every_kind_is_shown(kind: str, run: Runner, tmp_path: Path) -> None:
     entry.parent.mkdir(parents=True)
     entry.write_bytes(b"x")
     rows = run("cache", "info", "--cache-dir", tmp_path).out.splitlines()
-    assert rows[-2].startswith("together")
+    assert rows[-2].startswith("total")

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from wheelfit.building.front_end.source import Source
     from wheelfit.projects.backend import BuildEnvironment
 
-_DEADLINE = 60.0
+_TIMEOUT = 60.0
 """Seconds to examine an environment."""
-_LINES = 5
+_SHOWN_ERROR_LINES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,57 +32,57 @@ class BuildEnvironmentContents:
     """The contents of a build environment."""
 
     backend: str
-    """Name and version of the backend's distribution; its module where that is unknown."""
-    knows_variants: bool
+    """Name and version of the backend's distribution; the name of its module if unknown."""
+    supports_variants: bool
     """Whether the source of the backend mentions the library that writes variant wheels."""
-    has_what_it_calls: bool
-    """Whether the module that the backend calls exists, as far as the backend is known."""
+    has_called_module: bool
+    """Whether the module that the backend calls for variants exists; True for other backends."""
     packages: Mapping[str, str | None] = field(hash=False)
     """Versions of the requested packages."""
     compiler: Compiler = Compiler()
 
 
-def look_at(
-    place: BuildEnvironment,
+def examine_environment(
+    environment: BuildEnvironment,
     source: Source,
     dialect: BackendSettings | None,
     packages: Iterable[str],
 ) -> BuildEnvironmentContents:
-    """Examine an environment; nothing of the project or its backend is imported."""
-    calls = None if dialect is None else dialect.calls
+    """Examine an environment without importing anything of the project or its backend."""
+    called_module = None if dialect is None else dialect.calls
     question = {
         "backend": source.backend,
         "path": source.backend_path,
         "mentions": [] if dialect is None else [MARK],
-        "has": [calls] if calls else [],
+        "has": [called_module] if called_module else [],
         "packages": list(packages),
     }
     script = Path(next(iter(_scripts))) / "environment_child.py"
     answer = run(
-        [str(place.python), "-B", str(script), json.dumps(question)],
-        environ=place.environ,
-        deadline=_DEADLINE,
+        [str(environment.python), "-B", str(script), json.dumps(question)],
+        environ=environment.environ,
+        deadline=_TIMEOUT,
     )
     try:
-        said = json.loads(answer.output)
+        contents = json.loads(answer.output)
     except ValueError:
-        last = answer.errors.decode("utf-8", "replace").strip().splitlines()[-_LINES:]
+        last = answer.errors.decode("utf-8", "replace").strip().splitlines()[-_SHOWN_ERROR_LINES:]
         raise BuildFailed(
-            f"the environment to build {source.name} cannot be looked at",
-            where=str(place.python),
+            f"the build environment of {source.name} cannot be examined",
+            where=str(environment.python),
             note="\n".join(last) or None,
         ) from None
-    if said["backend"] is None:
+    if contents["backend"] is None:
         raise BuildFailed(
             f"{source.name} is built by {source.backend}, which is not installed",
-            where=str(place.python),
-            hint="[build-system] must ask for it; without isolation it must be there",
+            where=str(environment.python),
+            hint="add it to requires in [build-system], or install it to build without isolation",
         )
-    name, version = said["backend"]
+    name, version = contents["backend"]
     return BuildEnvironmentContents(
         f"{canonicalize_name(name)} {version}" if version else name,
-        knows_variants=said["mentions"].get(MARK, False),
-        has_what_it_calls=not calls or bool(said["has"]),
-        packages=said["packages"],
-        compiler=Compiler(said["compiler"]["CC"], said["compiler"]["CFLAGS"]),
+        supports_variants=contents["mentions"].get(MARK, False),
+        has_called_module=not called_module or bool(contents["has"]),
+        packages=contents["packages"],
+        compiler=Compiler(contents["compiler"]["CC"], contents["compiler"]["CFLAGS"]),
     )

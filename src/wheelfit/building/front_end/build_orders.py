@@ -146,7 +146,7 @@ def _key(choice: WheelToBuild, recipe: Recipe) -> str:
     parts = (
         dict(recipe.config_settings),
         dict(recipe.environment),
-        recipe.words or (),
+        recipe.further_flags or (),
         flags_of(choice.properties, {}) if recipe.flags else (),
         [str(choice.properties), choice.label is None] if recipe.hand_over else None,
     )

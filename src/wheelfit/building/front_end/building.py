@@ -1,7 +1,7 @@
-"""Builds of a project's wheels by orders.
+"""Builds of a project's wheels.
 
-An order and its result are plain data, so that it can be carried out in another process. Files are
-written only below the given folder, and by the backend in its project.
+A build order and its result are plain data, so that another process can build. Files are written
+only below the folder of an order, and by the backend in its project.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from wheelfit.building.front_end.backend_settings import (
     dialect_of,
     handed_to_meson,
 )
-from wheelfit.building.front_end.build_environment import look_at
+from wheelfit.building.front_end.build_environment import examine_environment
 from wheelfit.building.front_end.build_orders import BuildOrder, BuiltWheel, TunedParts
 from wheelfit.building.front_end.finishing import (
     CURRENT,
@@ -84,22 +84,22 @@ class EnvironmentFactory(Protocol):
     """A factory of build environments."""
 
     def make(self, folder: Path) -> ExtensibleEnvironment:
-        """Return a place for one project."""
+        """Return a new environment in a folder."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProjectBuilder:
     """A builder of wheels and source distributions.
 
-    Each folder that a method takes exists, and is for all written files.
+    The folder that a method takes must exist; all files are written below it.
     """
 
-    places: EnvironmentFactory
+    environments: EnvironmentFactory
     environ: Mapping[str, str] = field(hash=False)
     """The environment of the process; plugins see little of it (P-35)."""
     tell: Callable[[str], None] = lambda _: None
     echo: Callable[[str], None] | None = None
-    """Called with every line that a backend prints; None: the log alone gets them."""
+    """Called with every line that a backend prints; None: lines go to the log only."""
 
     def wheels(self, order: BuildOrder, folder: Path) -> tuple[BuiltWheel, ...]:
         """Build the wheels of an order, and return them in its sequence.
@@ -113,7 +113,7 @@ class ProjectBuilder:
             installed.
         :raises WheelfitError: a build requirement is not available.
         """
-        with self._opened(order, folder) as work:
+        with self._open(order, folder) as work:
             return work.wheels()
 
     def sdist(self, project: Path, recipe: Recipe, folder: Path) -> Path:
@@ -121,16 +121,16 @@ class ProjectBuilder:
 
         :raises WheelfitError: as for `wheels`.
         """
-        with self._opened(BuildOrder(project, (), recipe, kind="sdist"), folder) as work:
+        with self._open(BuildOrder(project, (), recipe, kind="sdist"), folder) as work:
             return work.sdist()
 
     @contextmanager
-    def _opened(self, order: BuildOrder, folder: Path) -> Iterator[_Work]:
+    def _open(self, order: BuildOrder, folder: Path) -> Iterator[_OpenOrder]:
         """Open an order; every process of its backend is ended after the block."""
         children = Children()
         try:
             source = open_source(order.project, folder.resolve(), order.providers)
-            yield _Work(self, order, folder.resolve(), children, source)
+            yield _OpenOrder(self, order, folder.resolve(), children, source)
         except OSError as error:
             raise FileProblem(
                 f"building cannot go on: {error.strerror or error}",
@@ -141,19 +141,19 @@ class ProjectBuilder:
             children.close()
 
 
-class _Where(NamedTuple):
+class _EnvironmentWithVariables(NamedTuple):
     """A build environment with other variables."""
 
     python: Path
     environ: Mapping[str, str]
 
 
-_FIXED = {"LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "0", "TZ": "UTC"}
+_REPRODUCIBLE_VARIABLES = {"LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "0", "TZ": "UTC"}
 """Variables of backends for reproducible builds (``SOURCE_DATE_EPOCH``)."""
 
 
 @dataclass(slots=True)
-class _Work:
+class _OpenOrder:
     """An order in progress."""
 
     builder: ProjectBuilder
@@ -165,170 +165,188 @@ class _Work:
     """Requirements besides those of the backend."""
 
     def wheels(self) -> tuple[BuiltWheel, ...]:
+        """Build the wheels, one or several by one run of the backend."""
         order = self.order
-        variants = [one for one in order.choices if one.label is not None]
-        used = sorted({name for variant in variants for name in variant.properties.namespaces})
+        variants = [choice for choice in order.choices if choice.label is not None]
+        namespaces = sorted(
+            {name for variant in variants for name in variant.properties.namespaces}
+        )
         table = self.source.table
         if variants and table is not None:
-            self.plugins = plugin_requirements(table, used, validate=order.ask_plugins)
+            self.plugins = plugin_requirements(table, namespaces, validate=order.ask_plugins)
         elif variants:
             raise InvalidConfiguration(
                 "the project has no [variant] table, from which variants are made",
                 where=self.source.where,
                 hint="write one, or give --provider NAMESPACE=REQUIREMENT",
             )
-        place = self._place()
-        look = self._look(place)
+        environment = self._new_environment()
+        contents = self._examine(environment)
         answers: ProviderAnswers | None = None
         documents: dict[WheelToBuild, VariantDocument] = {}
         if variants and table is not None:
             answers = ask_providers(
                 table,
-                used,
+                namespaces,
                 validate=order.ask_plugins,
-                python=place.python,
-                machine=place.machine,
-                packages=look.packages,
+                python=environment.python,
+                machine=environment.machine,
+                packages=contents.packages,
                 environ=self.builder.environ,
                 deadline=order.deadline,
                 tell=self.builder.tell,
             )
             documents = self._documents(answers, variants)  # all, before anything is built
-        built = self._built(place, look)
+        built = self._build_all(environment, contents)
         return tuple(
-            self._finished(
-                choice, *built[choice], documents.get(choice), answers, look, place.machine
+            self._finish(
+                choice,
+                *built[choice],
+                documents.get(choice),
+                answers,
+                contents,
+                environment.machine,
             )
             for choice in order.choices
         )
 
     def sdist(self) -> Path:
-        place = self._place()
+        """Build the source distribution."""
+        environment = self._new_environment()
         recipe = self.order.recipe
-        inputs = BuildInputs({**place.environ, **recipe.environment}, recipe.config_settings)
-        self._prepare(place, inputs)
-        return self._run(place, inputs)[0]
+        inputs = BuildInputs({**environment.environ, **recipe.environment}, recipe.config_settings)
+        self._prepare(environment, inputs)
+        return self._run(environment, inputs)[0]
 
     def _new_folder(self, what: str) -> Path:
         return Path(mkdtemp(prefix=f"{what}-", dir=self.folder))
 
-    def _place(self) -> ExtensibleEnvironment:
-        """Return a new place that has the backend, and the plugins."""
+    def _new_environment(self) -> ExtensibleEnvironment:
+        """Return a new environment with the backend and the plugins."""
         self.builder.tell(f"preparing to build {self.source.name}")
-        place = self.builder.places.make(self._new_folder("place"))
+        environment = self.builder.environments.make(self._new_folder("environment"))
         settings = self.order.recipe.config_settings
-        place.add(self._backend(place, settings, place.environ).requires, self.source.name)
+        environment.add(
+            self._backend(environment, settings, environment.environ).requires, self.source.name
+        )
         if self.plugins:
-            place.add(self.plugins, f"variants of {self.source.name}")
-        return place
+            environment.add(self.plugins, f"variants of {self.source.name}")
+        return environment
 
-    def _look(self, place: ExtensibleEnvironment) -> BuildEnvironmentContents:
+    def _examine(self, environment: ExtensibleEnvironment) -> BuildEnvironmentContents:
         table = self.source.table
         names = () if table is None else plugin_names(table)
-        return look_at(place, self.source, self._asked_dialect(), {*BUILD_SYSTEMS, *names})
+        return examine_environment(
+            environment, self.source, self._requested_dialect(), {*BUILD_SYSTEMS, *names}
+        )
 
     def _documents(
         self, answers: ProviderAnswers, variants: Iterable[WheelToBuild]
     ) -> dict[WheelToBuild, VariantDocument]:
-        found: dict[WheelToBuild, VariantDocument] = {}
+        documents: dict[WheelToBuild, VariantDocument] = {}
         for choice in variants:
             if choice.label is None:
                 continue
             try:
-                found[choice] = answers.document(choice.label, choice.properties, self.builder.tell)
+                documents[choice] = answers.document(
+                    choice.label, choice.properties, self.builder.tell
+                )
             except InvalidDocument as error:
                 error.where = self.source.where
                 error.hint = error.hint or "nothing was built"
                 raise
-        return found
+        return documents
 
-    def _built(
-        self, place: ExtensibleEnvironment, look: BuildEnvironmentContents
+    def _build_all(
+        self, environment: ExtensibleEnvironment, contents: BuildEnvironmentContents
     ) -> dict[WheelToBuild, tuple[RawWheel, str]]:
         """Return the backend's build of each wheel, and its kind."""
         choices = self.order.choices
-        dialect = self._dialect(look) if any(one.label is not None for one in choices) else None
-        found: dict[WheelToBuild, tuple[RawWheel, str]] = {}
-        converted: list[WheelToBuild] = []
+        has_variants = any(wheel.label is not None for wheel in choices)
+        dialect = self._dialect(contents) if has_variants else None
+        builds: dict[WheelToBuild, tuple[RawWheel, str]] = {}
+        to_convert: list[WheelToBuild] = []
         for choice in choices:
             settings = None
             if dialect is not None and choice.label is not None:
                 hand_over = bool(self.order.recipe.hand_over)
                 settings = dialect.settings(choice, hand_over=hand_over)
                 if settings is None:
-                    self.builder.tell(f"{look.backend} cannot be asked for {choice}")
+                    self.builder.tell(f"{contents.backend} has no setting for {choice}")
             raw = None
             if settings is not None and dialect is not None:
-                raw = self._native(self._place(), look, dialect, choice, settings)
+                raw = self._build_natively(
+                    self._new_environment(), contents, dialect, choice, settings
+                )
             if raw is None:
-                converted.append(choice)
+                to_convert.append(choice)
             else:
-                found[choice] = raw, "native"
-        if converted:
-            raw = self._plain(place, look, converted)
-            found |= {
+                builds[choice] = raw, "native"
+        if to_convert:
+            raw = self._build_plain(environment, contents, to_convert)
+            builds |= {
                 choice: (raw, "plain" if choice.label is None else "converted")
-                for choice in converted
+                for choice in to_convert
             }
-        return found
+        return builds
 
-    def _asked_dialect(self) -> BackendSettings | None:
+    def _requested_dialect(self) -> BackendSettings | None:
         if self.order.dialect == "auto":
             return dialect_of(self.source.backend)
         return DIALECTS.get(self.order.dialect)
 
-    def _dialect(self, look: BuildEnvironmentContents) -> BackendSettings | None:
-        """Return the backend's settings for variants; None: it has none (B-17)."""
-        dialect = self._asked_dialect()
+    def _dialect(self, contents: BuildEnvironmentContents) -> BackendSettings | None:
+        """Return the backend's settings for variants; None: it cannot build variants (B-17)."""
+        dialect = self._requested_dialect()
         if dialect is None or self.order.dialect != "auto":
             return dialect
-        if not look.knows_variants:
+        if not contents.supports_variants:
             return None
         if not dialect.is_switched_on(self.source.at, self.order.recipe.config_settings):
             switch = ".".join(dialect.switch)
-            self.builder.tell(f"{look.backend} builds variants only where {switch} = true")
+            self.builder.tell(f"{contents.backend} builds variants only where {switch} = true")
             return None
         return dialect
 
-    def _native(
+    def _build_natively(
         self,
-        place: ExtensibleEnvironment,
-        look: BuildEnvironmentContents,
+        environment: ExtensibleEnvironment,
+        contents: BuildEnvironmentContents,
         dialect: BackendSettings,
         choice: WheelToBuild,
-        asked: ConfigSettings,
+        variant_settings: ConfigSettings,
     ) -> RawWheel | None:
         """Build a variant by the backend itself; None: a module that it calls is missing."""
         recipe = self.order.recipe
-        settings = {**recipe.config_settings, **asked}
-        inputs = self._inputs(settings, choice.properties, place, look)
-        self._prepare(place, inputs)
-        if dialect.calls is not None and not self._look(place).has_what_it_calls:
+        settings = {**recipe.config_settings, **variant_settings}
+        inputs = self._inputs(settings, choice.properties, environment, contents)
+        self._prepare(environment, inputs)
+        if dialect.calls is not None and not self._examine(environment).has_called_module:
             self.builder.tell(
-                f"{look.backend} cannot build variants: the {dialect.calls[0]} that it asks for "
-                "lacks what it calls"
+                f"{contents.backend} cannot build variants: the {dialect.calls[0]} that it needs "
+                "lacks the module that it calls"
             )
             return None
-        words = " ".join(f"{key}={value}" for key, value in asked.items())
-        self.builder.tell(f"building {choice} with {look.backend}: {words}")
-        raw = self._raw(*self._run(place, inputs), choice)
+        words = " ".join(f"{key}={value}" for key, value in variant_settings.items())
+        self.builder.tell(f"building {choice} with {contents.backend}: {words}")
+        raw = self._process(*self._run(environment, inputs), choice)
         hint = "--dialect none builds a plain wheel and converts it"
         if raw.document is None or raw.label is None:
-            message = f"{look.backend} was to build {choice} and built a plain wheel"
+            message = f"{contents.backend} built a plain wheel instead of {choice}"
             raise BuildFailed(message, where=raw.path.name, hint=hint)
         properties = raw.document.properties(raw.label)
         if properties != choice.properties:
-            message = f"{look.backend} was to build {choice} and built another variant"
+            message = f"{contents.backend} built another variant instead of {choice}"
             note = f"asked for: {choice.properties or 'nothing'}\nbuilt: {properties or 'nothing'}"
             raise BuildFailed(message, where=raw.path.name, note=note, hint=hint)
         if raw.document.layout != CURRENT:
-            self.builder.tell(f"its document of layout {raw.document.layout} is written anew")
+            self.builder.tell(f"converting its document of layout {raw.document.layout}")
         return raw
 
-    def _plain(
+    def _build_plain(
         self,
-        place: ExtensibleEnvironment,
-        look: BuildEnvironmentContents,
+        environment: ExtensibleEnvironment,
+        contents: BuildEnvironmentContents,
         choices: list[WheelToBuild],
     ) -> RawWheel:
         """Build a plain wheel, from which several wheels are made."""
@@ -338,32 +356,31 @@ class _Work:
         if recipe.hand_over and any(choice.label is not None for choice in choices):
             if self.source.backend != "mesonpy":
                 raise InvalidConfiguration(
-                    f"{look.backend} has no way to hand properties to a build system",
+                    f"{contents.backend} has no way to hand properties to a build system",
                     hint="set what it reads in [tool.wheelfit.build.variants.LABEL]",
                 )
-            given = settings.get("setup-args", [])
-            given = [given] if isinstance(given, str) else list(given)
-            settings["setup-args"] = [*given, handed_to_meson(properties)]
-        many = "" if len(choices) == 1 else f" for {len(choices)} wheels"
-        self.builder.tell(f"building a plain wheel{many} with {look.backend}")
-        inputs = self._inputs(settings, properties, place, look)
-        self._prepare(place, inputs)
-        raw = self._raw(*self._run(place, inputs), choices[0])
+            setup_args = settings.get("setup-args", [])
+            setup_args = [setup_args] if isinstance(setup_args, str) else list(setup_args)
+            settings["setup-args"] = [*setup_args, handed_to_meson(properties)]
+        purpose = "" if len(choices) == 1 else f" for {len(choices)} wheels"
+        self.builder.tell(f"building a plain wheel{purpose} with {contents.backend}")
+        inputs = self._inputs(settings, properties, environment, contents)
+        self._prepare(environment, inputs)
+        raw = self._process(*self._run(environment, inputs), choices[0])
         if raw.label is not None:
             raise BuildFailed(  # B-10
-                f"{look.backend} was to build a plain wheel and built variant {raw.label}",
+                f"{contents.backend} built variant {raw.label} instead of a plain wheel",
                 where=raw.path.name,
-                hint="see what its settings and the environment say about variants",
+                hint="remove variant settings from the project and from the environment variables",
             )
         return raw
 
-    def _raw(self, path: Path, log: Path, choice: WheelToBuild) -> RawWheel:
-        """Return the built wheel, with the additions of the project."""
+    def _process(self, path: Path, log: Path, choice: WheelToBuild) -> RawWheel:
+        """Repair a built wheel, and add what the project and the order configure."""
         raw = look_into(path, self.source.name)
         if self.order.recipe.flags:
-            text = log.read_text("utf-8", "replace")
             flags = RUST.words(choice.properties, {})
-            raw = replace(raw, crates=compiled_crates(text, flags))
+            raw = replace(raw, crates=compiled_crates(log.read_text("utf-8", "replace"), flags))
         self._check_release(raw)
         order = self.order
         if order.repair and order.kind == "wheel" and not needs_no_repair(path):
@@ -398,32 +415,32 @@ class _Work:
         self,
         settings: ConfigSettings,
         properties: PropertySet,
-        place: ExtensibleEnvironment,
-        look: BuildEnvironmentContents,
+        environment: ExtensibleEnvironment,
+        contents: BuildEnvironmentContents,
     ) -> BuildInputs:
         """Return the inputs of the backend, with the requested flags."""
         recipe = self.order.recipe
         derived = properties if recipe.flags else EMPTY
-        if (derived or recipe.words) and sys.platform.startswith("linux"):
+        if (derived or recipe.further_flags) and sys.platform.startswith("linux"):
             require_readers()  # the result is compared with the plain wheel, and with its label
-        fixed = {} if self.order.epoch is None else _FIXED
+        fixed = {} if self.order.epoch is None else _REPRODUCIBLE_VARIABLES
         inputs = BuildInputs(
-            {**place.environ, **fixed, **recipe.environment},
+            {**environment.environ, **fixed, **recipe.environment},
             settings,
-            place.machine,
+            environment.machine,
             self.source.backend,
             self.source.folder,
-            look.compiler,
-            frozenset(name for name in BUILD_SYSTEMS if look.packages.get(name)),
+            contents.compiler,
+            frozenset(name for name in BUILD_SYSTEMS if contents.packages.get(name)),
             frozenset(recipe.environment),
         )
         if self.order.epoch is not None:
             inputs = with_mapped_folder(inputs)
-        return with_flags(inputs, derived, recipe.words or ())
+        return with_flags(inputs, derived, recipe.further_flags or ())
 
     def _backend(
         self,
-        place: ExtensibleEnvironment,
+        environment: ExtensibleEnvironment,
         settings: ConfigSettings,
         environ: Mapping[str, str],
         log: Path | None = None,
@@ -431,7 +448,7 @@ class _Work:
         return Backend(
             self.source.folder,
             self.source.name,
-            _Where(place.python, environ),
+            _EnvironmentWithVariables(environment.python, environ),
             settings=settings,
             log=log or self._log(),
             children=self.children,
@@ -442,30 +459,30 @@ class _Work:
         """Return the path of a log for the backend's output."""
         return self._new_folder("log") / "build.log"
 
-    def _prepare(self, place: ExtensibleEnvironment, inputs: BuildInputs) -> None:
+    def _prepare(self, environment: ExtensibleEnvironment, inputs: BuildInputs) -> None:
         """Install the further build requirements for some inputs (B-12)."""
-        backend = self._backend(place, inputs.settings, inputs.environ)
-        place.add(backend.further_requires(self.order.kind), self.source.name)
+        backend = self._backend(environment, inputs.settings, inputs.environ)
+        environment.add(backend.further_requires(self.order.kind), self.source.name)
 
-    def _run(self, place: ExtensibleEnvironment, inputs: BuildInputs) -> tuple[Path, Path]:
+    def _run(self, environment: ExtensibleEnvironment, inputs: BuildInputs) -> tuple[Path, Path]:
         """Run the build backend, and return the paths of the artifact and of the log."""
         log = self._log()
         kind, began = self.order.kind, time.monotonic()
         if kind == "wheel":
             inputs = afresh(self.source, self._new_folder("objects"), inputs)
-        backend = self._backend(place, inputs.settings, inputs.environ, log)
+        backend = self._backend(environment, inputs.settings, inputs.environ, log)
         path = backend.build(kind, self._new_folder("built"))
         self.builder.tell(f"built {path.name} in {duration_in_words(time.monotonic() - began)}")
         return path, log
 
-    def _finished(
+    def _finish(
         self,
         choice: WheelToBuild,
         raw: RawWheel,
-        how: str,
+        kind: str,
         document: VariantDocument | None,
         answers: ProviderAnswers | None,
-        look: BuildEnvironmentContents,
+        contents: BuildEnvironmentContents,
         machine: Mapping[str, str],
     ) -> BuiltWheel:
         order = self.order
@@ -474,19 +491,25 @@ class _Work:
             raw, choice, document, folder, name=self.source.name, epoch=order.epoch
         )
         digest = sha256_of_file(path)
-        used = [RUST] if raw.crates is not None else []
-        used += [GO] if (self.source.folder / "go.mod").exists() else []
-        derived = flags_of(choice.properties, machine, used) if order.recipe.flags else ()
+        used_toolchains = [RUST] if raw.crates is not None else []
+        used_toolchains += [GO] if (self.source.folder / "go.mod").exists() else []
+        derived = (
+            flags_of(choice.properties, machine, used_toolchains) if order.recipe.flags else ()
+        )
         return BuiltWheel(
             path,
             choice.label,
             choice.properties,
-            how,
-            look.backend,
-            (*derived, *(order.recipe.words or ())),
+            kind,
+            contents.backend,
+            (*derived, *(order.recipe.further_flags or ())),
             {} if answers is None else answers.validated(choice.properties),
             {} if answers is None else dict(answers.plugins),
-            (*notes, *_untuned(raw.crates, choice), *self._notes_on_flags(path, choice)),
+            (
+                *notes,
+                *_crates_without_flags(raw.crates, choice),
+                *self._notes_on_flags(path, choice),
+            ),
             raw.content,
             digest,
             path.stat().st_size,
@@ -494,7 +517,7 @@ class _Work:
         )
 
     def _notes_on_flags(self, path: Path, choice: WheelToBuild) -> Iterator[str]:
-        """Yield the flags of the packager, or of the project, that contradict a wheel."""
+        """Yield notes on flags of the environment or the project that contradict the variant."""
         recipe = self.order.recipe
         if needs_no_repair(path):
             return  # nothing was compiled
@@ -505,12 +528,12 @@ class _Work:
         )
 
 
-def _untuned(crates: CompiledCrates | None, choice: WheelToBuild) -> Iterator[str]:
-    """Yield the crates compiled without the flags of a variant."""
+def _crates_without_flags(crates: CompiledCrates | None, choice: WheelToBuild) -> Iterator[str]:
+    """Yield a note on crates compiled without the flags of the variant."""
     if crates is not None and crates.others:
         (flag,) = RUST.words(choice.properties, {})
         yield (
             f"cargo compiled {len(crates.others)} of {crates.total} crates without {flag} "
-            f"({listed(crates.others)}), which are as in a plain wheel: look for rustflags and "
-            "target-cpu in the project"
+            f"({listed(crates.others)}), as for a plain wheel: look for rustflags and target-cpu "
+            "in the project"
         )

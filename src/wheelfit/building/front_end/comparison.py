@@ -130,7 +130,7 @@ def _losses(
     variant: Mapping[str, Optimisation], plain: Mapping[str, Optimisation], recipe: Recipe
 ) -> Iterator[str]:
     """Yield the losses of binaries, except for flags that the project itself names."""
-    words = recipe.words or ()
+    words = recipe.further_flags or ()
     names_level = any(word.startswith("-O") for word in words)
     names_assertions = "-UNDEBUG" in words
     for name, code in variant.items():

@@ -1,4 +1,4 @@
-"""A project's recipes for its wheels: ``[tool.wheelfit.build]`` of its pyproject.toml.
+"""The build settings of a project's wheels: ``[tool.wheelfit.build]`` of its pyproject.toml.
 
 The table applies to every wheel, and its tables below ``variants`` to a single variant.
 """
@@ -20,71 +20,72 @@ if TYPE_CHECKING:
 
 _KEYS = ("config-settings", "environment", "flags", "hand-over")
 _HOOK = ("backend", "backend-path")
-"""The keys that `wheelfit.backend` reads."""
+"""Keys that `wheelfit.backend` reads instead."""
 _TOP = ("tool", "wheelfit", "build")
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """The way in which a wheel is built; plain data."""
+    """The build settings of one wheel; plain data."""
 
     config_settings: ConfigSettings = field(default_factory=dict, hash=False)
     environment: Mapping[str, str] = field(default_factory=dict, hash=False)
     """Variables of the backend, besides those of the process."""
     flags: bool | None = None
     """Whether compilers get the flags that follow from the properties (B-26); None: not set."""
-    words: tuple[str, ...] | None = None
+    further_flags: tuple[str, ...] | None = None
     """Further flags for C and C++; None: not set."""
     hand_over: bool | None = None
     """Whether the build system gets the properties too; None: not set."""
 
-    def under(self, other: Recipe) -> Recipe:
+    def overridden_by(self, other: Recipe) -> Recipe:
         """Return this recipe extended and overridden by another."""
         return Recipe(
             {**self.config_settings, **other.config_settings},
             {**self.environment, **other.environment},
             self.flags if other.flags is None else other.flags,
-            self.words if other.words is None else other.words,
+            self.further_flags if other.further_flags is None else other.further_flags,
             self.hand_over if other.hand_over is None else other.hand_over,
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Recipes:
-    """The recipes of all wheels of a project."""
+    """The build settings of all wheels of a project."""
 
     every: Recipe = Recipe()
     plain: Recipe = Recipe()
     variants: Mapping[Label, Recipe] = field(default_factory=dict, hash=False)
     dialect: str = "auto"
-    """The settings by which variants are requested; ``auto``: those of the installed backend."""
+    """The backend whose settings request variants; ``auto``: the installed one."""
     dependencies: tuple[str, ...] = ()
     """Further dependencies of every wheel; their markers may use variants, which few backends
     accept.
     """
     repair: str | None = None
-    """The command that repairs wheels, as auditwheel; None: none does."""
+    """The command that repairs wheels, as auditwheel; None: wheels are not repaired."""
 
-    def of(self, label: Label | None, more: Recipe = Recipe()) -> Recipe:
+    def of(self, label: Label | None, overrides: Recipe = Recipe()) -> Recipe:
         """Return the recipe of one wheel.
 
-        :param label: of the variant; None: the plain wheel.
+        :param label: the variant; None: the plain wheel.
+        :param overrides: the settings of the command line.
         """
         own = self.plain if label is None else self.variants.get(label, Recipe())
-        return self.every.under(own).under(more)
+        return self.every.overridden_by(own).overridden_by(overrides)
 
 
 def read_recipes(pyproject: Mapping[str, Any], *, where: str = "pyproject.toml") -> Recipes:
     """Read ``[tool.wheelfit.build]``.
 
-    :raises InvalidDocument: ``invalid-project``; it has faults; names all of them with their paths.
+    :raises InvalidDocument: ``invalid-project``, with all faults and their paths.
     """
     faults = FaultList()
     table = section(pyproject, faults, *_TOP)
-    found = Recipes() if table is None else _recipes(table)
+    recipes = Recipes() if table is None else _recipes(table)
     if faults:
         raise InvalidDocument(faults, code="invalid-project", where=where)
-    return found
+    return recipes
 
 
 def _recipes(table: Table) -> Recipes:
@@ -131,21 +132,24 @@ def _flags(table: Table) -> tuple[str, ...]:
 
 
 def _settings(table: Table) -> dict[str, str | list[str]]:
-    found: dict[str, str | list[str]] = {}
+    settings: dict[str, str | list[str]] = {}
     for key, value in table.content.items():
         if "variant" in key:
-            table.fault("must not be set here: which variant is built is decided elsewhere", key)
+            table.fault(
+                "must not be set here: the [variant] table and --variant choose the variant",
+                key,
+            )
         else:
             texts = table.strings(key, single=True)
-            found[key] = value if isinstance(value, str) else list(texts)
-    return found
+            settings[key] = value if isinstance(value, str) else list(texts)
+    return settings
 
 
 def _environment(table: Table) -> dict[str, str]:
-    found = {key: table.string(key) or "" for key in table.content}
-    for key, value in found.items():
+    variables = {key: table.string(key) or "" for key in table.content}
+    for key, value in variables.items():
         if not key or "=" in key or "\0" in key:
             table.fault("is not a valid name of a variable", key)
         elif "\0" in value:
             table.fault("must not have a NUL character", key)
-    return found
+    return variables

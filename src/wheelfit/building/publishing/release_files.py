@@ -7,6 +7,8 @@ import os
 from dataclasses import dataclass
 from enum import IntEnum
 from glob import escape
+from itertools import chain
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,12 +40,12 @@ if TYPE_CHECKING:
     Release = tuple[NormalizedName, Version]
 
 ATTESTATION = ".publish.attestation"
-"""Behind the name of a file: one attestation about it (PEP 740), as the signing tools name it."""
-_BLOCK = 1 << 20
+"""Suffix of a file with an attestation (PEP 740) of the file that is named before it."""
+_CHUNK_SIZE = 1 << 20
 
 
 class FileKind(IntEnum):
-    """The kind of a file; smaller ones go first (B-52)."""
+    """The kind of a file; smaller numbers are published first (B-52)."""
 
     SOURCE = 0
     """A source distribution."""
@@ -64,16 +66,12 @@ class OutgoingFile:
     sha256: str
     label: Label | None = None
     attestations: tuple[Path, ...] = ()
-    """Files with attestations of it."""
+    """The files with its attestations."""
 
     @property
     def filename(self) -> str:
-        """The name under which it is published."""
+        """The file name in the index."""
         return self.path.name
-
-    @property
-    def _place(self) -> tuple[Release, FileKind, str]:
-        return (self.release, self.kind, self.filename)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,22 +79,22 @@ class ReleaseSet:
     """The files that were named, and those among them to publish."""
 
     files: tuple[OutgoingFile, ...]
-    """In the order in which they go."""
+    """In the order in which they are published."""
     index_files: tuple[Path, ...] = ()
     """``-variants.json`` files; their expected content follows from the wheels."""
-    strange: tuple[Path, ...] = ()
+    invalid_names: tuple[Path, ...] = ()
     """Wheels with invalid names; they cannot be published."""
 
     @property
     def releases(self) -> tuple[Release, ...]:
-        """The releases that files are of, sorted."""
+        """The releases of the files, sorted."""
         return tuple(sorted({file.release for file in self.files}))
 
     @property
     def checked(self) -> tuple[Path, ...]:
         """The files that `wheelfit check` reads: all but source distributions."""
         wheels = (file.path for file in self.files if file.kind is not FileKind.SOURCE)
-        return (*wheels, *self.index_files, *self.strange)
+        return (*wheels, *self.index_files, *self.invalid_names)
 
     def of(self, release: Release) -> tuple[OutgoingFile, ...]:
         """Return the files of a release."""
@@ -104,7 +102,7 @@ class ReleaseSet:
 
 
 def release_groups(files: Iterable[OutgoingFile]) -> dict[Release, list[OutgoingFile]]:
-    """Return files by their release, in the order in which they come."""
+    """Group files by release, in their order."""
     groups: dict[Release, list[OutgoingFile]] = {}
     for file in files:
         groups.setdefault(file.release, []).append(file)
@@ -118,46 +116,48 @@ def collect(named: Sequence[Path], progress: Progress = NO_PROGRESS) -> ReleaseS
         distributions.
     :raises FileProblem: a file is missing, cannot be published, or occurs twice.
     """
-    paths = list(dict.fromkeys(path for one in named for path in _found(one)))
-    wheels = [path for path in paths if parse_index_file_name(path.name) is None]
-    progress.start(sum(path.stat().st_size for path in wheels))
+    index_files: list[Path] = []
+    archives: list[Path] = []
+    for path in dict.fromkeys(chain.from_iterable(map(_publishable_files, named))):
+        is_index_file = parse_index_file_name(path.name) is not None
+        (index_files if is_index_file else archives).append(path)
+    progress.start(sum(path.stat().st_size for path in archives))
     files: dict[str, OutgoingFile] = {}
-    strange = []
-    for path in wheels:
-        known = _known(path)
-        if known is None:
-            strange.append(path)
+    invalid_names = []
+    for path in archives:
+        identity = _read_filename(path)
+        if identity is None:
+            invalid_names.append(path)
             continue
-        sha256, size = _digest(path, progress.advance)
-        kind, release, label = known
-        one = OutgoingFile(path, kind, release, size, sha256, label, tuple(_attestations(path)))
-        other = files.setdefault(path.name.casefold(), one)
-        if (other.filename, other.sha256) != (one.filename, one.sha256):
+        sha256, size = _hash_file(path, progress.advance)
+        kind, release, label = identity
+        file = OutgoingFile(path, kind, release, size, sha256, label, _attestations(path))
+        other = files.setdefault(path.name.casefold(), file)
+        if (other.filename, other.sha256) != (file.filename, file.sha256):
             raise FileProblem(
                 f"two files have one name: {other.path} and {path}",
                 where=str(path),
                 hint="name one of them",
             )
     progress.done()
-    if not files and not strange:
+    if not files and not invalid_names:
         raise FileProblem(
             "no files to publish",
             where=", ".join(map(str, named)),
             hint="name wheels and source distributions, or a folder of them",
         )
-    ordered = sorted(files.values(), key=lambda file: file._place)  # noqa: SLF001 - its own
-    index_files = tuple(path for path in paths if parse_index_file_name(path.name) is not None)
-    return ReleaseSet(tuple(ordered), index_files, tuple(strange))
+    ordered = sorted(files.values(), key=attrgetter("release", "kind", "filename"))
+    return ReleaseSet(tuple(ordered), tuple(index_files), tuple(invalid_names))
 
 
-def _found(path: Path) -> Iterator[Path]:
+def _publishable_files(path: Path) -> Iterator[Path]:
     if path.is_dir():
-        yield from _in_folder(path)
+        yield from _publishable_files_below(path)
     elif not path.is_file():
         raise FileProblem("the file or folder does not exist", where=str(path))
-    elif _matters(path.name):
+    elif _is_publishable(path.name):
         yield path
-    elif not path.name.endswith(ATTESTATION):  # which a pattern of the shell names too
+    elif not path.name.endswith(ATTESTATION):  # matched by dist/*
         raise FileProblem(
             "the file is neither a wheel nor a source distribution",
             where=str(path),
@@ -165,7 +165,7 @@ def _found(path: Path) -> Iterator[Path]:
         )
 
 
-def _in_folder(folder: Path) -> Iterator[Path]:
+def _publishable_files_below(folder: Path) -> Iterator[Path]:
     def fail(error: OSError) -> None:
         where = str(error.filename or folder)
         raise FileProblem(f"the folder cannot be read: {error.strerror}", where=where) from error
@@ -174,18 +174,18 @@ def _in_folder(folder: Path) -> Iterator[Path]:
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
             path = Path(root, name)
-            if not name.startswith(".") and _matters(name) and path.is_file():
+            if not name.startswith(".") and _is_publishable(name) and path.is_file():
                 yield path
 
 
-def _matters(name: str) -> bool:
+def _is_publishable(name: str) -> bool:
     if is_newer_format(name):
         raise FileProblem(NEWER_FORMAT, where=name)
     is_wheel = name.endswith(".whl")
     return is_wheel or parse_index_file_name(name) is not None or sdist_release(name) is not None
 
 
-def _known(path: Path) -> tuple[FileKind, Release, Label | None] | None:
+def _read_filename(path: Path) -> tuple[FileKind, Release, Label | None] | None:
     if (source := sdist_release(path.name)) is not None:
         return FileKind.SOURCE, source, None
     try:
@@ -196,18 +196,18 @@ def _known(path: Path) -> tuple[FileKind, Release, Label | None] | None:
     return kind, (name.name, name.version), name.label
 
 
-def _attestations(path: Path) -> Iterable[Path]:
-    return sorted(path.parent.glob(f"{escape(path.name)}*{ATTESTATION}"))
+def _attestations(path: Path) -> tuple[Path, ...]:
+    return tuple(sorted(path.parent.glob(f"{escape(path.name)}*{ATTESTATION}")))
 
 
-def _digest(path: Path, read: Callable[[int], None]) -> tuple[str, int]:
+def _hash_file(path: Path, advance: Callable[[int], None]) -> tuple[str, int]:
     digest, size = hashlib.sha256(), 0
     try:
         with path.open("rb") as file:
-            while piece := file.read(_BLOCK):
+            while piece := file.read(_CHUNK_SIZE):
                 digest.update(piece)
                 size += len(piece)
-                read(len(piece))
+                advance(len(piece))
     except OSError as error:
         raise FileProblem(f"the file cannot be read: {error.strerror}", where=str(path)) from error
     return digest.hexdigest(), size
@@ -215,45 +215,44 @@ def _digest(path: Path, read: Callable[[int], None]) -> tuple[str, int]:
 
 def index_files_of(
     outgoing: ReleaseSet,
-    there: Mapping[NormalizedName, Sequence[File]],
-    read: Callable[[File], bytes | None],
+    listings: Mapping[NormalizedName, Sequence[File]],
+    read_document: Callable[[File], bytes | None],
 ) -> dict[Release, bytes]:
     """Combine the documents of all variant wheels of each release (B-50).
 
-    :raises InvalidWheel: a wheel has no document, or an unsound one, or their combined document
+    :param listings: the files that the index lists, by project.
+    :param read_document: returns the document of a listed wheel; None if it has none.
+    :raises InvalidWheel: a wheel has no document, or an invalid one, or their combined document
         cannot be written.
     """
-    found = {}
+    index_files = {}
     for release in outgoing.releases:
-        mine = [one for one in outgoing.of(release) if one.kind is FileKind.VARIANT]
-        names = {one.filename for one in mine}
-        documents = [(one.filename, read_wheel_document(one.path)) for one in mine]
-        for file, wheel in _listed(release, there).wheels:
-            if wheel.label is not None and file.filename not in names:
-                data = read(file)
-                where = file.filename
-                documents.append(
-                    (where, index_metadata.read_wheel_document(data, wheel.label, where=where))
-                )
+        local_wheels = [file for file in outgoing.of(release) if file.kind is FileKind.VARIANT]
+        documents = {wheel.filename: read_wheel_document(wheel.path) for wheel in local_wheels}
+        for listed_file, name in _listed(release, listings).wheels:
+            where = listed_file.filename
+            if name.label is not None and where not in documents:
+                data = read_document(listed_file)
+                documents[where] = index_metadata.read_wheel_document(data, name.label, where=where)
         if documents:
-            found[release] = combined_index_file(documents)
-    return found
+            index_files[release] = combined_index_file(list(documents.items()))
+    return index_files
 
 
 def new_index_files(
-    index_files: Mapping[Release, bytes], there: Mapping[NormalizedName, Sequence[File]]
+    index_files: Mapping[Release, bytes], listings: Mapping[NormalizedName, Sequence[File]]
 ) -> dict[Release, bytes]:
     """Return the index files that an index does not have yet."""
-    return {
-        release: data
-        for release, data in index_files.items()
-        if (index_file_name(*release), hashlib.sha256(data).hexdigest())
-        not in (
+    new = {}
+    for release, data in index_files.items():
+        listed_files = {
             (file.filename, file.hashes.get("sha256"))
-            for file in _listed(release, there).index_files
-        )
-    }
+            for file in _listed(release, listings).index_files
+        }
+        if (index_file_name(*release), hashlib.sha256(data).hexdigest()) not in listed_files:
+            new[release] = data
+    return new
 
 
-def _listed(release: Release, there: Mapping[NormalizedName, Sequence[File]]) -> ListedRelease:
-    return sort_files(there.get(release[0], ())).get(release, ListedRelease())
+def _listed(release: Release, listings: Mapping[NormalizedName, Sequence[File]]) -> ListedRelease:
+    return sort_files(listings.get(release[0], ())).get(release, ListedRelease())

@@ -36,28 +36,28 @@ _SUFFIXES = tuple(
         "cuda11x", "cuda12x", "cuda13x", "cpu",
     )
 )  # fmt: skip
-_OWN = frozenset({"metadata", "variants", "wheels"})
-_THEIRS = frozenset({"metadata_configs", "variant_configs", "wheels"})
+_OWN_TABLES = frozenset({"metadata", "variants", "wheels"})
+_VARIANT_REPACK_TABLES = frozenset({"metadata_configs", "variant_configs", "wheels"})
 
 
 @dataclass(frozen=True, slots=True)
 class NamedVariant:
-    """A variant that a file names."""
+    """A variant of a configuration."""
 
     label: Label | None = None
     """Its label; None: derived from the properties (F-141)."""
     properties: PropertySet | None = None
     """Its properties; None: those of the label in the project's table or a document."""
     metadata: str | None = None
-    """The name of the edits that go with it; None: none do."""
+    """The name of its edits; None: without edits."""
 
 
 @dataclass(frozen=True, slots=True)
 class WheelRule:
-    """The rule for the wheels of a release whose names fit a pattern."""
+    """The variant and edits for wheels whose file names match a pattern."""
 
     match: str
-    """Pattern of the shell for file names, as ``*+cu126-*``."""
+    """A shell pattern for file names, as ``*+cu126-*``."""
     variant: str | None = None
     """The name of a variant; None: a plain wheel stays plain."""
     metadata: str | None = None
@@ -75,7 +75,7 @@ class RepackConfig:
     metadata: Mapping[str, Edits] = field(default_factory=dict)
     variants: Mapping[str, NamedVariant] = field(default_factory=dict)
     rules: tuple[WheelRule, ...] = ()
-    """Rules for wheels; the first that fits is used."""
+    """Rules for wheels; the first that matches is used."""
     where: str = ""
 
     def __post_init__(self) -> None:
@@ -84,24 +84,24 @@ class RepackConfig:
 
     def edits(self, name: str | None) -> Edits:
         """Return edits by name."""
-        return NOTHING if name is None else self._of(self.metadata, "metadata", name)
+        return NOTHING if name is None else self._lookup(self.metadata, "metadata", name)
 
     def variant(self, name: str) -> NamedVariant:
         """Return a variant by name."""
-        found: NamedVariant = self._of(self.variants, "variants", name)
-        return found
+        variant: NamedVariant = self._lookup(self.variants, "variants", name)
+        return variant
 
     def rule_for(self, filename: str) -> WheelRule | None:
         """Return the rule for a wheel; None if there is none."""
         return next((rule for rule in self.rules if rule.applies(filename)), None)
 
-    def _of(self, there: Mapping[str, Any], what: str, name: str) -> Any:
-        if name not in there:
-            known = ", ".join(sorted(there)) or "none"
+    def _lookup(self, entries: Mapping[str, Any], table: str, name: str) -> Any:
+        if name not in entries:
+            known = ", ".join(sorted(entries)) or "none"
             raise InvalidDocument(
-                [Fault(what, f"there is no {name!r}; there are: {known}")], where=self.where
+                [Fault(table, f"has no {name!r}, only: {known}")], where=self.where
             )
-        return there[name]
+        return entries[name]
 
 
 def read_config(data: bytes, *, where: str) -> RepackConfig:
@@ -121,19 +121,21 @@ def read_config(data: bytes, *, where: str) -> RepackConfig:
 
 
 def _config(document: Table, where: str) -> RepackConfig:
-    theirs = bool(document.content.keys() & (_THEIRS - {"wheels"}))
-    document.only(*sorted(_THEIRS if theirs else _OWN))
-    first, second = ("metadata_configs", "variant_configs") if theirs else ("metadata", "variants")
-    read_edits = _their_edits if theirs else _edits
-    read_variant = _their_variant if theirs else _variant
+    is_variant_repack = bool(document.content.keys() & (_VARIANT_REPACK_TABLES - {"wheels"}))
+    document.only(*sorted(_VARIANT_REPACK_TABLES if is_variant_repack else _OWN_TABLES))
+    first, second = (
+        ("metadata_configs", "variant_configs") if is_variant_repack else ("metadata", "variants")
+    )
+    read_edits = _variant_repack_edits if is_variant_repack else _edits
+    read_variant = _variant_repack_variant if is_variant_repack else _variant
     metadata = {name: read_edits(table) for name, table in document.named(first).items()}
     variants = {name: read_variant(name, table) for name, table in document.named(second).items()}
     rules = [_rule(table) for table in document.tables("wheels")]
     for name, variant in variants.items():
-        _known(document, variant.metadata, metadata, second, name, "metadata")
+        _check_reference(document, variant.metadata, metadata, second, name, "metadata")
     for index, rule in enumerate(rules):
-        _known(document, rule.variant, variants, "wheels", index, "variant")
-        _known(document, rule.metadata, metadata, "wheels", index, "metadata")
+        _check_reference(document, rule.variant, variants, "wheels", index, "variant")
+        _check_reference(document, rule.metadata, metadata, "wheels", index, "metadata")
     return RepackConfig(metadata, variants, tuple(rules), where)
 
 
@@ -154,7 +156,7 @@ def _edits(table: Table) -> Edits:
     )
 
 
-def _their_edits(table: Table) -> Edits:
+def _variant_repack_edits(table: Table) -> Edits:
     table.only(
         "normalize_package_name", "rename_package_to", "normalize_version",
         "deps_remove_list", "deps_add_list",
@@ -181,11 +183,11 @@ def _variant(name: str, table: Table) -> NamedVariant:
     )
 
 
-def _their_variant(name: str, table: Table) -> NamedVariant:
-    del name  # theirs is not a label
+def _variant_repack_variant(name: str, table: Table) -> NamedVariant:
+    del name  # it is no label there
     table.only("variant_label", "properties")
-    given = table.string("variant_label")
-    label = None if given is None else table.parsed(parse_label, given, "variant_label")
+    text = table.string("variant_label")
+    label = None if text is None else table.parsed(parse_label, text, "variant_label")
     items: list[Property] = []
     for row in table.tables("properties"):
         row.only("namespace", "feature", "value")
@@ -239,9 +241,9 @@ def _parse_version(text: str) -> Version:
         raise ValueError(f"is not a valid version: {shown(text)}") from None
 
 
-def _known(
-    document: Table, name: str | None, there: Mapping[str, object], *steps: str | int
+def _check_reference(
+    document: Table, name: str | None, entries: Mapping[str, object], *steps: str | int
 ) -> None:
-    if name is not None and name not in there:
-        known = ", ".join(sorted(there)) or "none"
-        document.fault(f"names {shown(name)}, which is not there; there are: {known}", *steps)
+    if name is not None and name not in entries:
+        known = ", ".join(sorted(entries)) or "none"
+        document.fault(f"names {shown(name)}, which is not defined; defined: {known}", *steps)

@@ -36,20 +36,23 @@ class Edits:
     """The edits to a wheel; can be pickled."""
 
     name: str | None = None
-    """The new name of the distribution, as spelled in METADATA; None: see the next two."""
+    """The new name of the distribution, as spelled in METADATA; None: ``renames`` and
+    ``suffixes`` decide.
+    """
     renames: tuple[tuple[NormalizedName, str], ...] = ()
     """Old to new names, for wheels of several distributions (B-43)."""
     suffixes: tuple[str, ...] = ()
-    """Endings of names that go, as ``-cu12``, each in turn; for configurations of
-    variant-repack only (B-44)."""
+    """Endings that are removed from the name, as ``-cu12``, one after another; only in
+    configurations of variant-repack (B-44).
+    """
     version: Version | None = None
-    """The new version; None: see the next."""
+    """The new version; None: ``strip_local`` decides."""
     strip_local: bool = False
     """Whether a local version as ``+cu126`` is removed (B-43)."""
     remove: frozenset[NormalizedName] = frozenset()
-    """Dependencies that go, by exact name (B-42)."""
+    """Names of dependencies to remove (B-42)."""
     add: tuple[str, ...] = ()
-    """Dependencies that come, as written; they may have variant markers."""
+    """Dependencies to add, as written; they may have variant markers."""
     abi_exports: AbiExports | None = None
     """The exports that the library promises to packages that link with it (B-61); None: those of
     the wheel stay.
@@ -84,7 +87,7 @@ NOTHING = Edits()
 
 
 @dataclass(frozen=True, slots=True)
-class Edited:
+class EditedMetadata:
     """METADATA after edits, and its release."""
 
     data: bytes
@@ -95,9 +98,9 @@ class Edited:
 
 
 def parse_added(text: str) -> str:
-    """Return a dependency that is added to METADATA, if it is one.
+    """Return a dependency to add to METADATA as it is, after checking it.
 
-    :raises ValueError: it is not a requirement in one line.
+    :raises ValueError: it is not a requirement on one line.
     """
     if "\n" in text or "\r" in text:
         raise ValueError(f"must be one line, not {shown(text)}")
@@ -112,12 +115,12 @@ def apply_edits(
     *,
     where: str,
     context: VariantContext | None = None,
-) -> Edited:
+) -> EditedMetadata:
     """Edit METADATA line by line; unedited lines keep their bytes (B-42).
 
-    :param context: the context that variant markers are resolved for, those of added dependencies
-        as well (B-40, B-41); None: they stay.
-    :raises InvalidWheel: its METADATA cannot be read, or contradicts its file name.
+    :param context: the variant for which markers are resolved, also those of added dependencies
+        (B-40, B-41); None: they stay.
+    :raises InvalidWheel: METADATA cannot be read, or contradicts its file name.
     :raises InvalidRequirement: a dependency cannot be read.
     """
     core = core_metadata.read_metadata(data, where)
@@ -135,14 +138,14 @@ def apply_edits(
     if version != core.version:
         notes.append(f"it is version {version} instead of {core.version}")
     elif edits.version is not None and str(edits.version) != str(core.version):
-        notes.append(f"it stays version {core.version}, which {edits.version} is the same as")
+        notes.append(f"it stays version {core.version}, which equals {edits.version}")
     wanted = tuple(dict.fromkeys(edits.add))
     if context is not None:
         dropped: list[str] = []
         data = core_metadata.without_variant_markers(
             data, context, where=where, filtered=False, dropped=dropped.append
         )
-        wanted, useless = _resolved(wanted, context, where)
+        wanted, useless = _resolve_markers(wanted, context, where)
         notes += [NOT_NEEDED.format(text) for text in dict.fromkeys((*dropped, *useless))]
     removed: list[str] = []
     kept: set[str] = set()
@@ -168,10 +171,10 @@ def apply_edits(
         changed = core_metadata.edited(changed, added=added)
     notes += [f"it no longer needs {text}" for text in removed]
     notes += [f"it needs {text}" for text in added]
-    return Edited(changed, canonicalize_name(new_name), version, tuple(notes))
+    return EditedMetadata(changed, canonicalize_name(new_name), version, tuple(notes))
 
 
-def _resolved(
+def _resolve_markers(
     texts: Iterable[str], context: VariantContext, where: str
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return dependencies with their variant markers resolved, and those that are not needed."""

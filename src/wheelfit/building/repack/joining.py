@@ -1,4 +1,4 @@
-"""Plans that turn projects named by their builds into variants of one project (B-43).
+"""Plans that join projects with one build each, as faiss-cpu, as variants of one project (B-43).
 
 This module reads no file and no index: listings and contents come in as values.
 """
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from wheelfit.core.labels import Label
     from wheelfit.core.properties import PropertySet
 
-_PLAIN = frozenset({"", "cpu"})
-"""Suffixes of names without hardware."""
+_PLAIN_SUFFIXES = frozenset({"", "cpu"})
+"""Suffixes of project names that stand for no hardware."""
 _LINUX = pattern(r"(many|musl)linux(?:1|2010|2014|_\d+_\d+)_")
 _PYTHON = pattern(r"(?:cp|py)3(\d*)t?")
 _MACOS = pattern(r"macosx_\d+_\d+_")
@@ -44,7 +44,7 @@ class ListedWheel:
     """Bytes; None if unknown."""
 
     def targets(self, pythons: Iterable[str]) -> Iterator[tuple[str, str]]:
-        """Yield the Pythons and platforms it is for, with any version of the C library.
+        """Yield its Pythons and platforms, the latter without a version of the C library.
 
         :param pythons: the Pythons to consider, as ``cp312`` or ``cp313t``: a wheel for the stable
             ABI, or for any Python, is for several of them.
@@ -63,9 +63,9 @@ class ListedWheel:
 
 
 def python_of(tag: Tag) -> str:
-    """Return the Python of a tag, with a ``t`` for a free-threaded one."""
-    is_free = tag.abi == f"{tag.interpreter}t"
-    return f"{tag.interpreter}t" if is_free else tag.interpreter
+    """Return the Python of a tag, as ``cp313``, or ``cp313t`` for a free-threaded one."""
+    free_threaded = f"{tag.interpreter}t"
+    return free_threaded if tag.abi == free_threaded else tag.interpreter
 
 
 def _system(platform: str) -> str:
@@ -95,19 +95,19 @@ class WheelSummary:
 
 @dataclass(frozen=True, slots=True)
 class FamilyProject:
-    """A project whose wheels become one kind of wheel of the joined one."""
+    """A project whose wheels become variants, or the plain wheels, of the joined project."""
 
     name: NormalizedName
     label: Label | None
-    """Of its wheels in the joined release; None: they are the plain ones."""
+    """The label of its wheels in the joined release; None: they are the plain wheels."""
     properties: PropertySet | None
     """The properties of the label; None if unknown."""
     releases: Mapping[Version, tuple[ListedWheel, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
-    """A difference between wheels that would be of one release."""
+class WheelDifference:
+    """A difference between wheels of a joined release."""
 
     what: str
     """As ``dependencies``."""
@@ -115,7 +115,7 @@ class Difference:
     rule: str = ""
     """The rule behind it, as ``F-95``; empty for none."""
     is_obstacle: bool = False
-    """Whether such wheels are no builds of one package."""
+    """Whether wheels that differ so cannot be builds of one package."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,12 +123,12 @@ class JoinedRelease:
     """A release of the joined project."""
 
     version: Version
-    """Its version; a local one where the projects have different ones."""
+    """Its version; with a local version if the projects have different ones."""
     parts: tuple[tuple[FamilyProject, Version], ...]
-    """The projects with it, and their versions."""
+    """The projects that have the release, and their versions of it."""
     absent: tuple[NormalizedName, ...]
-    """The projects without it."""
-    differences: tuple[Difference, ...] = ()
+    """The projects that do not have it."""
+    differences: tuple[WheelDifference, ...] = ()
     """The differences between its wheels; only of examined releases."""
 
     @property
@@ -149,36 +149,42 @@ class JoinedRelease:
 
     def targets(self) -> dict[tuple[str, str], tuple[NormalizedName, ...]]:
         """Return the projects with wheels for each Python and platform."""
-        found: dict[tuple[str, str], list[NormalizedName]] = defaultdict(list)
+        projects: dict[tuple[str, str], list[NormalizedName]] = defaultdict(list)
         wheels = {project.name: project.releases[version] for project, version in self.parts}
-        tags = [tag for listing in wheels.values() for one in listing for tag in one.filename.tags]
-        pythons = {python_of(tag) for tag in tags}
+        pythons = {
+            python_of(tag)
+            for listing in wheels.values()
+            for wheel in listing
+            for tag in wheel.filename.tags
+        }
         for name, listing in wheels.items():
-            for target in {target for one in listing for target in one.targets(pythons)}:
-                found[target].append(name)
-        return {target: tuple(found[target]) for target in sorted(found)}
+            for target in {target for wheel in listing for target in wheel.targets(pythons)}:
+                projects[target].append(name)
+        return {target: tuple(names) for target, names in sorted(projects.items())}
 
     def notes(self) -> Iterator[str]:
         """Yield notes on the joined release for its users."""
         if any(version != self.version for _, version in self.parts):
             parts = listed([f"{project.name} {version}" for project, version in self.parts])
-            yield f"it is joined of {parts}, so it gets a local version"
-        plain = {one.name for one, _ in self.parts if one.label is None}
-        if not plain:
+            yield f"it is joined from {parts}, so it gets a local version"
+        plain_projects = {project.name for project, _ in self.parts if project.label is None}
+        if not plain_projects:
             yield "it has no plain wheel, so installers without variants get nothing"
         else:
-            bare = [t for t, names in self.targets().items() if plain.isdisjoint(names)]
-            if bare:
-                words = listed([" ".join(one) for one in bare])
-                yield f"for {words} there is no plain wheel"
+            variants_only = [
+                " ".join(target)
+                for target, names in self.targets().items()
+                if plain_projects.isdisjoint(names)
+            ]
+            if variants_only:
+                yield f"it has no plain wheel for {listed(variants_only)}"
         if self.absent:
             yield f"machines for {listed(self.absent)} get another wheel of it, or none"
         for project, version in self.parts:
-            large = [w for w in project.releases[version] if (w.size or 0) > LARGEST_FILE]
-            if large:
-                most = max(one.size or 0 for one in large)
+            largest = max((wheel.size or 0 for wheel in project.releases[version]), default=0)
+            if largest > LARGEST_FILE:
                 yield (
-                    f"wheels of {project.name} have up to {size_in_words(most)}: the public "
+                    f"wheels of {project.name} have up to {size_in_words(largest)}: the public "
                     f"registry takes {size_in_words(LARGEST_FILE)} unless it is asked for more"
                 )
 
@@ -198,13 +204,13 @@ def joined_name(names: Sequence[str]) -> str:
 
 
 def label_of(name: str, joined: str) -> Label | None:
-    """Return the label that a name of a project ends with; None for a suffix without hardware.
+    """Return the label for the ending of a project's name; None for a plain one, as ``-cpu``.
 
     >>> label_of("faiss-gpu-cu12", "faiss"), label_of("faiss-cpu", "faiss")
     ('gpu_cu12', None)
     """
     ending = name.removeprefix(joined).strip("-").replace("-", "_")
-    return None if ending in _PLAIN else parse_label(ending)
+    return None if ending in _PLAIN_SUFFIXES else parse_label(ending)
 
 
 def join_releases(projects: Sequence[FamilyProject]) -> list[JoinedRelease]:
@@ -215,9 +221,10 @@ def join_releases(projects: Sequence[FamilyProject]) -> list[JoinedRelease]:
     of that release.
     """
     groups: dict[Version, dict[str, Version]] = defaultdict(dict)
-    if all(len(one.releases) == 1 for one in projects):  # as the user named them
-        return [_joined({one.name: next(iter(one.releases)) for one in projects}, projects)]
+    if all(len(project.releases) == 1 for project in projects):  # as the user named them
+        return [_joined({project.name: min(project.releases) for project in projects}, projects)]
     for project in projects:
+        # The last one stays: the newest, and a pre-release only where there is no other.
         for version in sorted(
             project.releases, key=lambda release: (not release.is_prerelease, release)
         ):
@@ -237,7 +244,7 @@ def _joined(versions: Mapping[str, Version], projects: Sequence[FamilyProject]) 
     return JoinedRelease(newest, parts, absent)
 
 
-def differences(summaries: Mapping[NormalizedName, WheelSummary]) -> Iterator[Difference]:
+def differences(summaries: Mapping[NormalizedName, WheelSummary]) -> Iterator[WheelDifference]:
     """Yield the differences between wheels of one joined release.
 
     :param summaries: one wheel of each project, the first to compare the others with.
@@ -245,42 +252,45 @@ def differences(summaries: Mapping[NormalizedName, WheelSummary]) -> Iterator[Di
     if len(summaries) < 2:
         return
     (first, base), *others = summaries.items()
-    for name, one in others:
-        both = f"{first} and {name}"
-        if base.modules and one.modules and base.modules.isdisjoint(one.modules):
-            yield Difference(
+    for name, summary in others:
+        pair = f"{first} and {name}"
+        if base.modules and summary.modules and base.modules.isdisjoint(summary.modules):
+            yield WheelDifference(
                 "modules",
-                f"{both} have no module in common ({_few(base.modules)}; {_few(one.modules)}): "
+                f"{pair} have no module in common ({_some_names(base.modules)}; "
+                f"{_some_names(summary.modules)}): "
                 "a small package can choose between them",
                 is_obstacle=True,
             )
             continue
         for what, before, after in (
-            ("modules", base.modules, one.modules),
-            ("dependencies", base.requires, one.requires),
-            ("extras", base.extras, one.extras),
-            ("entry points", base.commands, one.commands),
+            ("modules", base.modules, summary.modules),
+            ("dependencies", base.requires, summary.requires),
+            ("extras", base.extras, summary.extras),
+            ("entry points", base.commands, summary.commands),
         ):
             if before != after:
                 rule = "F-95" if what in ("dependencies", "extras") else ""
-                yield Difference(what, f"{what} differ: {_only(first, before, name, after)}", rule)
-        if base.requires_python != one.requires_python:
-            own, other = base.requires_python or "any", one.requires_python or "any"
+                yield WheelDifference(
+                    what, f"{what} differ: {_exclusive_names(first, before, name, after)}", rule
+                )
+        if base.requires_python != summary.requires_python:
+            own, other = base.requires_python or "any", summary.requires_python or "any"
             message = f"Requires-Python differs: {first} {own}, {name} {other}"
-            yield Difference("Requires-Python", message, "F-94")
-        if base.promises != one.promises:
-            own, other = base.promises or "nothing", one.promises or "nothing"
-            message = f"promises to those who link with it differ: {first} {own}, {name} {other}"
-            yield Difference("ABI promises", message, "B-61")
+            yield WheelDifference("Requires-Python", message, "F-94")
+        if base.promises != summary.promises:
+            own, other = base.promises or "nothing", summary.promises or "nothing"
+            message = f"ABI promises differ: {first} {own}, {name} {other}"
+            yield WheelDifference("ABI promises", message, "B-61")
 
 
-def _few(names: Iterable[str]) -> str:
+def _some_names(names: Iterable[str]) -> str:
     return listed(sorted(names), most=7)
 
 
-def _only(first: str, before: frozenset[str], second: str, after: frozenset[str]) -> str:
+def _exclusive_names(first: str, before: frozenset[str], second: str, after: frozenset[str]) -> str:
     parts = [
-        f"only {name} has {_few(own)}"
+        f"only {name} has {_some_names(own)}"
         for name, own in ((first, before - after), (second, after - before))
         if own
     ]
@@ -288,7 +298,7 @@ def _only(first: str, before: frozenset[str], second: str, after: frozenset[str]
 
 
 def repack_file(name: str, release: JoinedRelease) -> str:
-    """Return the file by which ``wheel repack --config`` joins a release (B-44)."""
+    """Return the configuration with which ``wheel repack --config`` joins a release (B-44)."""
     lines = ["[metadata.joined]", f"name = {json.dumps(name)}"]
     if any(str(version) != str(release.version) for _, version in release.parts):
         lines.append(f"version = {json.dumps(str(release.version))}")
@@ -304,7 +314,7 @@ def repack_file(name: str, release: JoinedRelease) -> str:
         if project.properties is None:
             lines.append('# properties = ["…"]  # `wheelfit wheel inspect` proposes them')
         else:
-            items = ", ".join(json.dumps(str(one)) for one in project.properties)
+            items = ", ".join(json.dumps(str(item)) for item in project.properties)
             lines.append(f"properties = [{items}]")
         lines.append('metadata = "joined"')
     return "\n".join((*lines, *rules)) + "\n"

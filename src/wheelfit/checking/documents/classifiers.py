@@ -1,4 +1,4 @@
-"""Checks of a wheel's classifiers; the one importer of trove-classifiers."""
+"""Checks of a wheel's classifiers; the classifier importer of trove-classifiers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MOST_COMPARED = 20
 def classifier_findings(
     classifiers: Sequence[str], place: CheckedFile, *steps: str
 ) -> Iterator[Finding]:
-    """Yield classifiers that the public registry does not have, or has deprecated.
+    """Yield unknown and deprecated classifiers.
 
     Without trove-classifiers, of the extra ``build``, they are not checked.
 
@@ -32,36 +32,45 @@ def classifier_findings(
     if not classifiers:
         return
     try:
-        import trove_classifiers as known
+        import trove_classifiers
     except ImportError:
         return
-    deprecated = known.deprecated_classifiers
+    deprecated = trove_classifiers.deprecated_classifiers
     paths = {
-        one: path_of(*steps, number) if steps else "" for number, one in enumerate(classifiers)
+        classifier: path_of(*steps, number) if steps else ""
+        for number, classifier in enumerate(classifiers)
     }
-    unclear: list[str] = []
+    unlocated: list[str] = []
     compared = 0
-    for one, path in paths.items():
-        if one in deprecated:
-            instead = deprecated[one]
-            message = (
-                f"{one!r} is deprecated; {some_of(map(repr, instead)) or 'nothing'} takes its place"
+    for classifier, path in paths.items():
+        if classifier in deprecated:
+            successors = deprecated[classifier]
+            message = f"{classifier!r} is deprecated"
+            if successors:
+                message += f"; use {some_of(map(repr, successors))}"
+            correction = Correction(json.dumps(successors[0])) if len(successors) == 1 else None
+            yield place.found(
+                checks.DEPRECATED_CLASSIFIER, message, path=path, correction=correction
             )
-            sure = Correction(json.dumps(instead[0])) if len(instead) == 1 else None
-            yield place.found(checks.DEPRECATED_CLASSIFIER, message, path=path, correction=sure)
         # Classifiers that keep a wheel from being published by mistake are meant to be unknown.
-        elif one not in known.classifiers and not one.startswith(_PRIVATE):
+        elif classifier not in trove_classifiers.classifiers and not classifier.startswith(
+            _PRIVATE
+        ):
             compared += 1
-            meant = meant_by(one, known.classifiers) if compared <= _MOST_COMPARED else None
+            meant = (
+                meant_by(classifier, trove_classifiers.classifiers)
+                if compared <= _MOST_COMPARED
+                else None
+            )
             if meant is None and not path:
-                unclear.append(one)
+                unlocated.append(classifier)
                 continue
             yield place.found(
                 checks.UNKNOWN_CLASSIFIER,
-                f"there is no {one!r}",
+                f"{classifier!r} is not a known classifier",
                 path=path,
                 correction=Correction(json.dumps(meant)) if meant else None,
                 remedy=f"write {meant!r}" if meant else "",
             )
-    if unclear:
-        yield place.found(checks.UNKNOWN_CLASSIFIER, f"there is no {some_of(map(repr, unclear))}")
+    if unlocated:
+        yield place.found(checks.UNKNOWN_CLASSIFIER, f"not known: {some_of(map(repr, unlocated))}")

@@ -30,7 +30,7 @@ _GENERIC_FOLDERS = frozenset(
     benchmark benchmarks build dist doc docs example examples script scripts src test tests
     """.split()  # noqa: SIM905  # a list of words is read more easily as text
 )
-"""Folders of source trees; they are not imported, and two wheels that have one share it."""
+"""Folders of source trees, which no user imports and several wheels would overwrite."""
 _GENERIC_FILES = frozenset(
     """
     changelog.md changelog.rst changes.rst conftest.py license license.md license.txt makefile
@@ -44,8 +44,8 @@ _EXTENSION = pattern(
 )
 """File names that identify extension modules; a plain ``.so`` may be any library."""
 _NATIVE = pattern(r"(?i)\.(?:so(?:\.\d+)*|dylib|dll|pyd)\Z")
-_CPYTHON = pattern(r"cp3\d+")
-_LINUX = pattern(r"\A(?:manylinux|musllinux)(?:1|2010|2014|_\d+_\d+)_")
+_CPYTHON_3 = pattern(r"cp3\d+")
+_LINUX_POLICY = pattern(r"\A(?:manylinux|musllinux)(?:1|2010|2014|_\d+_\d+)_")
 _MACHINE = pattern(r"_(?:arm64|x86_64)\Z")
 
 
@@ -64,44 +64,49 @@ def content_findings(archive: WheelArchive, place: CheckedFile) -> Iterator[Find
 
 
 def _tag_findings(archive: WheelArchive, place: CheckedFile) -> Iterator[Finding]:
-    """Compare the tags in WHEEL, which tools read after installing, with the file name (F-15)."""
+    """Compare the tags in WHEEL, which tools read after installation, with the file name (F-15)."""
     if f"{archive.dist_info}/WHEEL" not in archive:
         return
     inside = place.inside("WHEEL")
     texts = list(header_values(archive.read(f"{archive.dist_info}/WHEEL"), "Tag"))
     try:
-        inner = frozenset(tag for text in texts for tag in parse_tag(text))
+        wheel_tags = frozenset(tag for text in texts for tag in parse_tag(text))
     except (InvalidTag, TooManyTagsError, ValueError):
-        yield inside.found(
-            checks.WRONG_WHEEL_TAGS, f"no tag can be read of {listed(texts, most=2)}"
+        yield inside.found(checks.WRONG_WHEEL_TAGS, f"it has invalid tags: {listed(texts, most=2)}")
+        return
+    filename_tags = archive.filename.tags
+    if wheel_tags == filename_tags:
+        return
+    message = "it has no tag"
+    if wheel_tags:
+        message = (
+            f"its tags are {_in_words(wheel_tags)}; the file name has {_in_words(filename_tags)}"
         )
-        return
-    named = archive.filename.tags
-    if inner == named:
-        return
-    shown = some_of(sorted(map(str, inner)))
-    message = f"it has the tags {shown}; the file name {some_of(sorted(map(str, named)))}"
-    if not inner:
-        message = "it has no tag"
-    # `pip check` and `uv pip check` take the environment for broken where none of them fits.
-    fits = any(_admits(one, other) for one in inner for other in named)
-    severity = Severity.WARNING if fits else Severity.ERROR
+    # `pip check` and `uv pip check` report the installed package as incompatible otherwise.
+    are_compatible = any(_admits(tag, other) for tag in wheel_tags for other in filename_tags)
+    severity = Severity.WARNING if are_compatible else Severity.ERROR
     yield inside.found(checks.WRONG_WHEEL_TAGS, message, severity=severity)
 
 
+def _in_words(tags: Iterable[Tag]) -> str:
+    return some_of(sorted(map(str, tags)))
+
+
 def _admits(inner: Tag, named: Tag) -> bool:
-    """Return whether every system with a tag of the file name supports one of WHEEL too."""
-    if not (inner.platform in (named.platform, "any") or _is_own(inner.platform, named.platform)):
+    """Return whether every system that supports a tag of the file name supports a tag of WHEEL."""
+    if not (
+        inner.platform in (named.platform, "any") or _is_wider_form(inner.platform, named.platform)
+    ):
         return False
     if inner.abi == "none" and inner.interpreter.startswith("py"):
         return True
     return (inner.interpreter, inner.abi) == (named.interpreter, named.abi)
 
 
-def _is_own(inner: str, named: str) -> bool:
-    """Return whether a platform tag is the wider form of another: linux, or universal2."""
+def _is_wider_form(inner: str, named: str) -> bool:
+    """Return whether a platform tag is the wider form of another: linux, or macOS universal2."""
     if named.startswith(("manylinux", "musllinux")):
-        machine = _LINUX.sub("", named)
+        machine = _LINUX_POLICY.sub("", named)
         return inner == f"linux_{machine}"
     return named.startswith("macosx_") and inner == _MACHINE.sub("_universal2", named)
 
@@ -121,9 +126,9 @@ def _exports_findings(archive: WheelArchive, inside: CheckedFile) -> Iterator[Fi
         if not any(AbiExports(libraries=(library,)).has(name) for name in names):
             yield inside.found(
                 checks.WRONG_ABI_EXPORTS,
-                f"no file of the wheel is called {library}",
+                f"the wheel has no file named {library}",
                 path="libraries",
-                severity=Severity.WARNING,  # a library may call itself otherwise than its file
+                severity=Severity.WARNING,  # its soname may differ from the name of its file
             )
 
 
@@ -142,39 +147,39 @@ def _installed(names: Sequence[str], dist_info: str) -> Iterator[str]:
 
 
 def _generic_findings(installed: Iterable[str], own: str, place: CheckedFile) -> Iterator[Finding]:
-    """Yield folders and files of the source tree that land beside all packages."""
+    """Yield files and folders of the source tree that would be installed at the top level."""
     generic: dict[str, None] = {}
     for path in installed:
         top, slash, _ = path.partition("/")
-        known = _GENERIC_FOLDERS if slash else _GENERIC_FILES
-        if top.lower() in known and canonicalize_name(top) != own:
+        generic_names = _GENERIC_FOLDERS if slash else _GENERIC_FILES
+        if top.lower() in generic_names and canonicalize_name(top) != own:
             generic[f"{top}/" if slash else top] = None
     if generic:
-        message = f"{some_of(generic)} would lie beside all packages of the environment"
+        message = f"{some_of(generic)} would be installed at the top level of site-packages"
         yield place.found(checks.GENERIC_TOP_LEVEL, message)
 
 
 def _bytecode_findings(
     names: Iterable[str], archive: WheelArchive, place: CheckedFile
 ) -> Iterator[Finding]:
-    """Yield compiled Python code: a copy of sources, or without them and for one Python only."""
+    """Yield bytecode: copies of sources, and modules without source for other Pythons too."""
     copies: list[str] = []
-    alone: list[str] = []
+    without_source: list[str] = []
     for name in names:
         if name.endswith(".pyc"):
             is_copy = "__pycache__" in name.split("/") or name[:-1] in archive
-            (copies if is_copy else alone).append(name)
+            (copies if is_copy else without_source).append(name)
     if copies:
         message = (
-            f"{listed(copies, most=2)}: installers write that themselves, for the Python in use"
+            f"{listed(copies, most=2)}: installers compile it themselves, for the Python in use"
         )
         yield place.found(checks.COMPILED_PYTHON, message)
     pythons = {tag.interpreter for tag in archive.filename.tags}
-    is_for_one = len(pythons) == 1 and all(map(_CPYTHON.fullmatch, pythons))
-    if alone and not is_for_one:
+    has_one_python = len(pythons) == 1 and all(map(_CPYTHON_3.fullmatch, pythons))
+    if without_source and not has_one_python:
         message = (
-            f"{listed(alone, most=2)} has no source and fits one Python, the tag admits "
-            f"{', '.join(sorted(pythons))}"
+            f"{listed(without_source, most=2)} has no source and works with one Python only; the "
+            f"tag allows {', '.join(sorted(pythons))}"
         )
         yield place.found(checks.COMPILED_PYTHON, message, severity=Severity.ERROR)
 
@@ -182,7 +187,7 @@ def _bytecode_findings(
 def _native_findings(
     names: Iterable[str], tags: frozenset[Tag], place: CheckedFile
 ) -> Iterator[Finding]:
-    """Yield native code that the tags of the wheel leave out (F-15)."""
+    """Yield native code that contradicts the tags of the wheel (F-15)."""
     modules: dict[str, list[tuple[str, int | None]]] = defaultdict(list)
     libraries = []
     for name in names:
@@ -198,7 +203,7 @@ def _native_findings(
         yield from _portable_findings(modules, libraries, place)
         return
     pythons = {tag.interpreter for tag in tags}
-    if not all(_CPYTHON.fullmatch(python) for python in pythons):
+    if not all(_CPYTHON_3.fullmatch(python) for python in pythons):
         return
     wanted = {int(python[2:]) for python in pythons}
     foreign = [
@@ -222,8 +227,8 @@ def _portable_findings(
 ) -> Iterator[Finding]:
     if modules:
         first = [files[0][0] for files in modules.values()]
-        message = f"{some_of(first)} is for one platform, the tag says any"
+        message = f"{some_of(first)} is for one platform, but the platform tag is any"
         yield place.found(checks.NATIVE_CODE_FOR_ANY, message)
     elif libraries:
-        message = f"{some_of(libraries)} is native code, the tag says any platform"
+        message = f"{some_of(libraries)} is native code, but the platform tag is any"
         yield place.found(checks.NATIVE_CODE_FOR_ANY, message, severity=Severity.NOTE)

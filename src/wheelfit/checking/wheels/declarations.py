@@ -28,87 +28,94 @@ if TYPE_CHECKING:
     from wheelfit.wheels.archive import WheelArchive
     from wheelfit_runtime.loader.declarations import KnownImplementation, Property
 
-_DEEPEST = 21
-"""Names of the longest module that a declaration may name."""
+_MAX_MODULE_DEPTH = 21
+"""The number of names in the longest module name that a declaration may have."""
 
 
 def declaration_findings(archive: WheelArchive, place: CheckedFile) -> Iterator[Finding]:
     """Yield faults of the declarations of a wheel, and of the folder they lie in."""
     members = _installed(archive)
     modules = _modules(members)
-    first: dict[tuple[str, str], str] = {}
-    near = sorted(path for path in members if FOLDER in path)  # the order of the loader
-    if len(near) > MOST_FILES:
-        message = f"{FOLDER} has {len(near)} files; {MOST_FILES} are read"
+    first_files: dict[tuple[str, str], str] = {}
+    declaration_paths = sorted(
+        path for path in members if FOLDER in path
+    )  # the order of the loader
+    if len(declaration_paths) > MOST_FILES:
+        message = f"{FOLDER} has {len(declaration_paths)} files; {MOST_FILES} are read"
         yield place.found(checks.BAD_DECLARATION, message)
-    for path in near[:MOST_FILES]:
+    for path in declaration_paths[:MOST_FILES]:
         folder, _, name = path.rpartition("/")
         inside = place.inside(members[path])
         if folder == FOLDER and name.startswith("__init__."):
-            message = f"{name} makes a package of the folder, which many distributions share"
+            message = f"{name} makes the folder a package, but many distributions share it"
             yield inside.found(checks.DECLARATIONS_AS_PACKAGE, message)
         elif folder != FOLDER or not name.endswith(".json") or name.startswith("."):
-            if _looks_declared(path):
+            if _looks_like_declaration(path):
                 message = f"declarations are {FOLDER}/*.json at the top of a wheel; this is {path}"
                 yield inside.found(checks.UNREAD_DECLARATION, message)
         else:
             try:
-                data = _content(archive, members[path])
-                one = read(data, name)
+                data = _read_beginning(archive, members[path])
+                declaration = read(data, name)
             except InvalidWheel as error:
                 yield inside.found(checks.DAMAGED_CONTENT, error.message)
             except Unfit as error:
                 yield inside.found(checks.BAD_DECLARATION, f"{name}: {error}")
             else:
-                key = (one.group, one.name) if isinstance(one, Implementation) else (one[0], "")
-                found = [*_said(one, archive, modules, inside)]
-                found += _named(name, key, archive, inside)
-                if (other := first.setdefault(key, name)) != name:
+                key = (
+                    (declaration.group, declaration.name)
+                    if isinstance(declaration, Implementation)
+                    else (declaration[0], "")
+                )
+                findings = [*_content_findings(declaration, archive, modules, inside)]
+                findings += _file_name_findings(name, key, archive, inside)
+                if (other := first_files.setdefault(key, name)) != name:
                     what = " ".join(filter(None, key))
                     message = f"{other} declares {what} already, and the first one counts"
-                    found.append(inside.found(checks.REPEATED_DECLARATION, message))
-                yield from with_places(found, data)
+                    findings.append(inside.found(checks.REPEATED_DECLARATION, message))
+                yield from with_places(findings, data)
 
 
-def _looks_declared(path: str) -> bool:
-    """Return whether a file may be meant as a declaration."""
+def _looks_like_declaration(path: str) -> bool:
+    """Return whether a file is probably meant as a declaration."""
     folders = path.split("/")[:-1]
     return FOLDER in folders and (folders[0] == FOLDER or path.endswith(".json"))
 
 
-def _said(
-    one: Implementation | tuple[str, tuple[KnownImplementation, ...]],
+def _content_findings(
+    declaration: Implementation | tuple[str, tuple[KnownImplementation, ...]],
     archive: WheelArchive,
     modules: Container[str],
     place: CheckedFile,
 ) -> Iterator[Finding]:
-    """Yield statements of a declaration that contradict its wheel, or are of no use."""
-    if isinstance(one, Implementation):
+    """Yield parts of a declaration that contradict its wheel, or have no effect."""
+    if isinstance(declaration, Implementation):
         own = archive.filename.name
-        if one.module not in modules:
-            message = f"the wheel has no module {one.module}"
+        if declaration.module not in modules:
+            message = f"the wheel has no module {declaration.module}"
             yield place.found(checks.MISSING_MODULE, message, path="module")
-        if one.distribution and canonicalize_name(one.distribution) != own:
-            message = f"it says {one.distribution}, and the wheel is {own}"
+        if declaration.distribution and canonicalize_name(declaration.distribution) != own:
+            message = f"it names {declaration.distribution}, but the wheel is of {own}"
             yield place.found(checks.WRONG_DISTRIBUTION, message, path="distribution")
-        dimensions = {*one.requirements, *(rank.feature for rank in one.ranks)}
-        needed = (asked for asked in one.properties if asked.feature not in dimensions)
-        yield from _needed(needed, "properties", place)
+        dimensions = {*declaration.requirements, *(rank.feature for rank in declaration.ranks)}
+        required = (asked for asked in declaration.properties if asked.feature not in dimensions)
+        yield from _property_findings(required, "properties", place)
         return
-    for number, known in enumerate(one[1]):
+    for number, implementation in enumerate(declaration[1]):
         path = f"known[{number}]"
         try:
-            parse_requirement(known.install, allow_variant_markers=False)
+            parse_requirement(implementation.install, allow_variant_markers=False)
         except InvalidRequirement:
-            message = f"pip takes no {known.install!r} for a requirement"
+            message = f"{implementation.install!r} is not a valid requirement"
             yield place.found(checks.NOT_INSTALLABLE, message, path=f"{path}.install")
-        yield from _needed(known.properties, f"{path}.properties", place)
+        yield from _property_findings(implementation.properties, f"{path}.properties", place)
 
 
-def _needed(properties: Iterable[Property], path: str, place: CheckedFile) -> Iterator[Finding]:
-    """Yield the properties that no machine has, of known namespaces (P-28)."""
-    for one in properties:
-        feature, values = one
+def _property_findings(
+    properties: Iterable[Property], path: str, place: CheckedFile
+) -> Iterator[Finding]:
+    """Yield the properties of known namespaces that no machine supports (P-28)."""
+    for feature, values in properties:
         vocabulary = VOCABULARIES.get(feature.namespace)
         if vocabulary is None:
             continue
@@ -121,10 +128,10 @@ def _needed(properties: Iterable[Property], path: str, place: CheckedFile) -> It
             yield place.found(checks.UNKNOWN_VALUE, message, path=path)
 
 
-def _named(
+def _file_name_findings(
     name: str, key: tuple[str, str], archive: WheelArchive, place: CheckedFile
 ) -> Iterator[Finding]:
-    """Yield a finding if another distribution may well have a file of the same name."""
+    """Yield a finding if another distribution could have a file of the same name."""
     words = _words(name.removesuffix(".json"))
     is_of_implementation = key[1] and all(_words(part) in words for part in key)
     if _words(archive.filename.name) not in words and not is_of_implementation:
@@ -138,7 +145,7 @@ def _words(name: str) -> str:
 
 
 def _installed(archive: WheelArchive) -> dict[str, str]:
-    """Return the names of files by where they are installed, beside the modules."""
+    """Return the names of members by their path below site-packages."""
     names = archive.names()
     data = data_folder(names, archive.dist_info)
     libraries = (f"{data}/purelib/", f"{data}/platlib/")
@@ -147,19 +154,19 @@ def _installed(archive: WheelArchive) -> dict[str, str]:
 
 def _modules(paths: Iterable[str]) -> set[str]:
     """Return the importable modules among some files, packages without ``__init__`` too."""
-    found: set[str] = set()
+    modules: set[str] = set()
     for path in paths:
         *folders, file = path.split("/")
-        found.update(accumulate(folders[:_DEEPEST], "{}.{}".format))
+        modules.update(accumulate(folders[:_MAX_MODULE_DEPTH], "{}.{}".format))
         name, _, ending = file.partition(".")
         # As `kernels.py`, `kernels.cpython-313-x86_64-linux-gnu.so`.
         if ending in ("py", "pyc") or file.endswith((".so", ".pyd")):
-            found.add(".".join((*folders, name)))
-    return found
+            modules.add(".".join((*folders, name)))
+    return modules
 
 
-def _content(archive: WheelArchive, name: str) -> bytes:
-    """Return the content of a file, or the beginning of a file that is too large."""
+def _read_beginning(archive: WheelArchive, name: str) -> bytes:
+    """Return the content of a file; of a too large file, more than `LARGEST` bytes of it."""
     data = b""
     for piece in archive.chunks(name):
         data += piece

@@ -1,4 +1,4 @@
-"""Check the dependencies in METADATA: variant markers, and builds for versions of others."""
+"""Checks of the dependencies in METADATA: variant markers, and declared ABI dependencies."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
+class DeclaredNames:
     """The labels and properties that the variants of a release declare together."""
 
     labels: frozenset[str]
     paths: frozenset[tuple[str, ...]]
-    """Namespaces; namespaces with a feature; and these with a value."""
+    """Paths of properties: of a namespace, of a feature and of a value."""
 
     @classmethod
-    def by(cls, documents: Iterable[VariantDocument]) -> Declared:
-        """Return the declarations of some documents."""
+    def by(cls, documents: Iterable[VariantDocument]) -> DeclaredNames:
+        """Return the labels and properties of documents."""
         labels: set[str] = {NULL}
         paths: set[tuple[str, ...]] = set()
         for document in documents:
@@ -66,7 +66,7 @@ class Declared:
 def check_dependencies(
     core: CoreMetadata, label: Label | None, place: CheckedFile, profiles: frozenset[Profile]
 ) -> Iterator[Finding]:
-    """Check the dependencies of a wheel by themselves."""
+    """Check the dependencies of one wheel."""
     with_markers: list[str] = []
     for text in core.requires_texts:
         try:
@@ -83,7 +83,7 @@ def check_dependencies(
         quoted = repr(shortened(text, _LONGEST))
         with_markers.append(quoted)
         for comparison in comparisons(requirement.marker.expression):
-            reason = _hopeless(comparison)
+            reason = _reason_to_never_match(comparison)
             if reason is not None:
                 yield place.found(checks.MARKER_NEVER_MATCHES, f"{quoted}: {reason}")
     if with_markers and label is None:
@@ -95,15 +95,15 @@ def check_dependencies(
 
 
 def undeclared_findings(
-    core: CoreMetadata, declared: Declared, place: CheckedFile
+    core: CoreMetadata, declared: DeclaredNames, place: CheckedFile
 ) -> Iterator[Finding]:
     """Yield markers for labels and properties that no variant of the release has (F-107)."""
-    for requirement, text in _sound(core):
+    for requirement, text in _valid_requirements(core):
         if requirement.marker is None:
             continue
         for comparison in comparisons(requirement.marker.expression):
             variable, literal = comparison.variable(), _literal(comparison)
-            if literal is None or _hopeless(comparison) is not None:
+            if literal is None or _reason_to_never_match(comparison) is not None:
                 continue
             if variable == VARIANT_LABEL:
                 if comparison.operator not in ("==", "!=") or not literal:
@@ -120,25 +120,25 @@ def undeclared_findings(
 def abi_findings(
     core: CoreMetadata, label: Label, document: VariantDocument, place: CheckedFile
 ) -> Iterator[Finding]:
-    """Yield dependencies that exclude the versions a build declares (P-58)."""
+    """Yield dependencies that exclude the versions that the wheel was built for (P-58)."""
     namespaces = abi_namespaces(document.providers)
     properties = document.properties(label)
     if not namespaces or not properties:
         return
-    requirements = [requirement for requirement, _ in _sound(core)]
+    requirements = [requirement for requirement, _ in _valid_requirements(core)]
     for feature, values in properties.features():
         project = project_of(feature.name) if feature.namespace in namespaces else None
         if project is None:
             continue
-        wanted = [one for one in requirements if one.name == project]
-        if not wanted:
+        on_project = [requirement for requirement in requirements if requirement.name == project]
+        if not on_project:
             yield place.found(
-                checks.ABI_NOT_REQUIRED, f"{feature} is declared, and {project} not required"
+                checks.ABI_NOT_REQUIRED, f"{feature} is declared, but {project} is not required"
             )
         for value in values:
-            # Markers may name this very value, and then apply only to it (P-53).
-            narrowed = VariantContext(label, _with_only(properties, feature, value))
-            for requirement in wanted:
+            # A marker may restrict its dependency to this value (P-53).
+            narrowed = VariantContext(label, _with_single_value(properties, feature, value))
+            for requirement in on_project:
                 marker = requirement.marker
                 if marker is not None and (
                     marker.resolve_variants(narrowed, filtered=False) is False
@@ -147,11 +147,11 @@ def abi_findings(
                 if not_admitted(requirement.specifier, [value]):
                     yield place.found(
                         checks.ABI_CONTRADICTION,
-                        f"{feature} :: {value} is declared, and {requirement} excludes it",
+                        f"{feature} :: {value} is declared, but {requirement} excludes it",
                     )
 
 
-def _with_only(properties: PropertySet, feature: Feature, value: str) -> PropertySet:
+def _with_single_value(properties: PropertySet, feature: Feature, value: str) -> PropertySet:
     return PropertySet(
         item
         for item in properties
@@ -160,7 +160,7 @@ def _with_only(properties: PropertySet, feature: Feature, value: str) -> Propert
     )
 
 
-def _sound(core: CoreMetadata) -> Iterator[tuple[Requirement, str]]:
+def _valid_requirements(core: CoreMetadata) -> Iterator[tuple[Requirement, str]]:
     for text in core.requires_texts:
         try:
             yield parse_requirement(text, allow_variant_markers=True), text
@@ -168,7 +168,7 @@ def _sound(core: CoreMetadata) -> Iterator[tuple[Requirement, str]]:
             continue
 
 
-def _hopeless(comparison: Comparison) -> str | None:
+def _reason_to_never_match(comparison: Comparison) -> str | None:
     """Return the reason why a comparison with a variant variable can never match (F-106)."""
     variable, literal = comparison.variable(), _literal(comparison)
     if literal is None:

@@ -26,24 +26,24 @@ _DRIVERS = pattern(
     r"lib(?:cuda|nvcuvid|nvidia-[\w-]+|nvoptix|OpenCL|ze_loader|amdhip64|vulkan|EGL|GLX\w*|OpenGL)\.so.*"
 )
 """Libraries that come with the driver of a device, and must not be in a wheel."""
-_MACOS = ("/usr/lib/", "/System/")
-_ORIGINS = ("$ORIGIN", "${ORIGIN}", "@loader_path")
-_SEARCHED_ANYWAY = frozenset(["/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/lib/swift"])
-_SHARED = pattern(r"(?:\.\./)+(?:lib|lib64|bin)(?:/.*)?|\.\./\.\.")
-"""Places of an environment's libraries outside packages: beside and above its library folder."""
+_MACOS_SYSTEM_FOLDERS = ("/usr/lib/", "/System/")
+_ORIGIN_VARIABLES = ("$ORIGIN", "${ORIGIN}", "@loader_path")
+_DEFAULT_FOLDERS = frozenset(["/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/lib/swift"])
+_ENVIRONMENT_FOLDERS = pattern(r"(?:\.\./)+(?:lib|lib64|bin)(?:/.*)?|\.\./\.\.")
+"""Folders of an environment, from site-packages, with libraries outside of packages."""
 
 
 class SearchPath(Struct, frozen=True):
-    """An entry of an RPATH, as the loader takes it."""
+    """An entry of an RPATH, resolved as by the loader."""
 
     text: str
     folder: str | None
-    """From the library folder of the environment; None: it does not depend on that."""
+    """The folder, relative to site-packages; None: it is not relative to the binary."""
 
     @classmethod
     def of(cls, binary: Binary, entry: str) -> SearchPath:
         """Read an entry."""
-        for origin in _ORIGINS:
+        for origin in _ORIGIN_VARIABLES:
             if entry == origin or entry.startswith(f"{origin}/"):
                 here = posixpath.dirname(_installed(binary.member))
                 inside = posixpath.join(here, entry[len(origin) :].lstrip("/"))
@@ -52,12 +52,12 @@ class SearchPath(Struct, frozen=True):
 
     @property
     def leads_out(self) -> bool:
-        """Whether it leaves the library folder."""
+        """Whether it is outside of site-packages."""
         return self.folder is not None and self.folder.split("/")[0] == ".."
 
 
 def _installed(member: str) -> str:
-    """Return the installed path of a member, from the library folder."""
+    """Return the installed path of a member, relative to site-packages."""
     folder, _, rest = member.partition("/")
     if folder.endswith(".data") and rest.startswith(("purelib/", "platlib/")):
         return rest.partition("/")[2]
@@ -65,37 +65,37 @@ def _installed(member: str) -> str:
 
 
 def search_path_findings(binaries: Binaries, place: CheckedFile) -> Iterator[Finding]:
-    """Yield search paths of binaries outside of Python's installed files."""
+    """Yield search paths of binaries that are outside of site-packages."""
     folders: dict[Severity, dict[str, None]] = defaultdict(dict)
     members: dict[Severity, dict[str, None]] = defaultdict(dict)
     for binary in binaries:
         if ".data/" in binary.member and _installed(binary.member) == binary.member:
-            continue  # scripts and data lie elsewhere, at known places
+            continue  # scripts and data are installed elsewhere
         for entry in dict.fromkeys(binary.rpath):
-            severity = _severity(SearchPath.of(binary, entry), alone=len(binary.rpath) == 1)
+            severity = _severity(SearchPath.of(binary, entry), is_only=len(binary.rpath) == 1)
             if severity is not None:
                 folders[severity][entry or "the current folder"] = None
                 members[severity][binary.member] = None
     for severity, entries in folders.items():
-        who = listed(list(members[severity]), most=2)
-        message = f"libraries are looked for in {some_of(entries)}, by {who}"
+        binaries_in_words = listed(list(members[severity]), most=2)
+        message = f"{binaries_in_words} search libraries in {some_of(entries)}"
         yield place.found(checks.RPATH_LEADS_OUT, message, severity=severity)
 
 
-def _severity(path: SearchPath, *, alone: bool) -> Severity | None:
+def _severity(path: SearchPath, *, is_only: bool) -> Severity | None:
     """Return the severity of a search path; None: it is harmless."""
     if path.leads_out and path.folder is not None:
-        # Packages for conda, and others that put libraries into the environment itself.
-        return Severity.NOTE if _SHARED.fullmatch(path.folder) else Severity.WARNING
-    if path.folder is not None or path.text.rstrip("/") in _SEARCHED_ANYWAY:
+        # Conda packages and others install libraries into the environment itself.
+        return Severity.NOTE if _ENVIRONMENT_FOLDERS.fullmatch(path.folder) else Severity.WARNING
+    if path.folder is not None or path.text.rstrip("/") in _DEFAULT_FOLDERS:
         return None
-    if path.text.startswith(("@executable_path", "@rpath")) or (alone and not path.text):
+    if path.text.startswith(("@executable_path", "@rpath")) or (is_only and not path.text):
         return None
     return Severity.WARNING
 
 
-class _Libraries:
-    """The libraries in a wheel, and those that its binaries need besides."""
+class _BundledLibraries:
+    """The libraries in a wheel, and those that its binaries need from elsewhere."""
 
     def __init__(self, binaries: Iterable[Binary]) -> None:
         self._binaries = tuple(binaries)
@@ -109,14 +109,14 @@ class _Libraries:
 
     def missing(self, kind: Format, machines: frozenset[str]) -> dict[str, list[Binary]]:
         """Return the needed libraries outside of the wheel, with the binaries that need them."""
-        found: dict[str, list[Binary]] = defaultdict(list)
+        needed_by: dict[str, list[Binary]] = defaultdict(list)
         for binary in self._binaries:
             if binary.format is not kind or machines.isdisjoint(binary.machines):
                 continue
             for name in binary.needed:
                 if posixpath.basename(name) not in self.names:
-                    found[name].append(binary)
-        return found
+                    needed_by[name].append(binary)
+        return needed_by
 
 
 def library_findings(
@@ -126,27 +126,29 @@ def library_findings(
     policy: LinuxPolicy,
     place: CheckedFile,
 ) -> Iterator[Finding]:
-    """Compare libraries and versions of symbols with those of every Linux that takes the tag."""
+    """Compare libraries and symbol versions with those that a platform tag guarantees."""
     lacking: dict[str, dict[str, list[Binary]]] = defaultdict(dict)
-    for name, needing in _Libraries(native).missing(Format.ELF, machines).items():
+    for name, needing in _BundledLibraries(native).missing(Format.ELF, machines).items():
         if policy.has_library(name):
             yield from _version_findings(name, needing, tag, policy, place)
         elif _DRIVERS.fullmatch(name):
-            lacking["they come with drivers"][name] = needing
-        elif all(_looks_elsewhere(one, native) for one in needing):
-            lacking["they are looked for in other packages"][name] = needing
+            lacking["drivers provide them"][name] = needing
+        elif all(_searches_other_packages(binary, native) for binary in needing):
+            lacking["their search path is in other packages"][name] = needing
         else:
             lacking[""][name] = needing
-    for known, libraries in lacking.items():
-        message = f"{_needing(libraries)}; {known or f'{tag} does not promise that'}"
+    for origin, libraries in lacking.items():
+        message = (
+            f"{_needed_libraries_in_words(libraries)}; {origin or f'{tag} does not guarantee it'}"
+        )
         yield place.found(
-            checks.EXTERNAL_LIBRARY, message, severity=Severity.NOTE if known else None
+            checks.EXTERNAL_LIBRARY, message, severity=Severity.NOTE if origin else None
         )
 
 
-def _needing(libraries: dict[str, list[Binary]]) -> str:
+def _needed_libraries_in_words(libraries: dict[str, list[Binary]]) -> str:
     """Return a text on the needed libraries that are not in the wheel, and their binaries."""
-    members = dict.fromkeys(one.member for needing in libraries.values() for one in needing)
+    members = dict.fromkeys(binary.member for needing in libraries.values() for binary in needing)
     return (
         f"{some_of(sorted(libraries))} not in the wheel, needed by {listed(list(members), most=2)}"
     )
@@ -155,51 +157,55 @@ def _needing(libraries: dict[str, list[Binary]]) -> str:
 def _version_findings(
     name: str, needing: Sequence[Binary], tag: str, policy: LinuxPolicy, place: CheckedFile
 ) -> Iterator[Finding]:
-    """Yield versions of symbols that are newer than those of the oldest system."""
-    for one in needing:
-        wanted = [version.name for version in one.versions if version.library == name]
-        if too_new := [version for version in wanted if policy.is_too_new(version)]:
-            message = (
-                f"{one.member} wants {some_of(too_new)} of {name}, which {tag} does not promise"
-            )
+    """Yield symbol versions that are newer than those of the oldest system with the tag."""
+    for binary in needing:
+        needed = [version.name for version in binary.versions if version.library == name]
+        if too_new := [version for version in needed if policy.is_too_new(version)]:
+            needs = f"{binary.member} needs {some_of(too_new)} of {name}"
+            message = f"{needs}, which {tag} does not guarantee"
             yield place.found(checks.PLATFORM_TOO_OLD, message)
 
 
-def _looks_elsewhere(binary: Binary, native: Iterable[Binary]) -> bool:
-    """Return whether the search path of a binary leads into folders of other packages."""
-    own = {_installed(one.member).partition("/")[0] for one in native}
+def _searches_other_packages(binary: Binary, native: Iterable[Binary]) -> bool:
+    """Return whether the search path of a binary has folders of other packages."""
+    own = {_installed(library.member).partition("/")[0] for library in native}
     paths = [SearchPath.of(binary, entry).folder for entry in binary.rpath]
     return any(path is not None and path.partition("/")[0] not in (*own, ".") for path in paths)
 
 
 def macos_library_findings(native: Sequence[Binary], place: CheckedFile) -> Iterator[Finding]:
-    """Yield libraries by whole paths that are on the machine where the wheel was built."""
-    machines = frozenset(machine for one in native for machine in one.machines)
+    """Yield libraries by absolute path that only the machine of the build has for certain."""
+    machines = frozenset(machine for binary in native for machine in binary.machines)
     lacking = {
         name: needing
-        for name, needing in _Libraries(native).missing(Format.MACHO, machines).items()
-        if name.startswith("/") and not name.startswith(_MACOS)
+        for name, needing in _BundledLibraries(native).missing(Format.MACHO, machines).items()
+        if name.startswith("/") and not name.startswith(_MACOS_SYSTEM_FOLDERS)
     }
     if lacking:
-        message = f"{_needing(lacking)}; it is no part of macOS"
+        message = f"{_needed_libraries_in_words(lacking)}; it is not part of macOS"
         yield place.found(checks.EXTERNAL_LIBRARY, message)
 
 
 def windows_library_findings(native: Sequence[Binary], place: CheckedFile) -> Iterator[Finding]:
-    """Yield libraries that neither the wheel has nor Windows, Python or a driver brings."""
-    there = {posixpath.basename(one.member).lower() for one in native}
+    """Yield libraries that are neither in the wheel nor part of Windows or Python.
+
+    Libraries of drivers and of the Visual C++ runtime are notes.
+    """
+    bundled = {posixpath.basename(binary.member).lower() for binary in native}
     lacking: dict[str, dict[str, list[Binary]]] = defaultdict(lambda: defaultdict(list))
-    for one in native:
-        for name in one.needed if one.format is Format.PE else ():
-            known = origin_of(name)
-            if name.lower() not in there and known not in ("Windows", "Python"):
-                lacking[known or ""][name].append(one)
-    for known, libraries in lacking.items():
-        whose = f"not every Windows has {known}" if known else "neither Windows nor Python has that"
+    for binary in native:
+        for name in binary.needed if binary.format is Format.PE else ():
+            origin = origin_of(name)
+            if name.lower() not in bundled and origin not in ("Windows", "Python"):
+                lacking[origin or ""][name].append(binary)
+    for origin, libraries in lacking.items():
+        reason = "neither Windows nor Python has it"
+        if origin:
+            reason = f"not every Windows has {origin}"
         yield place.found(
             checks.EXTERNAL_LIBRARY,
-            f"{_needing(libraries)}; {whose}",
-            severity=Severity.NOTE if known else None,
+            f"{_needed_libraries_in_words(libraries)}; {reason}",
+            severity=Severity.NOTE if origin else None,
         )
 
 
@@ -228,10 +234,10 @@ _WINDOWS = frozenset(
     xpsprint
     """.split()  # noqa: SIM905  # a list of words is read more easily as text
 )
-_CONTRACTS = pattern(r"(?:api|ext)-ms-.*\.dll")
-_OF_PYTHON = pattern(r"(?:python3\d*t?|vcruntime140(?:_1)?)\.dll")
+_API_SETS = pattern(r"(?:api|ext)-ms-.*\.dll")
+_PYTHON_LIBRARIES = pattern(r"(?:python3\d*t?|vcruntime140(?:_1)?)\.dll")
 """Libraries of Python's own installation."""
-_RUNTIME = pattern(r"(?:msvcp140(?:_\w+)?|concrt140|vcomp140|vccorlib140|mfc140u?)\.dll")
+_VISUAL_CPP_RUNTIME = pattern(r"(?:msvcp140(?:_\w+)?|concrt140|vcomp140|vccorlib140|mfc140u?)\.dll")
 """Libraries of the Visual C++ runtime, which many machines have, but not all."""
 _WINDOWS_DRIVERS = pattern(
     r"(?:nvcuda|nvml|nvcuvid|nvencodeapi64|nvoptix|opencl|ze_loader|amdhip64(?:_\d+)?|vulkan-1)\.dll"
@@ -245,10 +251,10 @@ def origin_of(name: str) -> str | None:
     ('Windows', 'the Visual C++ runtime', None)
     """
     name = name.lower()
-    if name.removesuffix(".dll") in _WINDOWS or _CONTRACTS.fullmatch(name):
+    if name.removesuffix(".dll") in _WINDOWS or _API_SETS.fullmatch(name):
         return "Windows"
-    if _OF_PYTHON.fullmatch(name):
+    if _PYTHON_LIBRARIES.fullmatch(name):
         return "Python"
-    if _RUNTIME.fullmatch(name):
+    if _VISUAL_CPP_RUNTIME.fullmatch(name):
         return "the Visual C++ runtime"
     return "drivers" if _WINDOWS_DRIVERS.fullmatch(name) else None

@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from wheelfit.wheels.binaries.facts import Binaries
 
 _STABLE = frozenset(["abi3", "abi3t"])
-_CPYTHON = pattern(r"cp3(\d+)")
+_CPYTHON_3 = pattern(r"cp3(\d+)")
 
 
 def oldest_stable(name: WheelFilename) -> int | None:
-    """Return the minor of the oldest Python 3 whose stable ABI a wheel is for; None: for none."""
-    found = [
-        match
-        for tag in name.tags
-        if tag.abi in _STABLE and (match := _CPYTHON.fullmatch(tag.interpreter)) is not None
-    ]
-    return min((int(match[1]) for match in found), default=None)
+    """Return the minor version of the oldest Python whose stable ABI a wheel is for.
+
+    :return: None if the wheel is not for the stable ABI.
+    """
+    interpreters = (tag.interpreter for tag in name.tags if tag.abi in _STABLE)
+    matches = map(_CPYTHON_3.fullmatch, interpreters)
+    return min((int(match[1]) for match in matches if match), default=None)
 
 
 def stable_abi_findings(
@@ -37,29 +37,32 @@ def stable_abi_findings(
     Without abi3info, of the extra ``build``, they are not checked.
     """
     oldest = oldest_stable(name)
-    known = None if oldest is None else stable_since()
-    if oldest is None or known is None:
+    since = None if oldest is None else stable_since()
+    if oldest is None or since is None:
         return
-    wanted: dict[str, str] = {}
+    used_by: dict[str, str] = {}
     for binary in binaries:
         for symbol in binary.python_symbols:
-            wanted.setdefault(symbol, binary.member)
-    outside = sorted(symbol for symbol in wanted if symbol not in known)
+            used_by.setdefault(symbol, binary.member)
+    outside = sorted(symbol for symbol in used_by if symbol not in since)
     if outside:
-        message = f"{wanted[outside[0]]} uses {some_of(outside)}, which no stable ABI has"
+        message = f"{used_by[outside[0]]} uses {some_of(outside)}, which is not in the stable ABI"
         yield place.found(checks.OUTSIDE_STABLE_ABI, message)
-    newer = sorted(symbol for symbol in wanted if known.get(symbol, 0) > oldest)
+    newer = sorted(symbol for symbol in used_by if since.get(symbol, 0) > oldest)
     if newer:
-        since = max(known[symbol] for symbol in newer)
+        newest = max(since[symbol] for symbol in newer)
         message = (
-            f"{wanted[newer[0]]} uses {some_of(newer)}, and the stable ABI has that since Python "
-            f"3.{since}; the tag admits 3.{oldest}"
+            f"{used_by[newer[0]]} uses {some_of(newer)}, which the stable ABI has since Python "
+            f"3.{newest}; the tag allows 3.{oldest}"
         )
         yield place.found(checks.OUTSIDE_STABLE_ABI, message)
 
 
 def stable_since() -> Mapping[str, int] | None:
-    """Return since which Python 3 the stable ABI has each symbol; None: that is not installed."""
+    """Return the minor version of Python 3 that added each symbol to the stable ABI.
+
+    :return: None if abi3info is not installed.
+    """
     try:
         import abi3info
     except ImportError:

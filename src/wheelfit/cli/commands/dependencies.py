@@ -26,21 +26,21 @@ _EDITING = (
 COMMANDS = {
     "add": Command(
         """\
-Add dependencies to a project, lock it, and install what is new in the lock.
+Add dependencies to a project, lock it, and install the packages that the lock gained.
 
-Of pyproject.toml only the list changes: comments, order and style stay. A requirement on a project
-that the list has already takes the place of that. If anything fails, also by Ctrl-C, file, lock
-and environment are as they were.
+Only the list in pyproject.toml changes: comments, order and style stay. A requirement replaces the
+one on the same project. If anything fails, or you press Ctrl-C, pyproject.toml, lock and
+environment stay as they were.
 """,
         (ADD, *_EDITING),
         Operation("dependencies.add", "dependencies.show_dependencies"),
     ),
     "remove": Command(
         """\
-Remove dependencies from a project, lock it, and uninstall what the lock had and has no more.
+Remove dependencies from a project, lock it, and uninstall the packages that the lock lost.
 
-Of pyproject.toml only the list changes: comments, order and style stay. If anything fails, also
-by Ctrl-C, file, lock and environment are as they were.
+Only the list in pyproject.toml changes: comments, order and style stay. If anything fails, or you
+press Ctrl-C, pyproject.toml, lock and environment stay as they were.
 """,
         (REMOVE, *_EDITING),
         Operation("dependencies.remove", "dependencies.show_dependencies"),

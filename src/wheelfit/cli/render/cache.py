@@ -25,12 +25,12 @@ _WORDS = {
     "parsed": "parsed index pages",
     "files": "metadata files",
     "members": "parts of wheels",
-    "built": "what was built",
-    "locks": "what locks depend on",
-    "interpreters": "answers of interpreters",
-    "hashes": "hashes of files whose index gives none",
+    "built": "built wheels",
+    "locks": "inputs of locks",
+    "interpreters": "facts about interpreters",
+    "hashes": "computed hashes of files",
     "plugins": "environments of plugins",
-    "probes": "answers of drivers",
+    "probes": "results of driver queries",
 }
 """The kinds of entries, in the order in which they are shown."""
 _LINKS = {
@@ -52,34 +52,34 @@ def show_contents(report: CacheContents, output: Output) -> None:
     rows = [
         (
             _WORDS[kind] + ("" if layout == report.layout else f" (layout {layout})"),
-            str(one.entries),
-            size_in_words(one.size),
-            size_in_words(one.linked) if kind in WHEELS else "",
-            _day(one.newest),
+            str(usage.entries),
+            size_in_words(usage.size),
+            size_in_words(usage.linked) if kind in WHEELS else "",
+            _day(usage.newest),
         )
-        for (kind, layout), one in kinds
+        for (kind, layout), usage in kinds
     ]
     rows += [
         (_WORDS[name], str(files), size_in_words(size), "", "")
         for name, files, size in report.others
     ]
     if report.leftovers:
-        left = (str(len(report.leftovers)), size_in_words(sum(report.leftovers)))
-        rows.append(("left by killed processes", *left, "", ""))
-    rows.append(("together", "", size_in_words(report.size), "", ""))
-    output.table(("kept", "count", "size", "linked", "last used"), rows)
+        leftover_cells = (str(len(report.leftovers)), size_in_words(sum(report.leftovers)))
+        rows.append(("left by killed processes", *leftover_cells, "", ""))
+    rows.append(("total", "", size_in_words(report.size), "", ""))
+    output.table(("kind", "count", "size", "linked", "last used"), rows)
     if report.links is not None:
-        output.result(f"environments on this file system are made by {_LINKS[report.links]}")
+        output.result(f"environments on this file system are installed as {_LINKS[report.links]}")
     if report.unknown:
-        output.warn(f"not of wheelfit, and left alone: {', '.join(report.unknown)}")
+        output.warn(f"ignored, not created by wheelfit: {', '.join(report.unknown)}")
     if any(layout != report.layout for _, layout in report.kinds):
         output.note("note: `wheelfit cache prune` removes entries of other versions of wheelfit")
 
 
 def show_wheels(report: KeptWheels, output: Output, *, of_names: bool) -> None:
-    """Print the wheels that are kept.
+    """Print the wheels in the cache.
 
-    :param of_names: whether only those of some packages were wanted.
+    :param of_names: whether the request named packages.
     """
     output.result_json(report.to_json())
     rows = [
@@ -97,7 +97,7 @@ def show_wheels(report: KeptWheels, output: Output, *, of_names: bool) -> None:
     head = ("Package", "Version", "Variant", "Packed", "Unpacked", "Linked", "Last used")
     output.table(head, rows)
     if not report.wheels:
-        output.result("no wheels are kept" + (" of these names" if of_names else ""))
+        output.result("the cache has no wheels" + (" of these packages" if of_names else ""))
 
 
 def show_removal(report: CacheRemoval, output: Output) -> None:
@@ -105,12 +105,12 @@ def show_removal(report: CacheRemoval, output: Output) -> None:
     output.result_json(report.to_json())
     verb = "would remove" if report.dry_run else "removed"
     for row in report.wheels:
-        output.report(f"{verb} {_called(row)}: {size_in_words(row.entry.size)}")
+        output.report(f"{verb} {_entry_in_words(row)}: {size_in_words(row.entry.size)}")
     for (kind, reason), (entries, size) in report.others.items():
         what = _WORDS.get(kind, kind)
         output.report(f"{verb} {entries} {what} ({reason}): {size_in_words(size)}")
     for row in report.in_use:
-        output.say(f"note: {_called(row)} is in use and stays")
+        output.say(f"note: {_entry_in_words(row)} is in use and stays")
     if not report.wheels and not report.others:
         output.report("nothing to remove")
     else:
@@ -118,31 +118,31 @@ def show_removal(report: CacheRemoval, output: Output) -> None:
         output.report(f"{size_in_words(report.freed)} {conditional}freed")
         if report.still_linked:
             output.note(
-                f"note: {size_in_words(report.still_linked)} more belong to environments too, "
-                "and stay with them"
+                f"note: {size_in_words(report.still_linked)} more are hard links of environments, "
+                "and stay there"
             )
     left, limit = report.left, report.limit
     if left is not None and limit is not None and left > limit and report.in_use:
-        output.warn(f"{size_in_words(left)} are left, for the rest is in use")
+        output.warn(f"{size_in_words(left)} remain, more than the limit, because they are in use")
 
 
 def show_verification(report: CacheVerification, output: Output) -> int:
-    """Print the damaged entries; 4 if there are any."""
+    """Print the damaged entries, and return the exit code."""
     output.result_json(report.to_json())
     for row in report.damaged:
-        called = f"{row.which.name} {row.which.version}: " if row.which else ""
+        package = f"{row.which.name} {row.which.version}: " if row.which else ""
         end = "removed" if row.is_removed else "still there"
-        output.result(f"damaged: {called}{row.entry.path}: {row.reason} ({end})", "bad")
+        output.result(f"damaged: {package}{row.entry.path}: {row.reason} ({end})", "bad")
     if not report.damaged:
-        output.result(f"{report.entries} entries are sound", "good")
+        output.result(f"{report.entries} entries, none damaged", "good")
     return DAMAGED if report.damaged else 0
 
 
-def _called(row: RemovedEntry) -> str:
+def _entry_in_words(row: RemovedEntry) -> str:
     what = "unpacked" if row.entry.kind == "unpacked" else "wheel file of"
     return f"{what} {row.which or row.entry.key[:12]}"
 
 
 def _day(when: float | None) -> str:
-    """Return the day of a time where the user is."""
+    """Return the local date of a time."""
     return "" if when is None else time.strftime("%Y-%m-%d", time.localtime(when))

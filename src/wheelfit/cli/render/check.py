@@ -19,21 +19,20 @@ INCOMPLETE = 10
 """The exit code for unchecked targets."""
 
 
-def exit_code(found: Report, *, strict: bool) -> int:
+def exit_code(report: Report, *, strict: bool) -> int:
     """Return 10 if a target was left unchecked, 9 for faults, else 0."""
-    if found.unchecked:
+    if report.unchecked:
         return INCOMPLETE
-    return FAULTS if found.has_faults(strict=strict) else 0
+    return FAULTS if report.has_faults(strict=strict) else 0
 
 
 def check_forms(*, sarif: bool, output: Output) -> None:
-    """Raise if two forms of one report are requested.
+    """Check that a report is not requested as SARIF and as JSON.
 
-    :param sarif: whether the report is wanted as SARIF.
-    :raises UsageError: it is wanted as JSON, too.
+    :raises UsageError: it is.
     """
     if sarif and output.json:
-        raise UsageError("--sarif and --json are two forms of one report", hint="choose one")
+        raise UsageError("--sarif and --json exclude each other", hint="choose one")
 
 
 def show_check(
@@ -41,14 +40,14 @@ def show_check(
 ) -> None:
     """Print a report, or write it into a file.
 
-    :param sarif: whether as SARIF.
+    :param sarif: whether to write SARIF.
     :param file: path of the file; None: standard output only.
     """
     import json
 
     mapping = report.to_json()
-    found = report.found
-    lines = report_lines(found, verbose=output.verbosity > 0, quiet=output.verbosity < 0)
+    findings = report.found
+    lines = report_lines(findings, verbose=output.verbosity > 0, quiet=output.verbosity < 0)
     text = ""
     if sarif:
         text = json.dumps(report.to_sarif(), indent=2) + "\n"
@@ -66,26 +65,26 @@ def show_check(
     output.result_json(mapping)
     for line, style in lines:
         output.folded(line, style)
-    if found.count.wheels and not report.full:
-        output.detail("content was not compared with RECORD and hashes; --full does that")
+    if findings.count.wheels and not report.full:
+        output.detail("contents were not compared with RECORD and hashes; use --full to do that")
 
 
-def show_findings(found: Report, output: Output) -> None:
-    """Print findings and an empty line; nothing where there are none."""
-    if not found.findings and not found.unchecked:
+def show_findings(report: Report, output: Output) -> None:
+    """Print findings and an empty line, if there are any."""
+    if not report.findings and not report.unchecked:
         return
     verbosity = output.verbosity
-    for line, style in report_lines(found, verbose=verbosity > 0, quiet=verbosity < 0):
+    for line, style in report_lines(report, verbose=verbosity > 0, quiet=verbosity < 0):
         output.folded(line, style)
     output.result()
 
 
 def report_lines(report: Report, *, verbose: bool, quiet: bool = False) -> list[tuple[str, Style]]:
-    """Return a report for people, grouped by file."""
+    """Return the lines of a report as text, grouped by file."""
     from itertools import groupby
 
     lines: list[tuple[str, Style]] = []
-    shown = [one for one in report.findings if not quiet or one.severity != "note"]
+    shown = [item for item in report.findings if not quiet or item.severity != "note"]
     for where, group in groupby(shown, key=lambda finding: finding.where):
         if lines:
             lines.append(("", "plain"))
@@ -97,10 +96,10 @@ def report_lines(report: Report, *, verbose: bool, quiet: bool = False) -> list[
             if verbose or advice not in advised:
                 lines.append((f"          → {finding.remedy}", "dim"))
             advised.add(advice)
-    for one in report.unchecked:
+    for target in report.unchecked:
         if lines:
             lines.append(("", "plain"))
-        lines += _unchecked_lines(one)
+        lines += _unchecked_lines(target)
     if lines:
         lines.append(("", "plain"))
     return [*lines, (_summary(report), "plain")]
@@ -121,17 +120,19 @@ def _finding_lines(finding: Finding) -> list[tuple[str, Style]]:
     ]
 
 
-def _unchecked_lines(one: Unchecked) -> list[tuple[str, Style]]:
+def _unchecked_lines(target: Unchecked) -> list[tuple[str, Style]]:
     lines: list[tuple[str, Style]] = [
-        (in_one_line(one.where), "strong"),
-        (f"  not checked: {one.message} [{one.code}]", "bad"),
+        (in_one_line(target.where), "strong"),
+        (f"  not checked: {target.message} [{target.code}]", "bad"),
     ]
-    return [*lines, (f"          → {one.hint}", "dim")] if one.hint else lines
+    return [*lines, (f"          → {target.hint}", "dim")] if target.hint else lines
 
 
 def _summary(report: Report) -> str:
     numbers = report.numbers().items()
-    found = ", ".join(count_of(number, word) for word, number in numbers if number) or "no faults"
+    findings = (
+        ", ".join(count_of(number, word) for word, number in numbers if number) or "no faults"
+    )
     count = report.count
     parts = [
         count_of(number, word)
@@ -143,9 +144,9 @@ def _summary(report: Report) -> str:
         )
         if number
     ]
-    text = f"{found} in {', '.join(parts)}" if parts else found
+    text = f"{findings} in {', '.join(parts)}" if parts else findings
     if not parts and not report.findings and not report.unchecked:
-        text += ": there are no variants to look at"
+        text += ": no variants to check"
     if report.unchecked:
         left = count_of(len(report.unchecked), "target")
         return f"{text}; {left} could not be checked"

@@ -1,4 +1,4 @@
-"""Which releases can be joined as variants of one, as text."""
+"""The report of releases that can be joined as variants of one project, as text."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ NOTHING_TO_JOIN = 9
 def show_plan(report: RepackPlan, output: Output) -> int:
     """Print the versions, the content of the joined release, and the command that joins it."""
     output.result_json(report.to_json())
-    head = ("Release", *(one.name for one in report.projects), f"As {report.name}")
+    head = ("Release", *(project.name for project in report.projects), f"As {report.name}")
     output.table(head, [tuple(_row(release, report)) for release in report.releases])
     newest = report.newest
     if newest is None:
-        output.result(f"no release of these can be joined as {report.name}", "bad")
+        output.result(f"these projects have no release that can be joined as {report.name}", "bad")
         for note in report.notes():
             output.say(note)
         return NOTHING_TO_JOIN
@@ -36,7 +36,10 @@ def show_plan(report: RepackPlan, output: Output) -> int:
         output.result(f"  {project.name} {version}: {label}, {_needs(project)}")
     targets = newest.targets().items()
     names = [project.name for project, _ in newest.parts]
-    rows = [(*target, *("yes" if one in has else "no" for one in names)) for target, has in targets]
+    rows = [
+        (*target, *("yes" if name in supporting else "no" for name in names))
+        for target, supporting in targets
+    ]
     output.result("")
     output.table(("Python", "Platform", *names), rows)
     output.result("")
@@ -55,15 +58,15 @@ def _needs(project: FamilyProject) -> str:
     if project.label is None:
         return "for all machines"
     if project.properties is None:
-        return "and what it needs is not known: `wheelfit wheel inspect` proposes properties"
+        return "properties unknown: `wheelfit wheel inspect` proposes some"
     return f"needs {project.properties}"
 
 
 def _row(release: JoinedRelease, report: RepackPlan) -> Iterator[str]:
     yield str(release.version)
-    there = {project.name: version for project, version in release.parts}
+    versions = {project.name: version for project, version in release.parts}
     for project in report.projects:
-        version = there.get(project.name)
+        version = versions.get(project.name)
         if version is None:
             yield "-"
             continue

@@ -45,7 +45,7 @@ def words(properties: PropertySet, _machine: Mapping[str, str]) -> tuple[str, ..
 
 
 def add(inputs: BuildInputs, properties: PropertySet) -> BuildInputs:
-    """Return inputs in which cargo gives flags to the compiler, behind those it has."""
+    """Return inputs with flags for rustc, appended to those that cargo passes already."""
     flags = words(properties, inputs.machine)
     if not flags:
         return inputs
@@ -58,8 +58,8 @@ def add(inputs: BuildInputs, properties: PropertySet) -> BuildInputs:
     names = {
         name for name in environ if name.startswith("CARGO_TARGET_") and name.endswith("_RUSTFLAGS")
     }
-    if names or any(map(_has_target_flags, _configurations(environ, inputs.project))):
-        names |= {f"CARGO_TARGET_X86_64_{one}_RUSTFLAGS" for one in _TARGETS}
+    if names or any(map(_has_target_flags, _cargo_folders(environ, inputs.project))):
+        names |= {f"CARGO_TARGET_X86_64_{system}_RUSTFLAGS" for system in _TARGETS}
     for name in ("CARGO_BUILD_RUSTFLAGS", *sorted(names)):
         inputs = inputs.appended(name, flags)
     return inputs
@@ -67,12 +67,12 @@ def add(inputs: BuildInputs, properties: PropertySet) -> BuildInputs:
 
 # --- the result ----------------------------------------------------------------
 
-_COMPILED = pattern(
+_RUSTC_CALL = pattern(
     r"Running `.*?\brustc(?:\.exe)?[\"']? .*?--crate-name (?P<name>\S+)(?P<words> .*)`"
 )
 _LEVEL = pattern(r"target-cpu=([\w-]+)")
-_USUAL = "x86-64"
-_FOR_BUILDING = ("build_script_", "proc-macro")
+_DEFAULT_LEVEL = "x86-64"
+_BUILD_TIME_CRATES = ("build_script_", "proc-macro")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class CompiledCrates:
     tuned: int
     """The number of crates compiled for the requested level."""
     others: tuple[str, ...]
-    """The names of those that it did not."""
+    """The names of all other crates."""
 
     @property
     def total(self) -> int:
@@ -91,19 +91,21 @@ class CompiledCrates:
 
 
 def compiled_crates(log: str, flags: Sequence[str]) -> CompiledCrates | None:
-    """Return the crates compiled with some flags; None: cargo did not run, or its log is silent.
+    """Return the crates compiled with and without some flags, from the log of the backend.
 
     Flags can get lost on the way to the compiler: a configuration file or a backend replaces them.
-    So the compiler calls are read, which cargo writes to the log of the backend.
+    Cargo logs its calls of the compiler.
+
+    :return: None if cargo did not run, or logged no call.
     """
-    commands = [(one["name"], one["words"]) for one in _COMPILED.finditer(log)]
+    commands = [(match["name"], match["words"]) for match in _RUSTC_CALL.finditer(log)]
     if any(" --target " in words for _, words in commands):
-        # Then crates that only build others are compiled for this machine, and get no flags.
+        # Build scripts and macros are then compiled for this machine, without flags.
         commands = [command for command in commands if " --target " in command[1]]
     levels = {
-        name: (_LEVEL.findall(words) or [_USUAL])[-1]
+        name: (_LEVEL.findall(words) or [_DEFAULT_LEVEL])[-1]
         for name, words in commands
-        if not any(part in f"{name}{words}" for part in _FOR_BUILDING)
+        if not any(part in f"{name}{words}" for part in _BUILD_TIME_CRATES)
     }
     if not levels or not flags:
         return None
@@ -111,7 +113,7 @@ def compiled_crates(log: str, flags: Sequence[str]) -> CompiledCrates | None:
     return CompiledCrates(len(levels) - len(others), others)
 
 
-def _configurations(environ: Mapping[str, str], project: Path) -> Iterator[Path]:
+def _cargo_folders(environ: Mapping[str, str], project: Path) -> Iterator[Path]:
     """Yield the folders of cargo's configuration when it builds a project."""
     project = project.absolute()
     for folder in (project, *project.parents):
@@ -125,10 +127,10 @@ def _has_target_flags(folder: Path) -> bool:
     """Return whether a configuration has flags for a target."""
     for name in ("config", "config.toml"):
         try:
-            found = tomllib.loads((folder / name).read_text("utf-8"))
+            configuration = tomllib.loads((folder / name).read_text("utf-8"))
         except (OSError, ValueError):  # cargo itself reports the fault
             continue
-        targets = found.get("target", {})
+        targets = configuration.get("target", {})
         if isinstance(targets, dict) and any(
             isinstance(target, dict) and "rustflags" in target for target in targets.values()
         ):

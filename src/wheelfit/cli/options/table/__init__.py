@@ -1,8 +1,9 @@
-"""Every option, positional argument and setting, a module for each area.
+"""All options, positional arguments and settings: one module for each area.
 
-A command's row in `wheelfit.cli.commands` names its groups; a row that is added to one of them
-is an option of that command, and arrives in the field of its name in the request of the operation.
-A row with ``project=`` is a setting too, which files and variables may set.
+A command in `wheelfit.cli.commands` names its option groups. An option that is added to a group
+becomes an option of these commands, and its value becomes the field of the same name in the request
+of the operation. An option with ``project=`` is a setting of configuration files and environment
+variables as well.
 """
 
 from __future__ import annotations

@@ -9,15 +9,15 @@ from wheelfit.cli.options.values import ANY_TEXTS, FLAG, LABELS, LIMITS, REPLACE
 _ALLOW_MIXED = Option(
     "--allow-mixed FEATURE",
     ANY_TEXTS,
-    "allow packages to disagree on this: cuda, rocm, blas, openmp, mpi, a feature that "
-    "one of them is about, or :all:",
+    "allow packages with different values of this: cuda, rocm, blas, openmp, mpi, a feature "
+    "of one of them, or :all:",
     project=ProjectMay.SET_IT,
 )
 
 _AGREEMENT = Option(
     "agreement",
     AGREEMENTS,
-    "require packages to agree on this, too",
+    "require the same value of this in all packages, too",
     stored_as="agreement_table",
     project=ProjectMay.SET_IT,
 )
@@ -27,7 +27,7 @@ VARIANTS = OptionGroup(
     Option(
         "--variant NAME",
         REPLACED_TEXTS,
-        "one word for several wishes, for every package: cpu, cuda, cuda12, rocm, xpu, ... "
+        "a shorthand for several wishes, for every package: cpu, cuda, cuda12, rocm, xpu, ... "
         "(in place of a configured one)",
         project=ProjectMay.SET_IT,
     ),
@@ -45,7 +45,7 @@ VARIANTS = OptionGroup(
     Option(
         "--strict",
         FLAG,
-        "stop where bad metadata would only be skipped",
+        "fail on invalid metadata instead of skipping it",
         project=ProjectMay.TIGHTEN_IT,
     ),
     Option(
@@ -57,7 +57,7 @@ VARIANTS = OptionGroup(
     Option(
         "--read-unlisted",
         FLAG,
-        "look into wheels whose label the -variants.json lacks",
+        "read wheels whose label is not in the -variants.json",
         project=ProjectMay.NOT_SET_IT,
     ),
     Option(
