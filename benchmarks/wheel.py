@@ -8,7 +8,7 @@
 
 Each run is a whole command in a new process; the tools take turns, and nothing is waiting to be
 written to the disk when one begins. ``cp`` copies bytes (``--reflink=never``) and does not wait for
-the disk, as ``wheelfit wheel make --no-sync`` does not; ``cp + sync`` waits for that one file, as
+the disk, as ``wheelfit wheel make --no-fsync`` does not; ``cp + sync`` waits for that one file, as
 ``wheelfit wheel make`` does. variantlib has an environment of its own and runs once or twice: it
 unpacks and packs everything anew. Figures are medians; ratios are medians of the ratios of each
 round.
@@ -49,7 +49,7 @@ PROPERTY = "x86_64 :: level :: v3"
 COPY, COPY_SYNC, MAKE, MAKE_SYNC, REFERENCE = (
     "cp",
     "cp + sync",
-    "wheelfit --no-sync",
+    "wheelfit --no-fsync",
     "wheelfit",
     "variantlib",
 )
@@ -76,7 +76,7 @@ class Bench:
         return {
             COPY: ["/bin/sh", "-c", copy],
             COPY_SYNC: ["/bin/sh", "-c", f"{copy} && sync {out / source.name}"],
-            MAKE: [*wheelfit, "--no-sync"],
+            MAKE: [*wheelfit, "--no-fsync"],
             MAKE_SYNC: wheelfit,
             REFERENCE: [
                 str(self.variantlib), "make-variant", "-f", str(source), "-o", str(out),

@@ -13,26 +13,25 @@ from wheelfit.cli.commands import working_commands
 
 REFERENCE = Path(__file__).parents[1] / "docs" / "reference"
 VERBS = """
-accept add added allow answer ask at attest break breaks broken built changed checked clean
-clear compare convert copied create created damaged debug delete deny diff disable drop edits
-emulate enable exclude expires explain failed fake fetched find forbid force freeze frozen generate
-going hand held ignore import imported initialize inspect install installed invert keep lasts
-left load looked losses lost make missing mixed open outdated owned prefer prefetch probe prune
-publish published quiet raw read rebuild recover refit refused reinstall relabel remove removed
-rename repair replace replay require requires reserved resolve restricted resumed reused revoke
-revoked rewrite rewritten save select serve set shared shipped show skip stop strip sync tracks
-trusted try uninstall unmake untrust unyank update upgrade uploaded validate verify warn with
-within written
+accept add added allow ask at attest break breaks broken built changed checked clean clear compare
+convert copied create created damaged debug delete deny diff disable drop edits emulate enable
+exclude expires explain failed fake fetched find forbid force freeze frozen generate going held
+ignore import imported initialize inspect install installed invert keep left load looked losses lost
+make missing mixed open outdated owned prefer prefetch probe prune publish published quiet raw read
+rebuild recover refit refused reinstall relabel remove removed rename repair replace replay require
+requires reserved resolve restricted resumed reused revoke revoked rewrite rewritten save select
+serve set shared shipped show skip strip sync tracks trusted try uninstall unmake untrust unyank
+update upgrade uploaded validate verify warn with written
 """
 QUALITIES = """
-alternate any apart compat dev empty first full incomplete inexact local max newer newest
-offline older online optional private public strict unchecked unknown unlisted unmatched unnamed
-unread verbose vulnerable
+alternate apart compat dev empty first full incomplete inexact local max newer newest offline older
+online optional private public strict unchecked unknown unlisted unmatched unnamed unread verbose
+vulnerable
 """
 EVERYDAY = """
-against all back bar by choices count demo depth for from here if in info init list more most
-name new no note notes one only out over overwrite pip prior python reason results seconds since
-size sizes than time to until uv way wheelfit who why yes
+against all back bar by choices count demo depth for from here info init list more name new no note
+notes one only out overwrite pass per pip prior python reason results seconds since size sizes than
+time to until uv way wheelfit why yes
 """
 PLAIN = {*VERBS.split(), *QUALITIES.split(), *EVERYDAY.split()}
 """Words that are no terms, or programs' names."""

@@ -259,7 +259,7 @@ def test_github_limit() -> None:
     found = matrix(f"[tool.wheelfit.matrix]\npythons = [{pythons}]\nplatforms = ['any']")
     with pytest.raises(UsageError, match="these are 400 jobs") as caught:
         github_matrix(found, found.jobs)
-    assert "--by target" in (caught.value.hint or "")
+    assert "--job-per target" in (caught.value.hint or "")
     assert len(json.loads(github_matrix(found, found.jobs, by_target=True))["include"]) == 100
 
 

@@ -91,7 +91,7 @@ def test_repair(tmp_path: Path, out: Path) -> None:
 def test_nothing_to_do(tmp_path: Path, out: Path) -> None:
     """A wheel that needs nothing is left alone, or copied byte by byte if that is wanted."""
     plain = build_wheel(tmp_path, "fast", "1.0")
-    for act in (Unmake(if_any=True), Convert()):
+    for act in (Unmake(skip_plain=True), Convert()):
         done = do_job(WheelJob(plain, act, out))
         assert (done.path, done.is_new) == (plain, False)
         done = do_job(

@@ -45,7 +45,7 @@ def test_it_ends_although_an_index_says_nothing(
     """Whoever asks it to end waits for no time-out and for no repetition; nor do other names."""
     index, asked = silent
     words = ["proxy", "--index-url", index.url, "--port", "0", "--cache-dir", str(tmp_path)]
-    words += ["--timeout", "300", "--answer-to", "wheels.example"]
+    words += ["--timeout", "300", "--allowed-host", "wheels.example"]
     with subprocess.Popen(
         [sys.executable, "-m", "wheelfit", *words], stdout=subprocess.PIPE, text=True
     ) as process:

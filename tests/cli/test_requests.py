@@ -37,7 +37,7 @@ OTHERS = {
         "disable_pip_version_check", "progress_bar",
     },
     "list": {"outdated"},
-    "matrix": {"by", "service", "template"},
+    "matrix": {"job_per", "service", "template"},
     "probe": {"output"},
     "uninstall": {"yes"},
 }  # fmt: skip

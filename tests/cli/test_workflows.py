@@ -79,7 +79,7 @@ def test_workflows_are_what_services_read(mark: str, service: str) -> None:
 def test_workflows_use_what_the_matrix_has(tmp_path: Path, run: Runner) -> None:
     """Each value that an example takes from the matrix is there."""
     (tmp_path / "pyproject.toml").write_text(PROJECT)
-    (job, *_) = json.loads(run("matrix", tmp_path, "--for", "github").out)["include"]
+    (job, *_) = json.loads(run("matrix", tmp_path, "--format", "github").out)["include"]
     used = set(re.findall(r"\$\{\{ matrix\.(\w+) \}\}", PAGE))
     assert used
     assert used <= job.keys()
@@ -108,7 +108,9 @@ def native(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_identifiers_are_cibuildwheels(native: Path, run: Runner) -> None:
     """What a job calls its target is what cibuildwheel builds when it is told only that."""
-    jobs = json.loads(run("matrix", native, "--for", "github", "--by", "target").out)["include"]
+    jobs = json.loads(run("matrix", native, "--format", "github", "--job-per", "target").out)[
+        "include"
+    ]
     assert len(jobs) == 4
     for job in jobs:
         asked = ["--print-build-identifiers", "--only", job["identifier"], "."]

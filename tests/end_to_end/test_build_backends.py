@@ -207,7 +207,7 @@ def test_without_flags_one_build_is_enough(build: Build, tmp_path: Path) -> None
         pytest.param(["-C", "variant-name=x86_64::level::v3"], "fa7c1393", [""], marks=LONG),
         (["-C", "variant=x86_64::level::v3"], "fa7c1393", ["x86_64 :: level :: v3"]),
         pytest.param(
-            ["--variant", "v3", "--hand-over"], "v3", ["x86_64 :: level :: v3"], marks=LONG
+            ["--variant", "v3", "--pass-properties"], "v3", ["x86_64 :: level :: v3"], marks=LONG
         ),
         pytest.param(["-C", "null-variant"], "null", [""], marks=LONG),
     ],

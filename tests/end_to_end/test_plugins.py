@@ -517,7 +517,7 @@ def test_hostile_plugins(run: Runner, index: RecordingIndex, folder: Path, kind:
     # Long enough for the other one on a busy machine.
     seconds = "4" if kind == "hangs" else "60"
     started = time.monotonic()
-    decided = Decided(run, "pair", "-i", index.url, "--plugin-deadline", seconds)
+    decided = Decided(run, "pair", "-i", index.url, "--plugin-timeout", seconds)
     assert time.monotonic() - started < 300
     assert decided.fitting == ["a", "null", None]
     assert decided.provider("hostile")["status"] == "failed"
@@ -647,7 +647,7 @@ def test_interrupted(index: RecordingIndex, folder: Path, tmp_path: Path, own_fi
     bad.wheel(folder)
     release(folder, "pair", {"h": {"hostile": {"x": ["y"]}}}, {"hostile": bad.provider})
     words = [
-        "explain", "pair", "-i", index.url, "--plugin-deadline", "120", "--trust-all-plugins",
+        "explain", "pair", "-i", index.url, "--plugin-timeout", "120", "--trust-all-plugins",
     ]  # fmt: skip
     start = (
         "import runpy, signal; signal.signal(signal.SIGINT, signal.default_int_handler); "

@@ -106,7 +106,7 @@ class TestLocks:
         program: Path = request.getfixturevalue(tool)
         use = kind(scene)
         use.project("demogpu")
-        options = (*use.options, "--catalogue")
+        options = (*use.options, "--all-variants")
         scene.run(program, *use.lock, cuda="12.9", options=options, folder=use.folder, **use.more)
         lock = (use.folder / f"{tool}.lock").read_text()
         assert lock.count("demogpu-2.0-0_") == 4

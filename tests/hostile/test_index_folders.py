@@ -53,7 +53,7 @@ class Index:
     def generate(self, *words: str | Path) -> Said:
         """Generate the index, and see that nothing outside changes."""
         memory = self.site.folder / "cache" / "facts.json"  # what was learnt of wheels may stay
-        line = (self.wheels, "--to", self.folder, "--memory", memory)
+        line = (self.wheels, "--to", self.folder, "--cache-file", memory)
         said = self.site.bare("index", "generate", *line, *words)
         assert tree(self.victim) == self.before or not self.before
         return said
@@ -217,7 +217,7 @@ class TestLinks:
         if place.exists():
             place.unlink()
         place.symlink_to(index.victim / ("" if "staging" in name else "made.txt"))
-        index.generate("--memory", facts)
+        index.generate("--cache-file", facts)
         assert not (index.victim / "made.txt").exists()
 
     def test_a_page(self, index: Index) -> None:

@@ -159,6 +159,10 @@ def test_requests_that_make_no_sense(upstream: RecordingIndex, tmp_path: Path) -
             PrefetchRequest(requirements=("some",), options={"folder": str(tmp_path / "none")}),
             Context(environ={}),
         )
-    options = {"mirror": f"up={upstream.url}", "mirror-most": "10", "folder": str(tmp_path / "i")}
+    options = {
+        "mirror": f"up={upstream.url}",
+        "mirror-max-size": "10",
+        "folder": str(tmp_path / "i"),
+    }
     with pytest.raises(InvalidConfiguration, match="mirrors may keep"):
         prefetch(PrefetchRequest(requirements=("some",), options=options), Context(environ={}))

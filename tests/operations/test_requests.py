@@ -84,7 +84,7 @@ def test_limit_is_a_pair() -> None:
     "given",
     [
         {"connections": 0}, {"connections": 65}, {"retries": -1}, {"timeout": 0.0},
-        {"timeout": float("nan")}, {"plugin_deadline": -1.0}, {"max_download": -1},
+        {"timeout": float("nan")}, {"plugin_timeout": -1.0}, {"max_download": -1},
         {"limit": (("size", 1),)}, {"limit": (("sise", 100),)},
     ],
 )  # fmt: skip

@@ -64,7 +64,7 @@ class RunningIndex:
             command = ["prlimit", "--nofile={}:{}".format(*files), *command]
         with self._log.open("wb") as log:
             self.process = subprocess.Popen(
-                [*command, "--port", "0", *(f"--answer-to={name}" for name in names), *options],
+                [*command, "--port", "0", *(f"--allowed-host={name}" for name in names), *options],
                 stdout=subprocess.PIPE,
                 stderr=log,
                 env=clean_environ(folder) | dict(environ or {}),

@@ -139,7 +139,7 @@ def test_a_stage_is_seen_by_its_token_only_and_published_at_once(
     """A staged release is installed from its own URL, seen by nobody else, and then by all."""
     files = variants(tmp_path / "wheels", "staged")
     me = {"authorization": bearer(index.token), "content_type": "application/json"}
-    status, _, body = index.ask("POST", "/-/api/stages", b'{"lasts": "1h"}', **me)
+    status, _, body = index.ask("POST", "/-/api/stages", b'{"lifetime": "1h"}', **me)
     assert status == 200
     stage = json.loads(body)
     base = f"/stage/{stage['id']}"
@@ -547,9 +547,9 @@ def test_nginx_in_front(kind: Literal["x-forwarded", "forwarded"], tmp_path: Pat
         program = find_nginx()
     except Unavailable as error:
         pytest.skip(str(error))
-    options = ("--trusted-proxy=127.0.0.1", f"--proxy-headers={kind}", "--answer-to=replicas")
+    options = ("--trusted-proxy=127.0.0.1", f"--proxy-headers={kind}", "--allowed-host=replicas")
     with (
-        RunningIndex(tmp_path / "index", *options, "--answer-to=wheels.example") as index,
+        RunningIndex(tmp_path / "index", *options, "--allowed-host=wheels.example") as index,
         Balancer(
             program, tmp_path / "nginx", index.address, forwarding=documented_forwarding(kind)
         ) as nginx,
@@ -579,7 +579,7 @@ def test_replicas_behind_a_load_balancer(
     except Unavailable as error:
         pytest.skip(str(error))
     place = ["--database", postgresql.database(), "--storage", object_storage.bucket()]
-    place += ["--answer-to", "replicas"]  # how the balancer calls them
+    place += ["--allowed-host", "replicas"]  # how the balancer calls them
     rivals = [
         build_wheel(tmp_path / str(number), "raced", "1.0", requires=[f"other{number}"])
         for number in range(8)

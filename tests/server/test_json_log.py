@@ -41,7 +41,7 @@ def test_every_line(tmp_path: Path) -> None:
         "LIBRARY_STARTS": str(tmp_path / "go"),
     }
     server = subprocess.Popen(
-        [*SERVE, tmp_path / "store", "--port=0", "--log=json", "--host=0.0.0.0"],
+        [*SERVE, tmp_path / "store", "--port=0", "--log-format=json", "--host=0.0.0.0"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environ,
     )  # fmt: skip
     try:
@@ -94,13 +94,13 @@ if os.environ.get("LIBRARY_STARTS"):
 @pytest.mark.parametrize(
     ("options", "environ", "code", "reference"),
     [
-        (["--log=json", "--bogus"], {}, 2, "usage"),
-        (["--bogus", "--log", "json"], {}, 2, "usage"),
-        (["--bogus"], {"WHEELFIT_SERVER_LOG": "json"}, 2, "usage"),
-        (["--log=json", "--port=none"], {}, 1, "invalid-configuration"),
+        (["--log-format=json", "--bogus"], {}, 2, "usage"),
+        (["--bogus", "--log-format", "json"], {}, 2, "usage"),
+        (["--bogus"], {"WHEELFIT_SERVER_LOG_FORMAT": "json"}, 2, "usage"),
+        (["--log-format=json", "--port=none"], {}, 1, "invalid-configuration"),
         (["--port=TAKEN"], {}, 1, "invalid-configuration"),  # not a terminal: JSON as well
-        (["--log=json", "--database=mysql://x"], {}, 1, "invalid-configuration"),
-        (["--log=json", "--settings=absent.toml"], {}, 1, "file-problem"),
+        (["--log-format=json", "--database=mysql://x"], {}, 1, "invalid-configuration"),
+        (["--log-format=json", "--settings=absent.toml"], {}, 1, "file-problem"),
     ],
 )
 def test_errors_before_the_socket_is_open(
@@ -126,7 +126,7 @@ def test_errors_before_the_socket_is_open(
 def test_traceback(tmp_path: Path) -> None:
     """With --debug an error has its traceback, without the password of a URL in it."""
     ended = subprocess.run(
-        [*SERVE, tmp_path / "store", "--log=json", "--debug", "--port=0",
+        [*SERVE, tmp_path / "store", "--log-format=json", "--debug", "--port=0",
          "--database=mysql://me:hunter2@db.example/x"],
         capture_output=True, check=False, timeout=60, env=clean_environ(tmp_path),
     )  # fmt: skip
@@ -169,7 +169,7 @@ def test_without_standard_error(tmp_path: Path) -> None:
     """A server whose standard error is closed runs all the same."""
     closed = 'exec "$@" 2>&-'
     server = subprocess.Popen(
-        ["bash", "-c", closed, "bash", *SERVE, tmp_path / "store", "--port=0", "--log=json"],
+        ["bash", "-c", closed, "bash", *SERVE, tmp_path / "store", "--port=0", "--log-format=json"],
         stdout=subprocess.PIPE, env={**os.environ, **clean_environ(tmp_path)},
     )  # fmt: skip
     try:

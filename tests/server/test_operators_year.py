@@ -280,7 +280,7 @@ def grown(
     operator.run(commands[:2])
     with socket.create_server(("127.0.0.1", 0)) as listener, ExitStack() as stack:
         configure(operator, listener)
-        options = [*operator.options(section), "--answer-to=replicas"]
+        options = [*operator.options(section), "--allowed-host=replicas"]
         replicas = []
         for name, environ in (("one", {}), ("two", clock("+1y")), ("three", clock("-1y"))):
             own = stack.enter_context(socket.create_server(("127.0.0.1", 0)))

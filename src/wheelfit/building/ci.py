@@ -82,7 +82,7 @@ def github_matrix(
     if len(entries) > _GITHUB_MOST:
         raise UsageError(
             f"these are {len(entries)} jobs; GitHub runs {_GITHUB_MOST} of one matrix",
-            hint="give --by target, or one matrix for each --platform",
+            hint="give --job-per target, or one matrix for each --platform",
         )
     return json.dumps({"include": entries}, separators=(",", ":"))
 
@@ -101,7 +101,7 @@ def gitlab_pipeline(
         Linux runner.
     :raises UsageError: the name of a job would be too long.
     """
-    lines = ["# Written by `wheelfit matrix --for gitlab`; pyproject.toml says what is in it."]
+    lines = ["# Written by `wheelfit matrix --format gitlab`; pyproject.toml says what is in it."]
     if template is not None:
         lines += ["include:", f"  - local: {_yaml(template)}"]
     else:
@@ -132,7 +132,7 @@ def gitlab_pipeline(
             if len(f"{name}: [{', '.join(entry.values())}]") > _GITLAB_LONGEST:
                 raise UsageError(
                     f"the name of a job would have more than {_GITLAB_LONGEST} characters",
-                    hint="leave out --by target",
+                    hint="leave out --job-per target",
                 )
             pairs = [f"{key}: {_yaml(value)}" for key, value in entry.items()]
             lines += [f"      - {pairs[0]}", *(f"        {pair}" for pair in pairs[1:])]

@@ -117,7 +117,7 @@ def order_digest(
         "choices": [[choice.label, choice.properties.to_mapping()] for choice in order.choices],
         "settings": dict(recipe.config_settings),
         "environment": dict(recipe.environment),
-        "flags": [recipe.flags, recipe.further_flags, recipe.hand_over],
+        "flags": [recipe.flags, recipe.further_flags, recipe.pass_properties],
         "kind": order.kind,
         "dialect": order.dialect,
         "providers": dict(order.providers),

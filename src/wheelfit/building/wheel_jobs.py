@@ -36,7 +36,7 @@ class Relabel:
 class Unmake:
     """The making of a plain wheel of a variant wheel (B-32)."""
 
-    if_any: bool = False
+    skip_plain: bool = False
     """Whether a plain wheel is not an error."""
 
 
@@ -129,8 +129,8 @@ def _do(job: WheelJob, note: Callable[[str], None]) -> tuple[Path | None, Conver
     match job.act:
         case Relabel(label):
             return relabel(source, folder, label=label, writing=writing, note=note), None
-        case Unmake(if_any):
-            if if_any and not parse_wheel_filename(source.name).is_variant:
+        case Unmake(skip_plain):
+            if skip_plain and not parse_wheel_filename(source.name).is_variant:
                 return None, None
             return make_plain(source, folder, writing=writing, note=note), None
         case Convert(accept_losses):

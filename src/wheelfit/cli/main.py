@@ -171,8 +171,8 @@ def _output(arguments: Namespace) -> Output:
         progress=not arguments.no_progress,
         environ=os.environ,
     )
-    if "log_requests" in arguments:  # a server
-        return _logged(output, arguments.log or "")
+    if "access_log" in arguments:  # a server
+        return _logged(output, arguments.log_format or "")
     return output
 
 
@@ -183,7 +183,7 @@ def _logged(output: Output, wanted: str) -> Output:
     return logged_as(output, wanted or os.environ.get(_LOG) or "auto")
 
 
-_LOG = "WHEELFIT_SERVER_LOG"
+_LOG = "WHEELFIT_SERVER_LOG_FORMAT"
 
 
 def _lenient_output(words: Sequence[str]) -> Output:
@@ -197,7 +197,7 @@ def _lenient_output(words: Sequence[str]) -> Output:
         colour=_given(options, "--color") or "auto",
         environ=os.environ,
     )
-    form = _given(options, "--log") or os.environ.get(_LOG)
+    form = _given(options, "--log-format") or os.environ.get(_LOG)
     return _logged(output, form) if form and words[:2] == ["index", "serve"] else output
 
 

@@ -85,8 +85,8 @@ def build(request: BuildRequest, context: Context) -> BuildReport:
     :raises WheelfitError: a wheel cannot be built.
     """
     environ, reporter = context.environ, context.reporter
-    wanted, settings, hand_over = _wanted(request)
-    more = _recipe(request, settings, hand_over=hand_over)
+    wanted, settings, pass_properties = _wanted(request)
+    more = _recipe(request, settings, pass_properties=pass_properties)
     with scratch_folder() as scratch:
         source = open_source(request.project, scratch, _providers(request))
         recipes = read_recipes(source.pyproject, where=source.where)
@@ -205,9 +205,13 @@ def _wanted(request: BuildRequest) -> tuple[RequestedWheels, ConfigSettings, boo
     return wanted, left, "variant" in about
 
 
-def _recipe(request: BuildRequest, settings: ConfigSettings, *, hand_over: bool) -> Recipe:
+def _recipe(request: BuildRequest, settings: ConfigSettings, *, pass_properties: bool) -> Recipe:
     """Return the options that apply to every wheel."""
-    return Recipe(settings, flags=request.flags, hand_over=request.hand_over or hand_over or None)
+    return Recipe(
+        settings,
+        flags=request.flags,
+        pass_properties=request.pass_properties or pass_properties or None,
+    )
 
 
 def _order(request: BuildRequest, environ: Mapping[str, str], dialect: str) -> BuildOrder:
@@ -226,7 +230,7 @@ def _order(request: BuildRequest, environ: Mapping[str, str], dialect: str) -> B
         dialect=dialect,
         providers=_providers(request),
         ask_plugins=request.ask_plugins,
-        deadline=request.plugin_deadline,
+        deadline=request.plugin_timeout,
         epoch=source_date_epoch(environ),
     )
 

@@ -47,7 +47,7 @@ class BuildRequest(
     folder: str = "dist"
     flags: bool | None = None
     repair: str | None = None
-    hand_over: bool | None = None
+    pass_properties: bool | None = None
     dialect: str | None = None
     namespace_providers: tuple[str, ...] = ()
     ask_plugins: bool = False

@@ -36,7 +36,7 @@ class GenerateIndexRequest(ValidatedRequest):
     alternate: tuple[str, ...] = ()
     site: bool = False
     public_url: str | None = None
-    memory: str | None = None
+    cache_file: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +135,8 @@ def _generate(
         full=request.full,
         elsewhere=_elsewhere(request),
     )
-    if request.memory:
-        memory = Path(request.memory)
+    if request.cache_file:
+        memory = Path(request.cache_file)
     elif place is not None:
         memory = place / SIMPLE / ".facts.json"
     else:

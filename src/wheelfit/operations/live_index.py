@@ -379,12 +379,12 @@ class AuditRequest(LiveIndexRequest):
     """The filters of audit log entries; None matches any."""
 
     project: str | None = None
-    who: str | None = None
+    actor: str | None = None
     action: str | None = None
     refused: bool = False
     since: str | None = None
     until: str | None = None
-    most: str | None = None
+    max_count: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -413,7 +413,7 @@ class OpenStageRequest(LiveIndexRequest):
     """The stage to open."""
 
     owner: str = "admin"
-    lasts: str = "7d"
+    expires: str = "7d"
 
 
 class StageRequest(LiveIndexRequest):
@@ -473,10 +473,10 @@ class DroppedStage:
 def open_stage(request: OpenStageRequest, context: Context) -> OpenedStage:
     """Open a stage.
 
-    :raises UserError: the time that it lasts cannot be understood.
+    :raises UserError: the time after which it expires cannot be understood.
     """
     with closing(open_administration(request, context)) as administration:
-        stage = administration.open_stage(request.owner, seconds_of(request.lasts))
+        stage = administration.open_stage(request.owner, seconds_of(request.expires))
     return OpenedStage(stage, request.at.rstrip("/") if request.is_server else None)
 
 

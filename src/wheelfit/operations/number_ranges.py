@@ -23,9 +23,9 @@ RANGES: Mapping[str, tuple[int, int]] = {
     "runtime": (0, (1 << 31) - 1),
 }
 """The smallest and the largest value of each field."""
-POSITIVE = frozenset(["plugin_deadline", "timeout"])
+POSITIVE = frozenset(["plugin_timeout", "timeout"])
 """Fields that are a number of seconds above 0."""
-NOT_NEGATIVE = frozenset(["older_than", "patience"])
+NOT_NEGATIVE = frozenset(["older_than", "publish_timeout"])
 """Fields that are a number of seconds from 0 on."""
 LIMIT_RANGES: Mapping[str, tuple[int, int]] = {
     "size": (2, 1 << 30),

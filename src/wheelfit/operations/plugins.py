@@ -116,7 +116,7 @@ class OnDemandPlugins:
                 self._open_sources,
                 self._environments,
                 environ=self._context.environ,
-                deadline=self._request.plugin_deadline,
+                deadline=self._request.plugin_timeout,
                 note=self._context.reporter.warn,
                 tell=self._context.reporter.note,
             )

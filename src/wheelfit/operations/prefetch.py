@@ -437,12 +437,12 @@ def _projects(wanted: Iterable[_Wanted]) -> tuple[PlannedProject, ...]:
 def _check_room(plan: _Plan, settings: ServerSettings) -> None:
     """Raise if a plan does not fit, before anything is fetched."""
     size = sum(project.size for project in plan.projects)
-    limits = [mirror.most for mirror in settings.mirrors if mirror.most is not None]
+    limits = [mirror.max_size for mirror in settings.mirrors if mirror.max_size is not None]
     if limits and size > min(limits):
         raise InvalidConfiguration(
             f"the files need {size_in_words(size)}, and mirrors may keep "
             f"{size_in_words(min(limits))}: the first would be removed before the last arrive",
-            hint="raise --mirror-most, or prefetch fewer releases",
+            hint="raise --mirror-max-size, or prefetch fewer releases",
         )
     free = free_space(settings.folder) if settings.mirror_storage is None else None
     if free is not None and plan.to_fetch > free:

@@ -48,7 +48,7 @@ class ProvidersRequest(CacheOptions):
     python: str | None = None
     enable_provider: tuple[str, ...] = ()
     disable_provider: tuple[str, ...] = ()
-    plugin_deadline: float = 10.0
+    plugin_timeout: float = 10.0
     provider_table: tuple[EmulatedPlugin, ...] = ()
 
 

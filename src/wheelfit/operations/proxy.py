@@ -70,9 +70,9 @@ class ProxiedRequest(SourceOptions, EnvironmentOptions, MachineOptions, VariantO
     """The indexes behind a proxy, and the machine for which it chooses."""
 
     full: bool = False
-    catalogue: bool = False
-    in_uv_locks: bool = False
-    link_host: tuple[str, ...] = ()
+    all_variants: bool = False
+    uv_lock: bool = False
+    allow_private_host: tuple[str, ...] = ()
 
 
 class OpenedProxy:
@@ -144,8 +144,8 @@ def open_proxy(
             of_one,
             profiles,
             mode="full" if request.full else "additive",
-            catalogue=request.catalogue,
-            in_locks_of_uv=request.in_uv_locks,
+            all_variants=request.all_variants,
+            in_locks_of_uv=request.uv_lock,
             note=context.reporter.warn,
         )
         for name, of_one in behind.items()
@@ -267,7 +267,7 @@ class _Upstreams:
             note=self._context.reporter.warn,
             admits=(lambda _host, _address: False)
             if is_folder
-            else AddressRules.of(url, request.link_host),
+            else AddressRules.of(url, request.allow_private_host),
             patience=_PATIENCE,
         )
         self.webs.append(web)
@@ -369,7 +369,7 @@ class ProxyRequest(ProxiedRequest):
 
     listen_at: str = "127.0.0.1"
     port: int = 8941
-    answer_to: tuple[str, ...] = ()
+    allowed_host: tuple[str, ...] = ()
     deny_vulnerable: str | None = None
 
 
@@ -380,7 +380,7 @@ class ServedProxy:
     base: str
     """The beginning of its URLs, with the secret."""
     full: bool
-    catalogue: bool
+    all_variants: bool
 
     @property
     def index_url(self) -> str:
@@ -389,7 +389,7 @@ class ServedProxy:
 
     def to_json(self) -> dict[str, object]:
         """Return the report as plain data."""
-        return plain_report(self, "full catalogue", url=self.index_url)
+        return plain_report(self, "full all_variants", url=self.index_url)
 
 
 def proxy(
@@ -437,7 +437,7 @@ def proxy(
 
         def ready(origin: str) -> None:
             base = f"{origin}/{secret}" if secret else origin
-            started(ServedProxy(base, request.full, request.catalogue))
+            started(ServedProxy(base, request.full, request.all_variants))
 
         try:
             _serve(opened, request, context, ready)
@@ -455,7 +455,7 @@ def _serve(
             opened.application,
             host=host,
             port=port,
-            names=request.answer_to,
+            names=request.allowed_host,
             ready=ready,
             failed=context.reporter.warn,
             give_up=opened.cut,
@@ -463,7 +463,7 @@ def _serve(
     except NeedsExtra:
         if not is_loopback(host):
             raise
-        with serving(opened.application, port=port, names=request.answer_to) as server:
+        with serving(opened.application, port=port, names=request.allowed_host) as server:
             ready(server.origin)
             with suppress(KeyboardInterrupt):
                 threading.Event().wait()

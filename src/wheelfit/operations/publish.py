@@ -77,7 +77,7 @@ class PublishRequest(DestinationRequest):
     attest: bool = False
     sigstore: str | None = None
     """The trust configuration of another sigstore than the public one."""
-    patience: float = 15.0
+    publish_timeout: float = 15.0
     project: str = "."
 
 
@@ -367,7 +367,7 @@ def _confirmed(
     looked = confirm(
         sent,
         lambda: _by_name(index.there(projects, context)),
-        patience=request.patience,
+        patience=request.publish_timeout,
     )
     found = [*looked.findings]
     for one in looked.missing:

@@ -168,7 +168,7 @@ class MachineOptions(CacheOptions):
     no_env_override: bool = False
     no_plugins: bool = False
     trust_all_plugins: bool = False
-    plugin_deadline: float = 10.0
+    plugin_timeout: float = 10.0
     no_abi_dependency: bool = False
     provider_table: tuple[EmulatedPlugin, ...] = ()
 

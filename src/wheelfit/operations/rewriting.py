@@ -38,7 +38,7 @@ class RewriteRequest(WorkerOptions):
     dry_run: bool = False
     verify_content: bool | None = None
     accept_record_errors: bool = False
-    no_sync: bool = False
+    no_fsync: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ def rewrite(
         epoch=source_date_epoch(context.environ),
         verify_content=request.verify_content,
         repair_record=request.accept_record_errors,
-        sync=not (request.no_sync or request.dry_run),
+        sync=not (request.no_fsync or request.dry_run),
     )
     with ExitStack() as stack:
         places = _places(work, request, stack)

@@ -510,7 +510,7 @@ def _ask(
         request=MachineOptions(
             cache_dir=request.cache_dir,
             no_cache_dir=request.no_cache_dir,
-            plugin_deadline=request.plugin_deadline,
+            plugin_timeout=request.plugin_timeout,
         ),
         context=context,
     )

@@ -121,7 +121,7 @@ class RelabelRequest(RewriteRequest):
 class UnmakeRequest(RewriteRequest):
     """The variant wheels to make plain wheels of."""
 
-    if_any: bool = False
+    skip_plain: bool = False
 
 
 class RepairRequest(RewriteRequest):
@@ -175,7 +175,7 @@ def relabel(request: RelabelRequest, context: Context) -> RewriteReport:
 
 def unmake(request: UnmakeRequest, context: Context) -> RewriteReport:
     """Write plain wheels from variant wheels."""
-    act = Unmake(if_any=request.if_any)
+    act = Unmake(skip_plain=request.skip_plain)
     work = [(wheel, act) for wheel in find_wheels(request.wheels)]
     return rewrite(work, request, context, copy_unchanged=True)
 

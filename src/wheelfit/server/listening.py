@@ -133,14 +133,14 @@ def serve(
     limits: ClientLimits,
     *,
     ready: Callable[[], None],
-    stop_within: int = 60,
+    shutdown_timeout: int = 60,
     give_up: Callable[[], None] = lambda: None,
     note: Callable[[str], None] = lambda _text: None,
 ) -> None:
     """Serve until the process receives a signal (SIGTERM, SIGINT), then finish running requests.
 
     :param ready: called once requests are answered.
-    :param stop_within: seconds for running requests at the end.
+    :param shutdown_timeout: seconds for running requests at the end.
     :param give_up: called after that; aborts calls that threads still wait for.
     :param note: called with messages about connections for the operator, at most once a second.
     """
@@ -205,7 +205,7 @@ def serve(
         server_header=False,
         proxy_headers=False,
         timeout_keep_alive=limits.idle,
-        timeout_graceful_shutdown=stop_within,
+        timeout_graceful_shutdown=shutdown_timeout,
         backlog=_AT_ONCE,
     )
     try:

@@ -26,7 +26,9 @@ _MOST_MET = 256
 _HOST = pattern(r"(?:\[([0-9a-f:.]+)\]|([^\[\]:,/@\s]+))(?::\d{0,5})?")
 _NAME = pattern(r"\[?(?:[0-9a-f.]*:){2,}[0-9a-f.]*\]?|[^\[\]:,/@\s]+")
 _MISDIRECTED = Answer.text(
-    421, "this is not a host name of the server; --answer-to HOST adds it", {"connection": "close"}
+    421,
+    "this is not a host name of the server; --allowed-host HOST adds it",
+    {"connection": "close"},
 )
 
 

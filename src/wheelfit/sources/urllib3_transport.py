@@ -309,7 +309,8 @@ def _late() -> Interrupted:
 def _not_admitted() -> Interrupted:
     return Interrupted(
         "its address is one of this machine or of a private network, where a public index may "
-        "not send anybody; hosts = [...] of a mirror, or --link-host of a proxy, admits it",
+        "not send anybody; hosts = [...] of a mirror, or --allow-private-host of a proxy, "
+        "admits it",
         hope="none",
     )
 

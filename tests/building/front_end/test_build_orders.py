@@ -69,7 +69,7 @@ def test_settings_and_variables_tell_apart() -> None:
 
 def test_what_is_handed_over_tells_apart() -> None:
     """A build system that gets the properties is asked for each set of them."""
-    assert sets(Recipes(), Recipe(hand_over=True)) == [(one,) for one in ALL]
+    assert sets(Recipes(), Recipe(pass_properties=True)) == [(one,) for one in ALL]
 
 
 def test_orders_are_plain_data() -> None:

@@ -46,9 +46,9 @@ class Waiting:
         self.before: Callable[[str], None] = lambda _: None
         """Called before a file is taken, with its name."""
 
-    def open_stage(self, owner: str, lasts: float) -> dict[str, Any]:
+    def open_stage(self, owner: str, lifetime: float) -> dict[str, Any]:
         """Open one."""
-        del owner, lasts
+        del owner, lifetime
         name = f"stage{len(self.waiting)}"
         self.waiting[name] = {}
         return {"id": name}

@@ -567,7 +567,7 @@ config-settings = { every = "yes", which = "all" }
 environment = { BLAS = "none" }
 [tool.wheelfit.build.variants.v3_mkl]
 flags = true
-hand-over = false
+pass-properties = false
 config-settings = { which = ["mkl", "v3"] }
 environment = { BLAS = "mkl" }
 """
@@ -596,7 +596,7 @@ dialect = "latin"
 speed = "high"
 [tool.wheelfit.build.variants."No Label"]
 [tool.wheelfit.build.variants.v3]
-hand-over = "yes"
+pass-properties = "yes"
 environment = { A = 1, "B=C" = "x" }
 config-settings = { a = [1], variant-name = "x" }
 """
@@ -605,7 +605,7 @@ config-settings = { a = [1], variant-name = "x" }
         assert said.error["code"] == "invalid-project"
         paths = {fault["path"] for fault in said.error["faults"]}
         assert {path.removeprefix("tool.wheelfit.build") for path in paths} == {
-            ".flags", ".dialect", ".speed", '.variants["No Label"]', ".variants.v3.hand-over",
+            ".flags", ".dialect", ".speed", '.variants["No Label"]', ".variants.v3.pass-properties",
             ".variants.v3.environment.A", '.variants.v3.environment["B=C"]',
             ".variants.v3.config-settings.a[0]", ".variants.v3.config-settings.variant-name",
         }  # fmt: skip
@@ -698,14 +698,14 @@ def build_wheel(folder, config_settings=None, metadata_directory=None, inner=bui
         assert yard.module("fa7c1393")["SETTINGS"] == {
             "setup-args": ["-Da=b", "-Dvariant=['x86_64 :: level :: v3']"]
         }
-        yard.build("--all", "--hand-over")
+        yard.build("--all", "--pass-properties")
         assert yard.module("null")["SETTINGS"] == {"setup-args": ["-Dvariant=[]"]}
         assert not yard.module(None)["SETTINGS"]
 
     def test_handed_to_nobody(self, yard: Yard) -> None:
         """What cannot be handed over is an error, and nothing is built."""
         yard.project()
-        said = yard.build("--variant", "v3", "--hand-over", code=1)
+        said = yard.build("--variant", "v3", "--pass-properties", code=1)
         assert "no way to hand properties to a build system" in said.err
         assert yard.count() == 0
 

@@ -41,7 +41,7 @@ def test_every_setting(run: Runner, user: Path) -> None:
     assert shown["prefer"] == ["x86_64", "nvidia"]
     assert shown["limit"] == {"labels": 7}
     assert shown["devices"] == "all"
-    assert shown["plugin-deadline"] == 10
+    assert shown["plugin-timeout"] == 10
     unset = set(SETTINGS) - shown.keys()
     assert all(f"# {key} is not set" in text for key in unset)
 

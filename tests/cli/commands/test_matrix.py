@@ -66,7 +66,7 @@ def test_for_programs(project: Path, run: Runner) -> None:
 @pytest.mark.parametrize("by", ["wheel", "target"])
 def test_words_that_the_build_understands(project: Path, run: Runner, by: str) -> None:
     """What a job is told asks `wheelfit build` for its wheels and no others."""
-    said = run("matrix", project, "--for", "github", "--by", by)
+    said = run("matrix", project, "--format", "github", "--job-per", by)
     wanted: list[list[str]] = []
     for job in json.loads(said.out)["include"]:
         words = arguments("build", *shlex.split(job["arguments"]))
@@ -84,17 +84,17 @@ def test_a_project_below(project: Path, run: Runner, monkeypatch: pytest.MonkeyP
     """In a repository of several projects jobs build the one that was named, however it was."""
     monkeypatch.chdir(project.parent)
     for named in (project, project.name, f"{project.name}/"):
-        said = run("matrix", named, "--for", "github")
+        said = run("matrix", named, "--format", "github")
         for job in json.loads(said.out)["include"]:
             words = arguments("build", *shlex.split(job["arguments"]))
             assert Path(words.source) == Path(project.name)
     monkeypatch.chdir(project)
-    assert project.name not in run("matrix", project, "--for", "github").out
+    assert project.name not in run("matrix", project, "--format", "github").out
 
 
 def test_gitlab(project: Path, run: Runner) -> None:
     """A pipeline is written as it is read."""
-    said = run("matrix", project, "--for", "gitlab", "--template", "ci/build.yml")
+    said = run("matrix", project, "--format", "gitlab", "--template", "ci/build.yml")
     assert '  - local: "ci/build.yml"\n' in said.out
     assert said.out.count("- ARGUMENTS:") == 6
 
@@ -110,9 +110,9 @@ def test_nothing_to_show(project: Path, run: Runner) -> None:
 
 def test_contradictions(project: Path, run: Runner) -> None:
     """Options that do not go together are refused."""
-    run("matrix", project, "--json", "--for", "github", code=2)
+    run("matrix", project, "--json", "--format", "github", code=2)
     run("matrix", project, "--template", "x", code=2)
-    run("matrix", project, "--by", "target", code=2)
+    run("matrix", project, "--job-per", "target", code=2)
 
 
 def test_faults_have_their_place(project: Path, run: Runner) -> None:

@@ -284,11 +284,11 @@ def test_the_settings_of_plugins(
     run("providers", "trust", PLUGIN.name, "--namespace", "acme", *wheels, "--yes")
     settings = tmp_path / "wheelfit.toml"
     monkeypatch.setenv("WHEELFIT_CONFIG_FILE", str(settings))
-    settings.write_text("no-plugins = true\nplugin-deadline = 2.5\n")
+    settings.write_text("no-plugins = true\nplugin-timeout = 2.5\n")
     found = run("probe", "acme", "--json").object["namespaces"]["acme"]
     assert found["status"] == "unknown"
     assert "switched off" in found["source"]
-    for text in ("trust-all-plugins = true\n", "plugin-deadline = 0\n", 'plugin-deadline = "1"\n'):
+    for text in ("trust-all-plugins = true\n", "plugin-timeout = 0\n", 'plugin-timeout = "1"\n'):
         settings.write_text(text)
         assert run("probe", "--json", code=1).error["code"] == "invalid-configuration"
 

@@ -240,7 +240,7 @@ def test_an_index_that_keeps_nothing_is_found_out(
     """B-52: a file that was taken and is not listed is not a published one; others are."""
     lost = "fast-1.0-py3-none-any-open.whl"
     legacy.swallows = frozenset({lost})
-    words = ("publish", dist, "--to", legacy.url, "--patience", "0")
+    words = ("publish", dist, "--to", legacy.url, "--publish-timeout", "0")
     said = run(*words, "--json", code=9).object
     assert said["published"] is False
     assert codes(said) == ["not-listed"]
@@ -257,7 +257,7 @@ def test_an_index_that_cannot_be_asked_afterwards(
 ) -> None:
     """B-52: if the index cannot be read after sending, nothing is claimed."""
     legacy.after_uploads["/simple/fast/"] = Answer.text(200, "no")
-    words = ("publish", dist, "--to", legacy.url, "--patience", "0")
+    words = ("publish", dist, "--to", legacy.url, "--publish-timeout", "0")
     said = run(*words, "--json", code=10).object
     assert said["published"] is False
     assert {one["state"] for one in said["files"]} == {"sent"}
@@ -392,7 +392,7 @@ def test_a_login_is_for_the_server_that_takes_uploads(
     host = legacy.url.removeprefix("http://")
     with LegacyIndex(tmp_path / "other") as other:
         words = ("--to", f"http://me:secret@{host}", "--check-url", other.simple)
-        run("publish", dist, *words, "--patience", "0", code=9)  # which lists other files
+        run("publish", dist, *words, "--publish-timeout", "0", code=9)  # which lists other files
         assert other.asked == ["/simple/fast/"] * len(other.asked)
         assert set(other.logins) == {None}
     assert legacy.logins[-1] is not None

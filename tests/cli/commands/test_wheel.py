@@ -402,7 +402,7 @@ class TestMany:
         words = ("wheel", "make", wheel, "-o", out, *MKL, "--overwrite", "--json")
         (made,) = run(*words, "--verify-content").object["wheels"]
         assert made["content_verified"]
-        (made,) = run(*words, "--no-verify-content", "--no-sync").object["wheels"]
+        (made,) = run(*words, "--no-verify-content", "--no-fsync").object["wheels"]
         assert not made["content_verified"]
         with wheel.open("r+b") as file:
             file.seek(1000)
@@ -583,10 +583,10 @@ class TestOthers:
         plain = build_wheel(variant.parent, "other", "1.0")
         run("wheel", "unmake", variant.parent, "-o", out, code=1)
         assert not out.exists()
-        run("wheel", "unmake", variant.parent, "-o", out, "--if-any")
+        run("wheel", "unmake", variant.parent, "-o", out, "--skip-plain")
         assert names(out) == ["fast-1.0-py3-none-any.whl", plain.name]
         assert (out / plain.name).read_bytes() == plain.read_bytes()
-        said = run("wheel", "unmake", plain, "--if-any", "--json").object
+        said = run("wheel", "unmake", plain, "--skip-plain", "--json").object
         assert said["wheels"][0]["changed"] is False
 
     def test_convert(self, tmp_path: Path, out: Path, run: Runner) -> None:

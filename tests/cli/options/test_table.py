@@ -107,7 +107,7 @@ def test_a_lock_for_named_machines_has_no_platforms(tmp_path: Path) -> None:
     ("key", "word", "fault"),
     [
         ("devices", "some", "'some' is none of all, highest, lowest, any, min"),
-        ("plugin-deadline", "-1", "'-1' is not a number of seconds"),
+        ("plugin-timeout", "-1", "'-1' is not a number of seconds"),
         ("connections", "99", "is not a number from 1 to 64"),
     ],
 )
@@ -123,7 +123,7 @@ def test_one_wording_for_a_fault(key: str, word: str, fault: str, tmp_path: Path
             {"WHEELFIT_CONFIG_FILE": str(user), SETTINGS[key].variable: word},
             tmp_path / "none",
         )
-    user.write_text(f"{key} = {word if key == 'plugin-deadline' else repr(word)}\n")
+    user.write_text(f"{key} = {word if key == 'plugin-timeout' else repr(word)}\n")
     with pytest.raises(InvalidConfiguration, match=f"{key}: .*{fault}"):
         parsed("install", ["x"], user)
 

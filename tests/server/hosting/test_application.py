@@ -52,7 +52,7 @@ def host(tmp_path: Path, rules: Rules) -> Iterator[Host]:
 def test_tokens_are_for_projects_scopes_and_times(host: Host, tmp_path: Path) -> None:
     """A token does what it is for, as long as it is good, and nothing else."""
     ours, theirs = (build_wheel(tmp_path, name, "1.0") for name in ("ours", "theirs"))
-    only = host.token("upload", projects=[canonicalize_name("ours")], lasts=timedelta(days=1))
+    only = host.token("upload", projects=[canonicalize_name("ours")], lifetime=timedelta(days=1))
     assert host.upload(ours, "").status == 401
     assert host.upload(ours, "wheelfit-none").status == 403
     assert host.upload(theirs, only).status == 403
@@ -93,7 +93,7 @@ def test_everything_that_is_wrong_is_told(host: Host, tmp_path: Path) -> None:
 @pytest.mark.parametrize("rules", [Rules(private=("*",))])
 def test_a_private_index_is_read_with_a_token(host: Host, tmp_path: Path) -> None:
     """A token reads the projects that it is for; one for reading does nothing else."""
-    reader, ended = host.token("read"), host.token("read", lasts=timedelta(hours=1))
+    reader, ended = host.token("read"), host.token("read", lifetime=timedelta(hours=1))
     writer = host.token("upload", projects=[canonicalize_name("other")])
     wheel = build_wheel(tmp_path, "some", "1.0")
     assert host.upload(wheel, host.token("upload")).status == 200
@@ -118,7 +118,7 @@ def test_a_private_index_is_read_with_a_token(host: Host, tmp_path: Path) -> Non
         assert host.ask("GET", path, reader).status == 403
 
 
-_FEW = Rules(projects=(ProjectRules(("s*",), most_files=1), ProjectRules(("t*",), largest_file=9)))
+_FEW = Rules(projects=(ProjectRules(("s*",), max_files=1), ProjectRules(("t*",), max_file_size=9)))
 
 
 @pytest.mark.parametrize("rules", [_FEW])
@@ -195,7 +195,7 @@ def test_who_deletes_is_for_the_operator_to_say(
         ("yank", {"what": ["\ud800"]}),
         ("yank", {"what": ["here"], "reason": "\0"}),
         ("yank", {"what": ["here"], "reason": "\x9b31m"}),
-        ("stages", {"lasts": "999999w"}),
+        ("stages", {"lifetime": "999999w"}),
         ("tokens", {"scopes": ["upload"], "owner": "\udfff"}),
     ],
 )
@@ -233,7 +233,7 @@ def test_a_promise_without_end_is_told(host: Host, tmp_path: Path) -> None:
 def test_stages_belong_to_who_opened_them(host: Host, tmp_path: Path) -> None:
     """Only the owner of a stage uploads to it, publishes or drops it; its time ends it."""
     mine, other = host.token("upload"), host.token("upload", owner="other")
-    stage = json.loads(text(host.ask("POST", "/-/api/stages", mine, {"lasts": "1d"})))
+    stage = json.loads(text(host.ask("POST", "/-/api/stages", mine, {"lifetime": "1d"})))
     base, act = f"/stage/{stage['id']}", f"/-/api/stages/{stage['id']}"
     wheel = build_wheel(tmp_path, "waits", "1.0")
     assert host.upload(wheel, other, at=f"{base}/legacy/").status == 403
@@ -256,7 +256,7 @@ def test_a_token_for_a_project_is_none_for_stages_with_others(host: Host, tmp_pa
     """Who may upload to one project neither sees, publishes nor drops what waits of another."""
     everything = host.token("upload")
     only = host.token("upload", projects=[canonicalize_name("ours")])
-    stage = json.loads(text(host.ask("POST", "/-/api/stages", everything, {"lasts": "1d"})))
+    stage = json.loads(text(host.ask("POST", "/-/api/stages", everything, {"lifetime": "1d"})))
     base, act = f"/stage/{stage['id']}", f"/-/api/stages/{stage['id']}"
     ours, theirs = (build_wheel(tmp_path, name, "1.0") for name in ("ours", "theirs"))
     assert host.upload(ours, only, at=f"{base}/legacy/").status == 200
@@ -280,7 +280,7 @@ def test_tokens_are_managed_by_the_operator(host: Host) -> None:
     ):
         assert host.ask("GET", "/-/api/tokens", token).status == 403
         assert host.ask("GET", "/-/metrics", token).status == 403
-    said = {"scopes": ["upload"], "projects": ["Some.Name"], "lasts": "30d", "note": "CI"}
+    said = {"scopes": ["upload"], "projects": ["Some.Name"], "lifetime": "30d", "note": "CI"}
     made = json.loads(text(host.ask("POST", "/-/api/tokens", operator, said)))
     assert made["projects"] == ["some-name"]
     listed = text(host.ask("GET", "/-/api/tokens", operator))
@@ -396,7 +396,7 @@ def test_what_pages_of_others_send_is_not_read(host: Host, tmp_path: Path) -> No
     token = host.token("upload", "admin")
     wheel = build_wheel(tmp_path, "some", "1.0")
     assert host.upload(wheel, token).status == 200
-    stage = json.loads(text(host.ask("POST", "/-/api/stages", token, {"lasts": "1d"})))["id"]
+    stage = json.loads(text(host.ask("POST", "/-/api/stages", token, {"lifetime": "1d"})))["id"]
     unread = Unread()
     for page in (
         {"sec-fetch-site": "cross-site"},

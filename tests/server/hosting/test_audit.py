@@ -43,13 +43,13 @@ def test_every_change_is_there(host: Host, tmp_path: Path) -> None:
     one, two = (build_wheel(tmp_path, "some", version) for version in ("1.0", "2.0"))
     assert host.upload(one, token).status == 200
     assert host.upload(one, token).status == 200  # the same again is no change
-    stage = json.loads(text(host.ask("POST", "/-/api/stages", token, {"lasts": "1d"})))["id"]
+    stage = json.loads(text(host.ask("POST", "/-/api/stages", token, {"lifetime": "1d"})))["id"]
     assert host.upload(two, token, at=f"/stage/{stage}/legacy/").status == 200
     assert host.ask("POST", f"/-/api/stages/{stage}/publish", token).status == 200
     host.ask("POST", "/-/api/yank", token, {"what": ["some==1.0"], "reason": "broken"})
     host.ask("POST", "/-/api/unyank", token, {"what": ["some"]})
     host.ask("POST", "/-/api/delete", token, {"what": [one.name]})
-    other = json.loads(text(host.ask("POST", "/-/api/stages", token, {"lasts": "1d"})))["id"]
+    other = json.loads(text(host.ask("POST", "/-/api/stages", token, {"lifetime": "1d"})))["id"]
     host.ask("DELETE", f"/-/api/stages/{other}", token)
     said = {"scopes": ["read"], "projects": ["a-*"], "owner": "ann"}
     made = json.loads(text(host.ask("POST", "/-/api/tokens", token, said)))
@@ -124,11 +124,17 @@ def test_who_reads_it(host: Host) -> None:
     for query in (
         "action=burn",
         "outcome=x",
-        "most=-1",
+        "max_count=-1",
         "since=soon",
         "until=9999999999999d",
         "since=9999-12-31T23:59:59-12:00",
     ):
         assert host.ask("GET", f"/-/api/audit?{query}", operator).status == 400, query
-    for query in ("since=7d&until=0d", "since=2026-01-01", "most=0", "who=%00", "project=%FF"):
+    for query in (
+        "since=7d&until=0d",
+        "since=2026-01-01",
+        "max_count=0",
+        "actor=%00",
+        "project=%FF",
+    ):
         assert host.ask("GET", f"/-/api/audit?{query}", operator).status in (200, 400), query

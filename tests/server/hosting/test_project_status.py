@@ -53,7 +53,7 @@ def shown(host: Host) -> tuple[Status, int]:
 def test_an_archived_project(host: Host, tmp_path: Path) -> None:
     """Its owner archives it; files are offered, and uploads refused until it is active again."""
     token = host.token("upload", owner="ann")
-    staged = json.loads(text(host.ask("POST", "/-/api/stages", token, {"lasts": "1d"})))["id"]
+    staged = json.loads(text(host.ask("POST", "/-/api/stages", token, {"lifetime": "1d"})))["id"]
     third = build_wheel(tmp_path, "some", "3.0")
     assert host.upload(third, token, at=f"/stage/{staged}/legacy/").status == 200
     assert put(host, token, "archived", "see\nother").status == 200

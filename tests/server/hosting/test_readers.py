@@ -162,7 +162,7 @@ def test_changes_tell_nothing(host: Host) -> None:
 def test_stages_show_no_more(host: Host, tmp_path: Path) -> None:
     """A stage has its own files, and else what the reader may read anyway."""
     ours = host.token("upload", projects=["acme-*"])
-    stage = json.loads(text(host.ask("POST", "/-/api/stages", ours, {"lasts": "1d"})))
+    stage = json.loads(text(host.ask("POST", "/-/api/stages", ours, {"lifetime": "1d"})))
     base = f"/stage/{stage['id']}"
     new = _wheel(tmp_path, "acme-new")
     assert host.upload(new, ours, at=f"{base}/legacy/").status == 200

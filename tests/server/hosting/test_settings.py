@@ -16,12 +16,14 @@ from wheelfit_runtime.errors import FileProblem, InvalidConfiguration
 def test_flags_count_most_then_variables_then_the_file(tmp_path: Path) -> None:
     """Of what is said in several places the nearest counts."""
     file = tmp_path / "serve.toml"
-    file.write_text('port = 1\nhost = "a"\nlog = "json"\ndelete = "72h"\nlog-requests = false\n')
+    file.write_text(
+        'port = 1\nhost = "a"\nlog-format = "json"\ndelete = "72h"\naccess-log = false\n'
+    )
     environ = {"WHEELFIT_SERVER_PORT": "2", "WHEELFIT_SERVER_HOST": "b"}
     settings = read_settings({"port": "3", "host": None}, environ, str(file))
-    assert (settings.port, settings.host, settings.log) == (3, "b", "json")
+    assert (settings.port, settings.host, settings.log_format) == (3, "b", "json")
     assert settings.rules.deletes == timedelta(hours=72)
-    assert not settings.log_requests
+    assert not settings.access_log
     assert read_settings({}, {}).folder == Path()
 
 
@@ -33,10 +35,10 @@ def test_flags_count_most_then_variables_then_the_file(tmp_path: Path) -> None:
         ("public-url", "wheels.example.org"),
         ("delete", "sometimes"),
         ("delete", "99999999999w"),
-        ("audit-lasts", "99999999999w"),
-        ("stage-lasts", "soon"),
-        ("log", "xml"),
-        ("max-file", "large"),
+        ("audit-retention", "99999999999w"),
+        ("stage-lifetime", "soon"),
+        ("log-format", "xml"),
+        ("max-file-size", "large"),
         ("metrics", "nobody"),
     ],
 )
@@ -78,17 +80,17 @@ def test_rules_for_projects(tmp_path: Path) -> None:
     """Each table is for some projects; what cannot be is told with its key."""
     file = tmp_path / "serve.toml"
     file.write_text(
-        '[[project]]\nnames = ["acme-*"]\nmost-bytes = "1GiB"\nkeep-releases = 3\n'
-        'dev-releases-last = "30d"\n[[project]]\nnames = ["*"]\nlargest-file = 100\n'
+        '[[project]]\nnames = ["acme-*"]\nmax-size = "1GiB"\nkeep-releases = 3\n'
+        'dev-release-retention = "30d"\n[[project]]\nnames = ["*"]\nmax-file-size = 100\n'
     )
     assert read_settings({}, {}, str(file)).rules.projects == (
         ProjectRules(
-            ("acme-*",), most_bytes=1 << 30, keep_releases=3, dev_releases_last=timedelta(days=30)
+            ("acme-*",), max_size=1 << 30, keep_releases=3, dev_release_retention=timedelta(days=30)
         ),
-        ProjectRules(("*",), largest_file=100),
+        ProjectRules(("*",), max_file_size=100),
     )
-    for wrong in ("keep-releases = 0", "most-files = -1", 'most-bytes = "much"', "most-files = 1.5",
-                  "most-files = true", 'prereleases-last = "999999999w"', "keep = 1"):  # fmt: skip
+    for wrong in ("keep-releases = 0", "max-files = -1", 'max-size = "much"', "max-files = 1.5",
+                  "max-files = true", 'prerelease-retention = "9999999w"', "keep = 1"):  # fmt: skip
         file.write_text(f'[[project]]\nnames = ["acme-*"]\n{wrong}\n')
         with pytest.raises(InvalidConfiguration, match=wrong.partition(" ")[0]):
             read_settings({}, {}, str(file))

@@ -91,7 +91,7 @@ def test_exchange(index: RunningIndex, issuer: Issuer, tmp_path: Path) -> None:
     (event,) = [one for one in index.events("act") if one.get("act") == "mint-token"][-1:]
     assert event["owner"] == "acme"
     assert event["what"] == JOB["sub"]
-    query = "/-/api/audit?action=mint-token&who=acme"
+    query = "/-/api/audit?action=mint-token&actor=acme"
     noted = json.loads(index.get(query, authorization=bearer(index.token))[2])["entries"][0]
     assert JOB["sub"] in noted["note"]
     assert noted["address"] == "127.0.0.1"

@@ -107,7 +107,7 @@ def test_without_a_gpu(index: RecordingIndex) -> None:
 
 def test_a_catalogue_has_no_family_whose_members_are_needed(index: RecordingIndex) -> None:
     """A lock says once what is needed: with one member's name it would be wrong elsewhere."""
-    behind = Behind(index.url, supported=CUDA_12, bridges=[], catalogue=True, mode="full")
+    behind = Behind(index.url, supported=CUDA_12, bridges=[], all_variants=True, mode="full")
     try:
         assert behind.page("cupy", UV) == {}
         assert all("-0_" not in name for name in behind.page("onnxruntime", UV))

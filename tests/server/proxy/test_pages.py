@@ -186,7 +186,7 @@ class TestVariants:
     def test_a_catalogue_lists_every_variant(self, folder: Path, behind: Behind) -> None:
         """All variants under build tags, whatever the machine, with the hashes of the index."""
         release(folder, "some", {"cu130": [LINUX_TAG], "cu129": [LINUX_TAG], None: [LINUX_TAG]})
-        files = behind.page("some", before="/catalogue")
+        files = behind.page("some", before="/all-variants")
         assert len(files) == 3
         assert all(file["hashes"] for file in files.values())
         assert behind.page("some").keys() < files.keys()
@@ -279,7 +279,7 @@ class TestOneMetadata:
     def test_a_catalogue_has_plain_wheels_only(self, folder: Path, behind: Behind) -> None:
         """No lock of another tool can say what depends on the variant, so none is listed."""
         release(folder, "some", {"cu129": [LINUX_TAG], None: [LINUX_TAG]}, requires=self.NEEDS)
-        files = behind.page("some", before="/catalogue")
+        files = behind.page("some", before="/all-variants")
         assert set(files) == {f"some-1.0-{LINUX_TAG}.whl"}
         assert "depends on the variant" in behind.notes[0]
 

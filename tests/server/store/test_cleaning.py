@@ -25,7 +25,7 @@ def test_only_what_nobody_needs_goes(opened: Callable[[], Store], tmp_path: Path
     published = build_wheel(tmp_path, "some", "1.0")
     staged = build_wheel(tmp_path, "some", "2.0")
     deleted = build_wheel(tmp_path, "some", "3.0")
-    stage, _ = open_stage(store.records, "ann", now=now, lasts=10 * HOUR)
+    stage, _ = open_stage(store.records, "ann", now=now, lifetime=10 * HOUR)
     upload(store, published, now=now)
     upload(store, staged, now=now, stage=stage.id)
     upload(store, deleted, now=now)
@@ -79,8 +79,8 @@ def test_the_list_of_projects_is_always_new(opened: Callable[[], Store], tmp_pat
 def test_a_stage_without_files_does_not_linger(opened: Callable[[], Store], tmp_path: Path) -> None:
     """A stage into which nothing came goes after some hours; one with a file waits for its time."""
     store, now = opened(), datetime.now(UTC)
-    used, _ = open_stage(store.records, "ann", now=now, lasts=48 * HOUR)
-    open_stage(store.records, "ann", now=now, lasts=48 * HOUR)
+    used, _ = open_stage(store.records, "ann", now=now, lifetime=48 * HOUR)
+    open_stage(store.records, "ann", now=now, lifetime=48 * HOUR)
     upload(store, build_wheel(tmp_path, "some", "1.0"), now=now, stage=used.id)
     assert clean(store, now=now + 5 * HOUR, grace=HOUR).stages == 0
     assert clean(store, now=now + 7 * HOUR, grace=HOUR).stages == 1

@@ -35,7 +35,7 @@ def fill(store: Store, folder: Path) -> str:
     upload(store, build_wheel(folder, "other", "1.0"))
     store.records.yank(["some-1.0-py3-none-any-mkl.whl"], "broken", time="2026-11-22T12:00:00Z")
     store.records.delete(["some-3.0-py3-none-any-mkl.whl"], time="2026-11-22T12:00:00Z")
-    open_stage(store.records, "admin", now=NOW, lasts=timedelta(days=7))
+    open_stage(store.records, "admin", now=NOW, lifetime=timedelta(days=7))
     return issue(store.records, "acme", ["upload"], now=NOW, note="for CI")[1]
 
 

@@ -63,15 +63,16 @@ def _files(versions: str) -> list[StoredFile]:
         (ProjectRules(keep_releases=1), "1.0 2.0- 2.0", "1.0"),  # yanked in part only
         (ProjectRules(keep_releases=1), "1.0rc1 1.0 2.0rc1", "1.0rc1"),
         (ProjectRules(keep_releases=1), "1.0 2.0rc1", ""),
-        (ProjectRules(prereleases_last=30 * DAY), "1.0~99 2.0a1~31 2.0rc1~30 2.0.dev1~99", "2.0a1"),
-        (ProjectRules(dev_releases_last=30 * DAY), "1.0 2.0.dev1~31 2.0a1.dev2~31 2.0a1~99",
+        (ProjectRules(prerelease_retention=30 * DAY), "1.0~99 2.0a1~31 2.0rc1~30 2.0.dev1~99",
+         "2.0a1"),
+        (ProjectRules(dev_release_retention=30 * DAY), "1.0 2.0.dev1~31 2.0a1.dev2~31 2.0a1~99",
          "2.0.dev1 2.0a1.dev2"),
-        (ProjectRules(dev_releases_last=30 * DAY), "1.0 2.0.dev1~31 2.0.dev1~1", ""),
+        (ProjectRules(dev_release_retention=30 * DAY), "1.0 2.0.dev1~31 2.0.dev1~1", ""),
         # A project is never left without a release that can be installed.
-        (ProjectRules(dev_releases_last=DAY), "1.0.dev1~9 1.0.dev2~8", "1.0.dev1"),
-        (ProjectRules(dev_releases_last=DAY), "0.9- 1.0.dev1~9 1.0.dev2~8", "1.0.dev1"),
-        (ProjectRules(dev_releases_last=DAY), "1.dev1~9 1.dev2+cpu~8 1.dev2+cu1~8", "1.dev1"),
-        (ProjectRules(prereleases_last=DAY), "1.0a1-~9", "1.0a1"),
+        (ProjectRules(dev_release_retention=DAY), "1.0.dev1~9 1.0.dev2~8", "1.0.dev1"),
+        (ProjectRules(dev_release_retention=DAY), "0.9- 1.0.dev1~9 1.0.dev2~8", "1.0.dev1"),
+        (ProjectRules(dev_release_retention=DAY), "1.dev1~9 1.dev2+cpu~8 1.dev2+cu1~8", "1.dev1"),
+        (ProjectRules(prerelease_retention=DAY), "1.0a1-~9", "1.0a1"),
     ],
 )  # fmt: skip
 def test_what_expires(rules: ProjectRules, files: str, expired: str) -> None:
@@ -85,16 +86,16 @@ def test_what_expires(rules: ProjectRules, files: str, expired: str) -> None:
 
 def test_the_first_rules_count() -> None:
     """Of several tables for a project the first is for it, and of none there are no rules."""
-    rules = (ProjectRules(("spam",), most_files=1), ProjectRules(("s*",), most_files=2))
-    assert rules_of(rules, SPAM).most_files == 1
-    assert rules_of(rules, canonicalize_name("sausage")).most_files == 2
+    rules = (ProjectRules(("spam",), max_files=1), ProjectRules(("s*",), max_files=2))
+    assert rules_of(rules, SPAM).max_files == 1
+    assert rules_of(rules, canonicalize_name("sausage")).max_files == 2
     assert rules_of(rules, canonicalize_name("eggs")) == ProjectRules()
 
 
 def test_quotas(records_url: str) -> None:
     """A project has no more than it may, stages included; deleting makes room."""
     with closing(Records(open_database(records_url))) as records:
-        stage, _ = open_stage(records, "ann", now=NOW, lasts=DAY)
+        stage, _ = open_stage(records, "ann", now=NOW, lifetime=DAY)
 
         def add(version: str, size: int, rules: ProjectRules, *, staged: bool = False) -> bool:
             filename = f"spam-{version}-py3-none-any.whl"
@@ -109,13 +110,13 @@ def test_quotas(records_url: str) -> None:
             assert [one["reference"] for one in caught.value.details] == ["over-quota"]
             return caught.value.message
 
-        two, small = ProjectRules(most_files=2), ProjectRules(most_bytes=100)
+        two, small = ProjectRules(max_files=2), ProjectRules(max_size=100)
         assert add("1.0", 60, two)
         assert add("2.0", 40, small, staged=True)
         assert "has 2 files, and may have 2" in refusal("3.0", 1, two)
         assert "has 100 bytes, and may have 100" in refusal("3.0", 1, small)
         assert not add("1.0", 60, two)  # the very same file is there already
         records.drop(stage.id)
-        assert add("3.0", 40, ProjectRules(most_files=2, most_bytes=100))
+        assert add("3.0", 40, ProjectRules(max_files=2, max_size=100))
         records.delete(["spam-1.0-py3-none-any.whl"], time=written(NOW))
-        assert add("4.0", 60, ProjectRules(most_files=2, most_bytes=100))
+        assert add("4.0", 60, ProjectRules(max_files=2, max_size=100))

@@ -65,7 +65,7 @@ def new(filename: str = "some-1.0-py3-none-any.whl", content: bytes = b"x", **mo
 
 def test_recent_uploads(records: Records) -> None:
     """Releases of the last published files come first, without those that wait or are yanked."""
-    stage, _ = open_stage(records, "me", now=NOW, lasts=timedelta(days=1))
+    stage, _ = open_stage(records, "me", now=NOW, lifetime=timedelta(days=1))
     add(records, new("some-2.0-py3-none-any.whl", b"2"))
     add(records, replace(new(), uploaded=LATER))
     add(records, replace(new("some-1.0-cp312-none-any.whl", b"3.12"), uploaded=TIME))
@@ -219,7 +219,7 @@ def test_a_release_has_one_source(records: Records) -> None:
 
 def test_a_release_has_one_source_by_whatever_stages(records: Records) -> None:
     """Each of two stages may bring one; that of the second is not published, nor anything of it."""
-    stages = [open_stage(records, "ann", now=NOW, lasts=timedelta(days=1))[0] for _ in range(2)]
+    stages = [open_stage(records, "ann", now=NOW, lifetime=timedelta(days=1))[0] for _ in range(2)]
     add(records, replace(new(), filename="some-1.0.tar.gz"), stage=stages[0].id)
     add(records, replace(new(), filename="some-1.0.zip"), stage=stages[1].id)
     add(records, new(), stage=stages[1].id)
@@ -340,7 +340,7 @@ def test_the_log_grows_with_every_change(records: Records) -> None:
 
 def test_a_stage_is_seen_by_nobody_else(records: Records) -> None:
     """What waits in a stage shows with it only, and nothing changes for others."""
-    stage, secret = open_stage(records, "ann", now=NOW, lasts=timedelta(days=1))
+    stage, secret = open_stage(records, "ann", now=NOW, lifetime=timedelta(days=1))
     file = variant("mkl", metadata=b"m", provenance=b"p")
     add(records, file, stage=stage.id)
     add(records, new(content=b"plain"))
@@ -366,7 +366,7 @@ def test_a_stage_is_seen_by_nobody_else(records: Records) -> None:
 def test_whose_a_project_is(records: Records) -> None:
     """F-126: what was published once, or waits in a stage, belongs here."""
     assert not records.claims(SOME)
-    stage, _ = open_stage(records, "me", now=NOW, lasts=timedelta(days=1))
+    stage, _ = open_stage(records, "me", now=NOW, lifetime=timedelta(days=1))
     add(records, new(), stage=stage.id)
     assert records.claims(SOME)
     assert not records.claims(OTHER)
@@ -384,7 +384,7 @@ def _files(records: Records, stage: str = "") -> tuple[Any, ...]:
 
 def test_a_stage_is_published_as_one_act(records: Records) -> None:
     """All its files, of several projects, come with one number and the time of that act."""
-    stage, _ = open_stage(records, "ann", now=NOW, lasts=timedelta(days=1))
+    stage, _ = open_stage(records, "ann", now=NOW, lifetime=timedelta(days=1))
     for file in (variant("mkl"), variant("open"), new("other-1.0-py3-none-any.whl", b"o")):
         add(records, file, stage=stage.id)
     assert records.projects() == ()
@@ -402,7 +402,7 @@ def test_a_stage_is_published_as_one_act(records: Records) -> None:
 
 def test_publishing_is_all_or_nothing(records: Records) -> None:
     """F-65: what contradicts what was published meanwhile stays staged, all of it."""
-    stage, _ = open_stage(records, "ann", now=NOW, lasts=timedelta(days=1))
+    stage, _ = open_stage(records, "ann", now=NOW, lifetime=timedelta(days=1))
     add(records, variant("mkl"), stage=stage.id)
     add(records, new("other-1.0-py3-none-any.whl", b"o"), stage=stage.id)
     other = {**DOCUMENT, "variants": {"mkl": {"blas": {"library": ["openblas"]}}}}
@@ -417,7 +417,7 @@ def test_publishing_is_all_or_nothing(records: Records) -> None:
 
 def test_two_stages_spell_a_release_in_one_way(records: Records) -> None:
     """F-70, F-78: what was spelled otherwise by a stage that was quicker stays staged."""
-    stages = [open_stage(records, "ann", now=NOW, lasts=timedelta(days=1))[0] for _ in range(2)]
+    stages = [open_stage(records, "ann", now=NOW, lifetime=timedelta(days=1))[0] for _ in range(2)]
     add(records, variant("mkl"), stage=stages[0].id)
     add(records, variant("open", version="1.0.0"), stage=stages[1].id)
     assert len(records.publish(stages[0].id, time=LATER)) == 1
@@ -429,14 +429,14 @@ def test_two_stages_spell_a_release_in_one_way(records: Records) -> None:
 
 def test_a_dropped_stage_leaves_its_names_free(records: Records) -> None:
     """What was never published was never promised to anybody."""
-    stage, _ = open_stage(records, "ann", now=NOW, lasts=timedelta(days=1))
+    stage, _ = open_stage(records, "ann", now=NOW, lifetime=timedelta(days=1))
     add(records, new(), stage=stage.id)
     with pytest.raises(UploadRefused) as caught:
         add(records, new())
     assert references(caught) == {"name-taken"}
     assert records.drop(stage.id) == 1
     assert add(records, new(content=b"y"))
-    second, _ = open_stage(records, "ann", now=NOW, lasts=timedelta(days=1))
+    second, _ = open_stage(records, "ann", now=NOW, lifetime=timedelta(days=1))
     add(records, new("some-2.0-py3-none-any.whl"), stage=second.id)
     assert records.delete(["some-2.0-py3-none-any.whl"], time=LATER) == 1
     assert add(records, new("some-2.0-py3-none-any.whl"), stage=second.id)
@@ -446,7 +446,7 @@ def test_a_dropped_stage_leaves_its_names_free(records: Records) -> None:
 
 def test_a_new_project_is_free_with_its_last_stage(records: Records) -> None:
     """A project of which nothing was published belongs to nobody once nothing waits."""
-    stages = [open_stage(records, "ann", now=NOW, lasts=timedelta(days=1))[0] for _ in range(2)]
+    stages = [open_stage(records, "ann", now=NOW, lifetime=timedelta(days=1))[0] for _ in range(2)]
     for number, stage in enumerate(stages, 1):
         add(records, new(f"some-{number}.0-py3-none-any.whl"), stage=stage.id, by="ann")
     records.drop(stages[0].id)
@@ -454,7 +454,7 @@ def test_a_new_project_is_free_with_its_last_stage(records: Records) -> None:
     records.drop(stages[1].id)
     assert records.owners(SOME) == set()
     add(records, new(), by="bob")
-    third, _ = open_stage(records, "bob", now=NOW, lasts=timedelta(days=1))
+    third, _ = open_stage(records, "bob", now=NOW, lifetime=timedelta(days=1))
     add(records, new("some-2.0-py3-none-any.whl"), stage=third.id, by="bob")
     records.drop(third.id)
     assert records.owners(SOME) == {"bob"}
@@ -466,7 +466,7 @@ def test_a_new_project_is_free_with_its_last_stage(records: Records) -> None:
 def test_tokens_open_what_they_are_for(records: Records) -> None:
     """A secret is known by its digest, for its projects, in its time, until it is revoked."""
     token, secret = issue(
-        records, "ann", ["upload"], now=NOW, projects=[SOME], lasts=timedelta(days=1), note="ci"
+        records, "ann", ["upload"], now=NOW, projects=[SOME], lifetime=timedelta(days=1), note="ci"
     )
     assert holder(records, secret, now=NOW) == token
     assert records.tokens() == (token,)

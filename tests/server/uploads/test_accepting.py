@@ -197,7 +197,7 @@ def test_an_uploaded_document(store: Store, tmp_path: Path) -> None:
 
 def test_a_staged_release(store: Store, tmp_path: Path) -> None:
     """All variants of a release become visible together, or none of them."""
-    stage, _ = open_stage(store.records, "ann", now=NOW, lasts=timedelta(days=1))
+    stage, _ = open_stage(store.records, "ann", now=NOW, lifetime=timedelta(days=1))
     for label in ("mkl", "open"):
         path = build_wheel(tmp_path, "some", "1.0", label=label, document=DOCUMENT)
         assert isinstance(upload(store, path, stage=stage.id, by="ann"), AcceptedUpload)

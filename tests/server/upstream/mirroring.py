@@ -59,7 +59,7 @@ class Mirroring:
         self.settings = MirrorSettings(url, **{**defaults, **settings})
         self.index: Mirrored = open_mirror(
             self.settings,
-            Pulled(self.blobs, self.settings.most, clock=self.clock),
+            Pulled(self.blobs, self.settings.max_size, clock=self.clock),
             folder / "cache" if cache else None,
             environ={},
             note=self.notes.append,

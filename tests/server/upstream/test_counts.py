@@ -19,7 +19,7 @@ def test_counts(
 ) -> None:
     """Files, pages and bytes are counted by what became of them, and disks are measured."""
     pytest.importorskip("prometheus_client", reason="needs the extra `server`")
-    one = mirror(fresh=10.0)
+    one = mirror(max_age=10.0)
     metrics = Metrics()
     metrics.watch([one.index.counts], {"mirrors": tmp_path, "none": tmp_path / "a" / "b"})
     size = len(one.file(SMALL))

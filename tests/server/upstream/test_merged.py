@@ -42,7 +42,7 @@ def own(tmp_path: Path) -> Path:
 @pytest.fixture
 def mirrored(mirror: Opener) -> Mirroring:
     """Give a mirror of the upstream."""
-    return mirror(fresh=0)
+    return mirror(max_age=0)
 
 
 def merged(own: Path, mirrored: Mirroring, **options: object) -> Merged:
@@ -115,7 +115,7 @@ class TestOwners:
         self, mirror: Opener, upstream: RecordingIndex
     ) -> None:
         """The next one is not asked in its place."""
-        first, second = mirror(fresh=0), mirror(folder="second")
+        first, second = mirror(max_age=0), mirror(folder="second")
         upstream.faults.resets["/simple/small/"] = 9
         index = Merged([Source("a", first.index), Source("b", second.index)])
         with pytest.raises(NetworkError):

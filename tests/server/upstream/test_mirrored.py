@@ -62,7 +62,7 @@ class TestPages:
     @pytest.mark.parametrize("form", [JSON, "text/html"])
     def test_what_a_project_is(self, mirror: Opener, upstream: RecordingIndex, form: str) -> None:
         """PEP 792: its status is passed on; nothing of a project that is quarantined is had."""
-        one = mirror(fresh=0.0)
+        one = mirror(max_age=0.0)
         assert one.file(SMALL)
         files: list[object] = [{"filename": SMALL, "url": f"../../files/{SMALL}", "hashes": {}}]
         for status, left in (("archived", 1), ("quarantined", 0)):
@@ -129,7 +129,7 @@ class TestPages:
 
     def test_a_page_counts_for_a_while(self, mirror: Opener, upstream: RecordingIndex) -> None:
         """The upstream is asked once, then again with the entity tag, which costs no body."""
-        one = mirror(fresh=10)
+        one = mirror(max_age=10)
         for _ in range(3):
             one.page("small")
         assert len(upstream.requests_for("/simple/small/")) == 1
@@ -142,7 +142,7 @@ class TestPages:
         self, mirror: Opener, wheels: Path
     ) -> None:
         """Neither the mirror nor the pages it has written stand in the way."""
-        one = mirror(fresh=10)
+        one = mirror(max_age=10)
         assert len(one.page("small")) == 2
         build_wheel(wheels, "small", "3.0")
         assert len(one.page("small")) == 2
@@ -153,7 +153,7 @@ class TestPages:
         self, mirror: Opener, upstream: RecordingIndex, wheels: Path
     ) -> None:
         """One request, until the project may have appeared."""
-        one = mirror(missing=10)
+        one = mirror(not_found_max_age=10)
         for _ in range(3):
             assert one.ask("/simple/none/").status == 404
         assert len(upstream.requests_for("/simple/none/")) == 1
@@ -164,7 +164,7 @@ class TestPages:
 
     def test_an_upstream_that_is_down(self, mirror: Opener, upstream: RecordingIndex) -> None:
         """An old page is served, and said to be old; what is not known is an error."""
-        one = mirror(fresh=10, stale=1000)
+        one = mirror(max_age=10, stale_if_error=1000)
         before = one.page("small")
         upstream.faults.status["*"] = 500
         one.clock.now += 60 * 5
@@ -184,7 +184,7 @@ class TestPages:
         """A mirror that starts while its upstream is down has the pages of the one before."""
         before = mirror().page("small")
         upstream.faults.status["*"] = 503
-        again = mirror(fresh=0)
+        again = mirror(max_age=0)
         again.clock.now += 60
         assert again.page("small") == before
         assert tmp_path.joinpath("mirror/cache").is_dir()
@@ -194,7 +194,7 @@ class TestPages:
     ) -> None:
         """Refused is not down."""
         upstream.faults.login = ("me", "secret")
-        one = mirror(upstream.url_with_login("me", "secret"), fresh=10)
+        one = mirror(upstream.url_with_login("me", "secret"), max_age=10)
         assert one.page("small")
         upstream.faults.login = ("me", "changed")
         one.clock.now += 11
@@ -260,7 +260,7 @@ class TestFiles:
         """With an old page and a kept file a mirror serves on."""
         mirror().file(LARGE)
         upstream.faults.status["*"] = 500
-        assert mirror(fresh=0).file(LARGE) == (wheels / LARGE).read_bytes()
+        assert mirror(max_age=0).file(LARGE) == (wheels / LARGE).read_bytes()
 
     def test_many_at_once_fetch_a_file_once(
         self, mirror: Opener, upstream: RecordingIndex, wheels: Path
@@ -382,7 +382,7 @@ class TestFiles:
             path = build_wheel(wheels, "large", version, files={"x": (wheels / LARGE).read_bytes()})
             assert path.stat().st_size > 1000
         names = sorted(path.name for path in wheels.glob("large-*.whl"))
-        one = mirror(most=size * 7 // 2)
+        one = mirror(max_size=size * 7 // 2)
         for name in names[:3]:
             one.file(name)
             assert one.kept()
@@ -564,7 +564,7 @@ class TestDocuments:
     def test_one_that_changed_after_the_page_was_read(self, mirror: Opener, wheels: Path) -> None:
         """F-73: the page is read anew before anything is called wrong."""
         put_variants(wheels)
-        one = mirror(fresh=1000)
+        one = mirror(max_age=1000)
         one.page("fast")
         path = wheels / "fast-1.0-variants.json"
         path.write_text(json.dumps(DOCUMENT))

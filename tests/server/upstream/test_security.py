@@ -290,12 +290,12 @@ class TestLimits:
 
         with RecordingIndex(answer) as other:
             began = time.monotonic()
-            assert mirror(other.url, patience=0.3).ask("/simple/some/").status == 502
+            assert mirror(other.url, page_timeout=0.3).ask("/simple/some/").status == 502
             assert time.monotonic() - began < 20
 
     def test_an_upstream_that_says_nothing(self, mirror: Opener, upstream: RecordingIndex) -> None:
         """It gets its time, and an old page serves meanwhile."""
-        one = mirror(fresh=10, timeout=0.2)
+        one = mirror(max_age=10, timeout=0.2)
         before = one.page("small")
         upstream.faults.delay["/simple/small/"] = 2.0
         one.clock.now += 11
@@ -344,7 +344,7 @@ class TestLimits:
         thread = threading.Thread(target=serve)
         thread.start()
         try:
-            one = mirror(f"http://127.0.0.1:{port}/simple/", largest=5 << 20)
+            one = mirror(f"http://127.0.0.1:{port}/simple/", max_file_size=5 << 20)
             answer = one.ask("/files/some-1.0-py3-none-any.whl")
             assert answer.status == 502
             assert b"larger than" in read(answer)
@@ -356,7 +356,7 @@ class TestLimits:
 
     def test_a_file_that_is_announced_too_large(self, mirror: Opener) -> None:
         """Not a byte of it is fetched."""
-        one = mirror(largest=1000)
+        one = mirror(max_file_size=1000)
         assert one.ask(f"/files/{LARGE}").status == 502
         assert one.kept() == {}
 
@@ -410,7 +410,7 @@ class TestPoisoning:
     ) -> None:
         """Where nobody promises anything, what came first is what later ones have to be."""
         upstream.faults.hashes = upstream.faults.sizes = False
-        one = mirror(most=1)
+        one = mirror(max_size=1)
         assert one.page("small")[SMALL]["hashes"] == {}
         data = one.file(SMALL)
         assert one.kept()

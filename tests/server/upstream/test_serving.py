@@ -52,7 +52,14 @@ def installed(target: Path) -> set[str]:
 @pytest.fixture
 def serving(upstream: RecordingIndex, tmp_path: Path) -> Iterator[RunningIndex]:
     """Give a server that mirrors the upstream; ``acme-*`` is reserved."""
-    options = ("--mirror", f"up={upstream.url}", "--reserved", "acme-*", "--mirror-most", "1GiB")
+    options = (
+        "--mirror",
+        f"up={upstream.url}",
+        "--reserved",
+        "acme-*",
+        "--mirror-max-size",
+        "1GiB",
+    )
     with RunningIndex(tmp_path / "index", *options) as server:
         yield server
 
@@ -170,7 +177,7 @@ def test_an_upstream_that_changes(serving: RunningIndex, wheels: Path, tmp_path:
     del serving
     settings = tmp_path / "settings.toml"
     with RecordingIndex(wheels) as upstream:
-        settings.write_text(f'[[mirror]]\nurl = "{upstream.url}"\nfresh = 0\n')
+        settings.write_text(f'[[mirror]]\nurl = "{upstream.url}"\nmax-age = 0\n')
         with RunningIndex(tmp_path / "other", "--settings", str(settings)) as server:
             assert len(files_of(server, "small")) == 2
             build_wheel(wheels, "small", "3.0")
@@ -204,9 +211,9 @@ def test_it_ends_although_an_upstream_says_nothing(tmp_path: Path) -> None:
 
     settings = tmp_path / "settings.toml"
     with RecordingIndex(answer) as silent:
-        lines = ["[[mirror]]", f'url = "{silent.url}"', "timeout = 300", "patience = 300"]
+        lines = ["[[mirror]]", f'url = "{silent.url}"', "timeout = 300", "page-timeout = 300"]
         settings.write_text("\n".join(lines))
-        words = ("--settings", str(settings), "--stop-within", "1")
+        words = ("--settings", str(settings), "--shutdown-timeout", "1")
         with RunningIndex(tmp_path / "other", *words) as server:
 
             def ask(server: RunningIndex = server) -> None:
@@ -227,7 +234,7 @@ def test_mistakes_in_settings(tmp_path: Path) -> None:
     for text in (
         '[[mirror]]\nurl = "file:///srv"\n',
         "mirror = 5\n",
-        '[[mirror]]\nurl = "https://index.example/"\nfresher = 1\n',
+        '[[mirror]]\nurl = "https://index.example/"\nmax-ages = 1\n',
         'reserved = [5]\n[[mirror]]\nurl = "https://index.example/"\n',
         '[[mirror]]\nurl = "https://index.example/"\n[owners]\nsmall = "nobody"\n',
     ):

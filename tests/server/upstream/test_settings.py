@@ -163,9 +163,16 @@ def mirror_table(content: dict[str, Any]) -> Table:
 
 def test_a_table() -> None:
     """Keys are those of the settings, with dashes; lists are lists."""
-    table = {"url": URL, "most": 5, "fresh": 1.5, "allow": ["a"], "lists-all": True, "cert": "x"}
+    table = {
+        "url": URL,
+        "max-size": 5,
+        "max-age": 1.5,
+        "allow": ["a"],
+        "lists-all": True,
+        "cert": "x",
+    }
     assert mirror_of_table(mirror_table(table)) == MirrorSettings(
-        URL, most=5, fresh=1.5, allow=("a",), lists_all=True, cert="x"
+        URL, max_size=5, max_age=1.5, allow=("a",), lists_all=True, cert="x"
     )
 
 
@@ -176,10 +183,10 @@ def test_a_table() -> None:
         {"url": 5},
         {"url": URL, "unknown": 1},
         {"url": URL, "lists_all": True},
-        {"url": URL, "most": "5"},
-        {"url": URL, "most": -5},
-        {"url": URL, "most": True},
-        {"url": URL, "fresh": False},
+        {"url": URL, "max-size": "5"},
+        {"url": URL, "max-size": -5},
+        {"url": URL, "max-size": True},
+        {"url": URL, "max-age": False},
         {"url": URL, "redirect": 1},
         {"url": URL, "allow": "torch"},
         {"url": URL, "allow": [1]},
@@ -222,13 +229,13 @@ def test_flags_variables_and_files_of_a_server(tmp_path: Path) -> None:
     """Tables say most; what a flag or a variable names takes their place."""
     file = tmp_path / "server.toml"
     file.write_text(
-        'reserved = ["acme-*"]\nmirror-most = "1GiB"\n'
-        f'[[mirror]]\nname = "a"\nurl = "{URL}"\n[[mirror]]\nurl = "{URL}b/"\nmost = 5\n'
+        'reserved = ["acme-*"]\nmirror-max-size = "1GiB"\n'
+        f'[[mirror]]\nname = "a"\nurl = "{URL}"\n[[mirror]]\nurl = "{URL}b/"\nmax-size = 5\n'
         '[owners]\nSmall_One = "a"\nother = ["own", "a"]\n'
     )
     settings = read_settings({}, {}, str(file))
     assert [one.label for one in settings.mirrors] == ["a", "index.example"]
-    assert [one.most for one in settings.mirrors] == [1 << 30] * 2
+    assert [one.max_size for one in settings.mirrors] == [1 << 30] * 2
     assert settings.owners == Owners({"small-one": ("a",), "other": ("own", "a")}, ("acme-*",))
     environ = {"WHEELFIT_SERVER_MIRROR": f"x={URL} y={URL}c/", "WHEELFIT_SERVER_RESERVED": "a b"}
     settings = read_settings({}, environ, str(file))

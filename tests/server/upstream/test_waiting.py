@@ -86,7 +86,7 @@ def test_a_silent_upstream_lists_what_it_listed(mirror: Opener, silent: Silent) 
         return listed if is_well.is_set() and request.path == "/simple/" else silent(request)
 
     with RecordingIndex(answer) as index:
-        one = mirror(index.url, timeout=15.0, lists_all=True, fresh=0.0)
+        one = mirror(index.url, timeout=15.0, lists_all=True, max_age=0.0)
         assert b"some" in b"".join(one.ask("/simple/").body)
         is_well.clear()
         with ThreadPoolExecutor(MOST) as pool:

@@ -48,10 +48,10 @@ class BackendSettings:
     calls: tuple[str, str] | None = None
     """A module and the name it must define for the backend: not every release has it."""
 
-    def settings(self, choice: WheelToBuild, *, hand_over: bool) -> ConfigSettings | None:
+    def settings(self, choice: WheelToBuild, *, pass_properties: bool) -> ConfigSettings | None:
         """Return the settings that request a variant; None if there are none.
 
-        :param hand_over: whether the build system gets the properties too.
+        :param pass_properties: whether the build system gets the properties too.
         """
         if choice.label is None:
             return None
@@ -59,7 +59,7 @@ class BackendSettings:
             return {self.label: choice.label}
         if choice.label == NULL:
             return None if self.null is None else dict([self.null])
-        key = self.handing if hand_over else self.naming
+        key = self.handing if pass_properties else self.naming
         if key is None:
             return None
         return {key: [str(one) for one in choice.properties], self.label: choice.label}

@@ -148,7 +148,7 @@ def _key(choice: WheelToBuild, recipe: Recipe) -> str:
         dict(recipe.environment),
         recipe.further_flags or (),
         flags_of(choice.properties, {}) if recipe.flags else (),
-        [str(choice.properties), choice.label is None] if recipe.hand_over else None,
+        [str(choice.properties), choice.label is None] if recipe.pass_properties else None,
     )
     return json.dumps(parts, sort_keys=True)
 

@@ -269,8 +269,8 @@ class _OpenOrder:
         for choice in choices:
             settings = None
             if dialect is not None and choice.label is not None:
-                hand_over = bool(self.order.recipe.hand_over)
-                settings = dialect.settings(choice, hand_over=hand_over)
+                pass_properties = bool(self.order.recipe.pass_properties)
+                settings = dialect.settings(choice, pass_properties=pass_properties)
                 if settings is None:
                     self.builder.tell(f"{contents.backend} has no setting for {choice}")
             raw = None
@@ -353,7 +353,7 @@ class _OpenOrder:
         recipe = self.order.recipe
         settings = dict(recipe.config_settings)
         properties = choices[0].properties  # those of an order with flags are all equal
-        if recipe.hand_over and any(choice.label is not None for choice in choices):
+        if recipe.pass_properties and any(choice.label is not None for choice in choices):
             if self.source.backend != "mesonpy":
                 raise InvalidConfiguration(
                     f"{contents.backend} has no way to hand properties to a build system",

@@ -18,7 +18,7 @@ from wheelfit_runtime.errors import InvalidDocument
 if TYPE_CHECKING:
     from wheelfit.projects.backend import ConfigSettings
 
-_KEYS = ("config-settings", "environment", "flags", "hand-over")
+_KEYS = ("config-settings", "environment", "flags", "pass-properties")
 _HOOK = ("backend", "backend-path")
 """Keys that `wheelfit.backend` reads instead."""
 _TOP = ("tool", "wheelfit", "build")
@@ -35,7 +35,7 @@ class Recipe:
     """Whether compilers get the flags that follow from the properties (B-26); None: not set."""
     further_flags: tuple[str, ...] | None = None
     """Further flags for C and C++; None: not set."""
-    hand_over: bool | None = None
+    pass_properties: bool | None = None
     """Whether the build system gets the properties too; None: not set."""
 
     def overridden_by(self, other: Recipe) -> Recipe:
@@ -45,7 +45,7 @@ class Recipe:
             {**self.environment, **other.environment},
             self.flags if other.flags is None else other.flags,
             self.further_flags if other.further_flags is None else other.further_flags,
-            self.hand_over if other.hand_over is None else other.hand_over,
+            self.pass_properties if other.pass_properties is None else other.pass_properties,
         )
 
 
@@ -119,7 +119,7 @@ def _recipe(table: Table) -> Recipe:
         _environment(table.table("environment")),
         flags if isinstance(flags, bool) else None,
         None if flags is None or isinstance(flags, bool) else _flags(table),
-        table.flag("hand-over") if "hand-over" in table else None,
+        table.flag("pass-properties") if "pass-properties" in table else None,
     )
 
 

@@ -37,7 +37,7 @@ _AGAIN = "run the same command again: what is there already is not sent again"
 class Stages(Protocol):
     """The stages of an index, which hold files back; `ServerAdministration` of an index of ours."""
 
-    def open_stage(self, owner: str, lasts: float) -> dict[str, Any]:
+    def open_stage(self, owner: str, lifetime: float) -> dict[str, Any]:
         """Open a stage; return its ``id``."""
 
     def stages(self) -> list[dict[str, Any]]:

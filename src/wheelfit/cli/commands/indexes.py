@@ -83,7 +83,7 @@ def _serve(arguments: Namespace, output: Output, context: Context) -> int:
     rows = (*STORE.options, *SERVER.options, *MIRRORS.options)
     given = _server_options(arguments, arguments.folder, rows)
     settings = server_settings(ServeRequest(options=given, settings=arguments.settings), context)
-    spoken = logged_as(output, settings.log)
+    spoken = logged_as(output, settings.log_format)
     try:
         serve(
             settings,

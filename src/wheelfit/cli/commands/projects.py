@@ -105,11 +105,11 @@ def _matrix(arguments: Namespace, output: Output, context: Context) -> int:
     if arguments.service is not None and arguments.json:
         raise UsageError("--for and --json are two forms of one result", hint="choose one")
     if arguments.template is not None and arguments.service != "gitlab":
-        raise UsageError("--template goes with --for gitlab", hint="leave it out")
-    if arguments.by is not None and arguments.service is None:
-        raise UsageError("--by goes with --for", hint="leave it out, or name the service")
+        raise UsageError("--template goes with --format gitlab", hint="leave it out")
+    if arguments.job_per is not None and arguments.service is None:
+        raise UsageError("--job-per goes with --format", hint="leave it out, or name the service")
     report = matrix(request_of(MatrixRequest, arguments), context)
-    by_target = arguments.by == "target"
+    by_target = arguments.job_per == "target"
     if arguments.service == "github":
         output.result(report.for_github(by_target=by_target))
     elif arguments.service == "gitlab":

@@ -39,8 +39,8 @@ _TABLE = {
     "index prefetch": "-r --lock --family --accelerator --newest --dry-run --at --mirror "
     "--mirror-python --json",
     "index serve": "--settings --host --port --public-url --database --storage --read --delete "
-    "--mirror --log",
-    "proxy": "--host --port --answer-to --full --python --index-url --for --variant --label -v",
+    "--mirror --log-format",
+    "proxy": "--host --port --allowed-host --full --python --index-url --for --variant --label -v",
     "run": "--full --python --index-url --for --variant --prefer --require --label --offline -v",
     "probe": "--output --record --replay --python --for --devices --no-plugins --json --verbose",
     "bridges update": "--remove --index-url --find-links --offline --trusted-publisher "

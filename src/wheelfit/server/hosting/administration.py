@@ -72,13 +72,13 @@ class StoreAdministration:
         self.store.records.delete(names, time=written(self.now()))
         return names
 
-    def open_stage(self, owner: str, lasts: float) -> dict[str, Any]:
+    def open_stage(self, owner: str, lifetime: float) -> dict[str, Any]:
         """Open a stage; return its ``id``, ``expires`` and ``secret``.
 
-        :param lasts: seconds that it may wait to be published.
+        :param lifetime: seconds that it may wait to be published.
         """
         stage, secret = open_stage(
-            self.store.records, owner, now=self.now(), lasts=timedelta(seconds=lasts)
+            self.store.records, owner, now=self.now(), lifetime=timedelta(seconds=lifetime)
         )
         return {"id": stage.id, "expires": stage.expires, "secret": secret}
 
@@ -107,14 +107,14 @@ class StoreAdministration:
         owner: str,
         scopes: Sequence[Scope],
         projects: Sequence[str] | None,
-        lasts: float | None,
+        lifetime: float | None,
         note: str,
     ) -> dict[str, Any]:
         """Create a token; return it with its ``secret``.
 
         :param projects: its projects, by names and patterns; None: every project of its owner, and
             new ones.
-        :param lasts: seconds until it expires; None: never.
+        :param lifetime: seconds until it expires; None: never.
         """
         token, secret = issue(
             self.store.records,
@@ -122,7 +122,7 @@ class StoreAdministration:
             scopes,
             now=self.now(),
             projects=None if projects is None else [_project(project) for project in projects],
-            lasts=None if lasts is None else timedelta(seconds=lasts),
+            lifetime=None if lifetime is None else timedelta(seconds=lifetime),
             note=note,
         )
         return {**_plain(token), "secret": secret}
@@ -140,13 +140,17 @@ class StoreAdministration:
 
         :param wanted: texts by the names in `AUDIT_FILTERS`; empty ones match any.
         """
-        action, outcome, most = wanted["action"], wanted["outcome"], wanted["most"] or "100"
+        action, outcome, max_count = (
+            wanted["action"],
+            wanted["outcome"],
+            wanted["max_count"] or "100",
+        )
         if action and action not in ACTIONS:
             raise InvalidConfiguration(f"actions are {', '.join(ACTIONS)}", where=action[:80])
         if outcome not in ("", "done", "refused"):
             raise InvalidConfiguration("an outcome is done or refused", where=outcome[:80])
-        if not (most.isascii() and most.isdigit() and len(most) <= 4):
-            raise InvalidConfiguration("most is a number up to 9999", where=most[:80])
+        if not (max_count.isascii() and max_count.isdigit() and len(max_count) <= 4):
+            raise InvalidConfiguration("max_count is a number up to 9999", where=max_count[:80])
         since, until = (
             written(moment_of(wanted[name], self.now())) if wanted[name] else ""
             for name in ("since", "until")
@@ -154,12 +158,12 @@ class StoreAdministration:
         found = self.store.records.audit.entries(
             AuditFilter(
                 project=canonicalize_name(wanted["project"]),
-                who=wanted["who"],
+                actor=wanted["actor"],
                 action=action,
                 outcome=outcome,
                 since=since,
                 until=until,
-                most=int(most),
+                max_count=int(max_count),
             )
         )
         return [asdict(entry) for entry in found]
@@ -235,7 +239,7 @@ def _of_project(store: Store, name: NormalizedName, version: str | None) -> list
     return [file for file in listing.files if Version(file.version) == wanted]
 
 
-AUDIT_FILTERS = ("project", "who", "action", "outcome", "since", "until", "most")
+AUDIT_FILTERS = ("project", "actor", "action", "outcome", "since", "until", "max_count")
 """The filters for entries of the audit log."""
 
 

@@ -108,7 +108,7 @@ class Rules:
     upload, those that may upload."""
     file_size: int = FormLimits().file
     """Bytes of the largest file."""
-    stage_lasts: float = 7 * 86400.0
+    stage_lifetime: float = 7 * 86400.0
     """Default seconds that a stage may wait."""
     metrics: Literal["operator", "everybody"] = "operator"
     private: tuple[str, ...] = ()
@@ -179,8 +179,8 @@ class HostingApi:
                 return {"stages": stages}
             case ["POST", "stages"]:
                 who.need_scope("upload")
-                lasts = body.seconds("lasts", self.rules.stage_lasts)
-                return acts.open_stage(who.token.owner, lasts)
+                lifetime = body.seconds("lifetime", self.rules.stage_lifetime)
+                return acts.open_stage(who.token.owner, lifetime)
             case ["POST", "stages", stage, "publish"]:
                 who.need_whole_stage(stage, reader.may_read, now=self.now())
                 return {"files": acts.publish(stage)}
@@ -218,7 +218,7 @@ class HostingApi:
             self.body.text("owner", OPERATOR),
             scopes,  # type: ignore[arg-type]  # they were looked at
             self.body.texts("projects") if self.body.values.get("projects") is not None else None,
-            self.body.seconds("lasts", 0.0) or None,
+            self.body.seconds("lifetime", 0.0) or None,
             self.body.text("note"),
         )
 

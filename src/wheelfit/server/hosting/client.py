@@ -106,10 +106,10 @@ class ServerAdministration:
         """Delete files for ever."""
         return _files(self._ask("POST", "delete", _FILES, what=list(what)))
 
-    def open_stage(self, owner: str, lasts: float) -> dict[str, Any]:
+    def open_stage(self, owner: str, lifetime: float) -> dict[str, Any]:
         """Open a stage."""
         del owner  # whose the token is
-        return self._ask("POST", "stages", _OPENED, lasts=lasts)
+        return self._ask("POST", "stages", _OPENED, lifetime=lifetime)
 
     def stages(self) -> list[dict[str, Any]]:
         """Return the stages that are open."""
@@ -128,7 +128,7 @@ class ServerAdministration:
         owner: str,
         scopes: Sequence[Scope],
         projects: Sequence[str] | None,
-        lasts: float | None,
+        lifetime: float | None,
         note: str,
     ) -> dict[str, Any]:
         """Create a token."""
@@ -139,7 +139,7 @@ class ServerAdministration:
             owner=owner,
             scopes=list(scopes),
             projects=None if projects is None else list(projects),
-            lasts=lasts,
+            lifetime=lifetime,
             note=note,
         )
 

@@ -97,7 +97,7 @@ def run_server(
         open_store(settings.folder, records=settings.database, blobs=settings.storage) as store,
         _listening(settings, environ) as listener,
         _watching(store.probes, log),
-        _cleaning(store.acting(Actor("server")), log, timedelta(seconds=settings.audit_lasts)),
+        _cleaning(store.acting(Actor("server")), log, timedelta(seconds=settings.audit_retention)),
         _telling_webhooks(settings, store, log, metrics),
         _mirroring(settings, environ, log, advisories := _advisories(settings, log)) as mirrors,
     ):
@@ -169,7 +169,7 @@ def run_server(
             at_hand=hosted.at_hand,
             limits=limits,
             origin=url,
-            tell=_telling(log, metrics, log_requests=settings.log_requests),
+            tell=_telling(log, metrics, access_log=settings.access_log),
             headers=HEADERS,
             proxies=TrustedProxies(settings.trusted_proxies, settings.proxy_headers)
             if settings.trusted_proxies
@@ -186,7 +186,7 @@ def run_server(
             listener,
             limits,
             ready=ready,
-            stop_within=settings.stop_within,
+            shutdown_timeout=settings.shutdown_timeout,
             give_up=(lambda: None) if mirrors is None else mirrors.cut,
             note=lambda text: log("connections", message=text),
         )
@@ -228,9 +228,9 @@ def _names(settings: ServerSettings, listener: socket.socket) -> HostNames | Non
 
     If other machines reach it, its addresses and names cannot all be determined.
     """
-    if not (settings.answer_to or is_near(listener)):
+    if not (settings.allowed_hosts or is_near(listener)):
         return None
-    names = list(settings.answer_to)
+    names = list(settings.allowed_hosts)
     if settings.public_url is not None:
         names.append(urlsplit(settings.public_url).hostname or "")
     if is_near(listener):
@@ -240,7 +240,7 @@ def _names(settings: ServerSettings, listener: socket.socket) -> HostNames | Non
 
 @contextmanager
 def _logging(settings: ServerSettings, stream: TextIO | None) -> Iterator[Log]:
-    form = log_form(settings.log, stream)
+    form = log_form(settings.log_format, stream)
     log = Log(stream, form)
     try:
         with library_messages(log) if form == "json" else nullcontext():
@@ -249,7 +249,7 @@ def _logging(settings: ServerSettings, stream: TextIO | None) -> Iterator[Log]:
         log.close()
 
 
-def _telling(log: Log, metrics: Metrics, *, log_requests: bool) -> Callable[[ServedRequest], None]:
+def _telling(log: Log, metrics: Metrics, *, access_log: bool) -> Callable[[ServedRequest], None]:
     """Return a function that counts and logs answered requests."""
 
     def tell(served: ServedRequest) -> None:
@@ -258,7 +258,7 @@ def _telling(log: Log, metrics: Metrics, *, log_requests: bool) -> Callable[[Ser
         if (error := served.error) is not None:
             shown = f"{type(error).__name__}: {error}"
             log("failure", path=path, error=shown, traceback=traceback_of(error))
-        if log_requests:
+        if access_log:
             log(
                 "request",
                 method=served.request.method,
@@ -304,7 +304,7 @@ def _watching(probes: Mapping[Dependency, Callable[[], None]], log: Log) -> Iter
 
 
 @contextmanager
-def _cleaning(store: Store, log: Log, audit_lasts: timedelta) -> Iterator[None]:
+def _cleaning(store: Store, log: Log, audit_retention: timedelta) -> Iterator[None]:
     """Remove unused data periodically."""
     over = threading.Event()
 
@@ -313,7 +313,7 @@ def _cleaning(store: Store, log: Log, audit_lasts: timedelta) -> Iterator[None]:
             try:
                 now = datetime.now(UTC)
                 cleaned = clean(store, now=now, grace=_GRACE)
-                store.records.audit.forget(written(now - audit_lasts))
+                store.records.audit.forget(written(now - audit_retention))
             except WheelfitError as error:
                 log("not-cleaned", message=error.message)
             else:

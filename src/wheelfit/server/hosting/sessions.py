@@ -203,8 +203,8 @@ class SessionApi:
             raise InvalidConfiguration(f"{version[:80]!r} is not a version") from None
         attempt.project = name
         who.need("upload", name)
-        lasts, owner = timedelta(seconds=self.rules.stage_lasts), who.token.owner
-        stage, token = new_stage(owner, now=self.now(), lasts=lasts)
+        lifetime, owner = timedelta(seconds=self.rules.stage_lifetime), who.token.owner
+        stage, token = new_stage(owner, now=self.now(), lifetime=lifetime)
         new = Session(stage.id, name, parsed, "open", token, stage.created, stage.expires)
         session = self.store.sessions.create(new, stage, digest(token), owner)
         if session.id != new.id and self._is_over(session):
@@ -299,7 +299,7 @@ class SessionApi:
             raise refused("other-release", message, filename)
         if type(size) is not int or size < 0:
             raise InvalidConfiguration("size is a number of bytes")
-        own = rules_of(self.rules.projects, session.project).largest_file
+        own = rules_of(self.rules.projects, session.project).max_file_size
         most = self.rules.file_size if own is None else min(own, self.rules.file_size)
         if size > most:
             message = f"it has more than {most} bytes"

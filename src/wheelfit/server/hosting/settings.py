@@ -66,19 +66,19 @@ class ServerSettings:
     fd: int | None
     public_url: str | None
     """Without a slash at the end."""
-    answer_to: tuple[str, ...]
+    allowed_hosts: tuple[str, ...]
     """Host names to answer to, besides those of this machine and of the public URL."""
     trusted_proxies: tuple[str, ...]
     """Addresses and networks of servers in front, whose word on clients is taken."""
     proxy_headers: ForwardingHeaders
     """The headers in which they name the client."""
-    log: Literal["auto", "json", "plain"]
-    log_requests: bool
-    stop_within: int
+    log_format: Literal["auto", "json", "plain"]
+    access_log: bool
+    shutdown_timeout: int
     """Seconds."""
     limits: ClientLimits
     rules: Rules
-    audit_lasts: float = 365 * 86400.0
+    audit_retention: float = 365 * 86400.0
     """Seconds for which entries of the audit log are kept."""
     mirrors: tuple[MirrorSettings, ...] = ()
     """Other indexes whose projects are served too, the most important first."""
@@ -133,24 +133,24 @@ def read_settings(
         port=values["port"],
         fd=values["fd"],
         public_url=values["public-url"],
-        answer_to=values["answer-to"],
+        allowed_hosts=values["allowed-host"],
         trusted_proxies=values["trusted-proxy"],
         proxy_headers=values["proxy-headers"],
-        log=values["log"],
-        log_requests=values["log-requests"],
-        stop_within=values["stop-within"],
+        log_format=values["log-format"],
+        access_log=values["access-log"],
+        shutdown_timeout=values["shutdown-timeout"],
         limits=ClientLimits(
-            body=values["max-file"] + (32 << 20), connections=values["max-connections"]
+            body=values["max-file-size"] + (32 << 20), connections=values["max-connections"]
         ),
         rules=Rules(
             deletes=values["delete"],
-            file_size=values["max-file"],
-            stage_lasts=values["stage-lasts"],
+            file_size=values["max-file-size"],
+            stage_lifetime=values["stage-lifetime"],
             metrics=values["metrics"],
             private=_private(values, tables),
             projects=tuple(map(_project_rules, tables.tables("project"))),
         ),
-        audit_lasts=values["audit-lasts"],
+        audit_retention=values["audit-retention"],
         mirrors=_mirrors(values, said, tables, environ),
         owners=_owners(values["reserved"], tables),
         elsewhere=_elsewhere(tables, str(file)),
@@ -189,11 +189,11 @@ def _mirrors(
         with _said_by(said["mirror"][1]):
             mirrors = [mirror_of_text(text, families) for text in given]
     check_names(mirrors)
-    most = values["mirror-most"]
+    max_size = values["mirror-max-size"]
     return tuple(
         replace(
             one,
-            most=one.most if most is None else most,
+            max_size=one.max_size if max_size is None else max_size,
             python=one.python or values["mirror-python"],
             platforms=one.platforms or values["mirror-platform"],
             uploaded_prior_to=one.uploaded_prior_to or values["uploaded-prior-to"],
@@ -413,12 +413,12 @@ def _yes(text: str) -> bool:
 
 
 _PROJECT_KEYS: Mapping[str, Callable[[str], Any]] = {
-    "most-bytes": parse_size,
-    "most-files": _number(0, 1 << 40),
-    "largest-file": parse_size,
+    "max-size": parse_size,
+    "max-files": _number(0, 1 << 40),
+    "max-file-size": parse_size,
     "keep-releases": _number(1, 1 << 20),
-    "prereleases-last": lambda text: timedelta(seconds=_span(text)),
-    "dev-releases-last": lambda text: timedelta(seconds=_span(text)),
+    "prerelease-retention": lambda text: timedelta(seconds=_span(text)),
+    "dev-release-retention": lambda text: timedelta(seconds=_span(text)),
 }
 """The rules for projects, with the reader of each."""
 _TABLES = (
@@ -438,22 +438,22 @@ _KEYS = cast(
         "port": (_number(0, 65535), "8942"),
         "fd": (_number(0, 1 << 20), None),
         "public-url": (_public_url, None),
-        "answer-to": (lambda text: tuple(map(host_name, text.split())), ""),
+        "allowed-host": (lambda text: tuple(map(host_name, text.split())), ""),
         "trusted-proxy": (lambda text: tuple(map(_network, text.split())), ""),
         "proxy-headers": (_one_of("x-forwarded", "forwarded"), "x-forwarded"),
-        "log": (_one_of("auto", "json", "plain"), "auto"),
-        "log-requests": (_yes, "yes"),
+        "log-format": (_one_of("auto", "json", "plain"), "auto"),
+        "access-log": (_yes, "yes"),
         "metrics": (_one_of("operator", "everybody"), "operator"),
         "read": (_one_of("everybody", "tokens"), "everybody"),
         "private": (lambda text: tuple(text.split()), None),
         "delete": (_deletes, "admin"),
-        "max-file": (parse_size, "10GiB"),
+        "max-file-size": (parse_size, "10GiB"),
         "max-connections": (_number(1, 1 << 20), "2000"),
-        "stop-within": (_number(0, 86400), "60"),
-        "stage-lasts": (_span, "7d"),
-        "audit-lasts": (_span, "365d"),
+        "shutdown-timeout": (_number(0, 86400), "60"),
+        "stage-lifetime": (_span, "7d"),
+        "audit-retention": (_span, "365d"),
         "mirror": (lambda text: tuple(text.split()), None),
-        "mirror-most": (parse_size, None),
+        "mirror-max-size": (parse_size, None),
         "mirror-python": (lambda text: pythons_of(text.split()), ""),
         "mirror-platform": (lambda text: platforms_of(text.split()), ""),
         "mirror-storage": (str, None),

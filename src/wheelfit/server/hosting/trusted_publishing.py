@@ -152,7 +152,7 @@ class TrustedPublishing:
         used = hashlib.sha256(f"{claims['iss']}\0{claims['jti']}".encode()).hexdigest()[:16]
         note = f"trusted publishing: {_who(claims)}"[:200]
         return issue_once(
-            records, used, owner, ["upload"], now=now, projects=projects, lasts=_LASTS, note=note
+            records, used, owner, ["upload"], now=now, projects=projects, lifetime=_LASTS, note=note
         )
 
     def _verified(self, token: str) -> Mapping[str, Any]:

@@ -1,7 +1,7 @@
 """The proxy as an application: the pages and files of its addresses.
 
 ``/simple/{project}/`` for the default machine and ``/for/{profile}/simple/{project}/`` for another
-one; before both, ``/additive`` or ``/full`` selects the projects, and ``/catalogue`` lists every
+one; before both, ``/additive`` or ``/full`` selects the projects, and ``/all-variants`` lists every
 variant. Files are at ``…/files/{project}/{key}/{name}``, where the key covers everything that their
 bytes depend on, so that an old page still leads to the files that it lists.
 """
@@ -83,7 +83,7 @@ class _PathOptions:
     """The options at the start of a path."""
 
     mode: Mode
-    catalogue: bool
+    all_variants: bool
     profile: str
     rest: tuple[str, ...] = field(default=())
 
@@ -94,7 +94,7 @@ class Proxy:
     :param upstreams: the indexes behind it; the first with a project supplies it (F-126).
     :param mode: the projects if the path does not select them: those with variants (``additive``),
         or all (``full``).
-    :param catalogue: whether every variant is listed, for any machine and path.
+    :param all_variants: whether every variant is listed, for any machine and path.
     :param in_locks_of_uv: whether commands of uv that write a ``uv.lock`` are answered too.
     :param note: called with each message for people once.
     """
@@ -105,14 +105,14 @@ class Proxy:
         profiles: Profiles,
         *,
         mode: Mode = "additive",
-        catalogue: bool = False,
+        all_variants: bool = False,
         in_locks_of_uv: bool = False,
         note: Callable[[str], None] = lambda _text: None,
     ) -> None:
         self._upstreams = tuple(upstreams)
         self._profiles = profiles
         self._mode: Mode = mode
-        self._catalogue = catalogue
+        self._all_variants = all_variants
         self._in_locks_of_uv = in_locks_of_uv
         self._note = note
         self._told: set[str] = set()
@@ -158,15 +158,15 @@ class Proxy:
         return missing("there is no such page or file; the index ends with /simple/")
 
     def _asked(self, segments: Sequence[str]) -> _PathOptions:
-        mode, catalogue, profile, rest = self._mode, self._catalogue, "", tuple(segments)
+        mode, all_variants, profile, rest = self._mode, self._all_variants, "", tuple(segments)
         if rest and rest[0] in _MODES:
             mode, rest = cast("Mode", rest[0]), rest[1:]
-        if rest and rest[0] == "catalogue":
-            catalogue, rest = True, rest[1:]
+        if rest and rest[0] == "all-variants":
+            all_variants, rest = True, rest[1:]
         # An empty variable in a user's URL must not mean the machine of the proxy.
         if len(rest) > 2 and rest[0] == "for" and rest[1]:
             profile, rest = rest[1], rest[2:]
-        return _PathOptions(mode, catalogue, profile, rest)
+        return _PathOptions(mode, all_variants, profile, rest)
 
     # --- pages ------------------------------------------------------------------------
 
@@ -236,7 +236,7 @@ class Proxy:
         client = asker.target(profile.target)
         # The inputs of a page; the profile is one object as long as it means one machine.
         key = (
-            *(name, upstream.url, page.digest, id(profile), asked.catalogue, media_type),
+            *(name, upstream.url, page.digest, id(profile), asked.all_variants, media_type),
             *(asker.implementation, asker.python, asker.platforms, self._rewriting.learnt),
         )
 
@@ -246,7 +246,7 @@ class Proxy:
                 parsed,
                 upstream,
                 profile,
-                catalogue=asked.catalogue,
+                all_variants=asked.all_variants,
                 client=client,
                 learnt=lambda file, digest: self._rewriting.hash_of(upstream, file, digest),
                 is_served=lambda file: upstream.wants_login(file.url),

@@ -81,7 +81,7 @@ def list_project(
     files: Files,
     profile: Profile,
     *,
-    catalogue: bool = False,
+    all_variants: bool = False,
     client: Target | None = None,
     learnt: Callable[[File, str], str | None] = lambda _file, _digest: None,
     is_served: Callable[[File], bool] = lambda _file: False,
@@ -93,8 +93,8 @@ def list_project(
     :param is_served: returns whether clients cannot fetch a file themselves.
     :raises NetworkError: a document that affects the choice cannot be read.
     """
-    known = None if catalogue else client
-    lister = _PageWriter(page, files, profile, catalogue, known, learnt, is_served)
+    known = None if all_variants else client
+    lister = _PageWriter(page, files, profile, all_variants, known, learnt, is_served)
     releases = lister.releases()
     return lister.listed(at_once(releases, lister.release, most=_AT_ONCE) if releases else ())
 
@@ -132,7 +132,7 @@ class _PageWriter:
     page: ProjectPage
     files: Files
     profile: Profile
-    catalogue: bool
+    all_variants: bool
     client: Target | None
     learnt: Callable[[File, str], str | None]
     is_served: Callable[[File], bool]
@@ -178,7 +178,7 @@ class _PageWriter:
             entries.append(self._held_back(entry))
         metadata = {digest: body for result in results for digest, body in result.metadata.items()}
         notes = tuple(note for result in results for note in result.notes)
-        if self.catalogue and len(notes) > 1:
+        if self.all_variants and len(notes) > 1:
             notes = (notes[0], f"{self.page.name}: so it is with {len(notes) - 1} other releases")
         page = structs.replace(self.page, files=tuple(entries))
         return WrittenPage(page, metadata, notes, self.is_complete, self.preferred)
@@ -188,7 +188,7 @@ class _PageWriter:
 
         Installers take the newest release, which may have no build for this machine.
         """
-        if self.page.bridge is None or self.catalogue or file.yanked is not None:
+        if self.page.bridge is None or self.all_variants or file.yanked is not None:
             return file
         favoured = self._favoured.get(None, self._look_for_favoured)
         try:
@@ -225,13 +225,13 @@ class _PageWriter:
             self._refuse_outage(release)
             return _ReleaseEntries()
         ranks, support = self._ranks(release, document)
-        if self.catalogue:
+        if self.all_variants:
             offered = _everything(release, ranks)
         else:
             offered = offer(release.wheels, ranks, self.client.tags if self.client else None)
         number = highest_build(wheel.filename for wheel in release.wheels)
         contents = {wheel.filename.text: self._metadata(wheel) for wheel in _wheels(offered)}
-        if self.catalogue and _differ(contents):
+        if self.all_variants and _differ(contents):
             # A lock gets one list of requirements for all machines.
             return self._only_plain(release, offered, contents)
         if not any(_has_markers(body) for body in contents.values()):
@@ -260,7 +260,7 @@ class _PageWriter:
     def _ranks(
         self, release: Release, document: VariantDocument
     ) -> tuple[Mapping[Label, int], Support | None]:
-        if self.catalogue:
+        if self.all_variants:
             return {label: place for place, label in enumerate(document.variants)}, None
         preferences = self._candidates.applying(release.name, document)
         # Installed packages are unknown, so no build for a certain version of one is used (P-51).

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _LIMITS = ClientLimits(body=0, threads=64, answer=300.0)
 """Requests have no bodies. A request that waits for an index behind the proxy holds a thread."""
-_STOP_WITHIN = 5
+_SHUTDOWN_TIMEOUT = 5
 """Seconds; most often a user waits at a terminal."""
 _HEADERS = tuple(STRICT.items())
 
@@ -62,7 +62,7 @@ def serve_to_others(
             listener,
             limits,
             ready=lambda: ready(origin),
-            stop_within=_STOP_WITHIN,
+            shutdown_timeout=_SHUTDOWN_TIMEOUT,
             give_up=give_up,
             note=failed,
         )

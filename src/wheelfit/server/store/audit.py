@@ -72,7 +72,7 @@ class AuditFilter(NamedTuple):
     """The filters of audit log entries; empty texts match any."""
 
     project: str = ""
-    who: str = ""
+    actor: str = ""
     """An owner, a token, an address, or a part of a note."""
     action: str = ""
     outcome: str = ""
@@ -80,7 +80,7 @@ class AuditFilter(NamedTuple):
     """The first time, in RFC 3339, UTC."""
     until: str = ""
     """The first time that is too late."""
-    most: int = 100
+    max_count: int = 100
 
 
 class AuditLog:
@@ -110,11 +110,11 @@ class AuditLog:
         }
         clauses = [clause for clause, value in conditions.items() if value]
         values: list[Value] = [value for value in conditions.values() if value]
-        if wanted.who:
+        if wanted.actor:
             clauses.append("(? IN (owner, token, address) OR LOWER(note) LIKE ? ESCAPE '!')")
-            values += [wanted.who, f"%{_literal(wanted.who.lower())}%"]
+            values += [wanted.actor, f"%{_literal(wanted.actor.lower())}%"]
         where = f" WHERE {' AND '.join(clauses)}" if clauses else ""
-        return self._entries(f"{where} ORDER BY serial DESC LIMIT ?", *values, wanted.most)
+        return self._entries(f"{where} ORDER BY serial DESC LIMIT ?", *values, wanted.max_count)
 
     def after(self, serial: int, most: int) -> tuple[AuditEntry, ...]:
         """Return the entries after a number, oldest first."""

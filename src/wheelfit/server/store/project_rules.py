@@ -25,17 +25,17 @@ class ProjectRules(NamedTuple):
 
     names: tuple[str, ...] = ()
     """Names and patterns of the projects."""
-    most_bytes: int | None = None
+    max_size: int | None = None
     """Bytes of all files of a project, those in stages included."""
-    most_files: int | None = None
+    max_files: int | None = None
     """Files of a project, those in stages included."""
-    largest_file: int | None = None
+    max_file_size: int | None = None
     """Bytes of one file."""
     keep_releases: int | None = None
     """Final releases to keep, not counting yanked ones; older releases are removed."""
-    prereleases_last: timedelta | None = None
+    prerelease_retention: timedelta | None = None
     """The time a pre-release stays after its last upload."""
-    dev_releases_last: timedelta | None = None
+    dev_release_retention: timedelta | None = None
     """The time a development release stays after its last upload."""
 
 
@@ -54,11 +54,11 @@ def quota_faults(execute: Execute, new: NewFile, rules: ProjectRules) -> list[Vi
     )
     count, size = map(int, rows[0])
     faults = []
-    if rules.most_files is not None and count >= rules.most_files:
-        faults.append(f"{new.project} has {count} files, and may have {rules.most_files}")
-    if rules.most_bytes is not None and size + new.size > rules.most_bytes:
+    if rules.max_files is not None and count >= rules.max_files:
+        faults.append(f"{new.project} has {count} files, and may have {rules.max_files}")
+    if rules.max_size is not None and size + new.size > rules.max_size:
         faults.append(
-            f"{new.project} has {size} bytes, and may have {rules.most_bytes}; "
+            f"{new.project} has {size} bytes, and may have {rules.max_size}; "
             f"this file has {new.size}"
         )
     return [Violation("over-quota", fault, new.filename) for fault in faults]
@@ -99,8 +99,8 @@ def expired_releases(
             reasons[version] = f"older than the newest {count_of(keep, 'release')}"
         elif version.is_prerelease:
             is_dev = version.is_devrelease
-            lasts = rules.dev_releases_last if is_dev else rules.prereleases_last
-            if lasts is not None and age > lasts:
+            lifetime = rules.dev_release_retention if is_dev else rules.prerelease_retention
+            if lifetime is not None and age > lifetime:
                 kind = "development release" if is_dev else "pre-release"
                 reasons[version] = f"a {kind} of {age.days} days ago"
     if sound and reasons.keys() >= set(sound):

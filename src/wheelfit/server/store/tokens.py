@@ -38,15 +38,15 @@ def issue(
     *,
     now: datetime,
     projects: Iterable[str] | None = None,
-    lasts: timedelta | None = None,
+    lifetime: timedelta | None = None,
     note: str = "",
 ) -> tuple[Token, str]:
     """Store a new token; return it with its secret.
 
     :param projects: names and patterns; None: all of its owner, and new ones.
-    :param lasts: how long it is valid; None: until it is revoked.
+    :param lifetime: how long it is valid; None: until it is revoked.
     """
-    token, secret = _token(owner, scopes, now, projects, lasts, note)
+    token, secret = _token(owner, scopes, now, projects, lifetime, note)
     records.add_token(token, digest(secret))
     return token, secret
 
@@ -59,14 +59,14 @@ def issue_once(
     *,
     now: datetime,
     projects: Iterable[str],
-    lasts: timedelta,
+    lifetime: timedelta,
     note: str = "",
 ) -> tuple[Token, str] | None:
     """Store a new token in exchange for a one-time credential; return None if it was used.
 
     :param used: the digest of that credential, which is part of the identifier of the token.
     """
-    token, secret = _token(owner, scopes, now, projects, lasts, note)
+    token, secret = _token(owner, scopes, now, projects, lifetime, note)
     token = replace(token, id=f"{ONCE}{used}")
     long_ago = written(now - timedelta(days=1))
     is_new = records.add_token_once(token, digest(secret), prefix=ONCE, expired=long_ago)
@@ -96,7 +96,7 @@ def _token(
     scopes: Iterable[Scope],
     now: datetime,
     projects: Iterable[str] | None,
-    lasts: timedelta | None,
+    lifetime: timedelta | None,
     note: str,
 ) -> tuple[Token, str]:
     token = Token(
@@ -105,7 +105,7 @@ def _token(
         scopes=frozenset(scopes),
         created=written(now),
         projects=None if projects is None else frozenset(projects),
-        expires=None if lasts is None else written(now + lasts),
+        expires=None if lifetime is None else written(now + lifetime),
         note=note,
     )
     return token, _PREFIX + secrets.token_urlsafe(32)
@@ -133,18 +133,18 @@ def may(records: Records, token: Token, scope: Scope, project: NormalizedName) -
 
 
 def open_stage(
-    records: Records, owner: str, *, now: datetime, lasts: timedelta
+    records: Records, owner: str, *, now: datetime, lifetime: timedelta
 ) -> tuple[Stage, str]:
     """Open a stage; return it with its secret."""
-    stage, secret = new_stage(owner, now=now, lasts=lasts)
+    stage, secret = new_stage(owner, now=now, lifetime=lifetime)
     records.open_stage(stage, digest(secret))
     return stage, secret
 
 
-def new_stage(owner: str, *, now: datetime, lasts: timedelta) -> tuple[Stage, str]:
+def new_stage(owner: str, *, now: datetime, lifetime: timedelta) -> tuple[Stage, str]:
     """Return a stage that is not recorded yet, and its secret."""
     secret = STAGE_PREFIX + secrets.token_urlsafe(32)
-    return Stage(secrets.token_hex(8), owner, written(now), written(now + lasts)), secret
+    return Stage(secrets.token_hex(8), owner, written(now), written(now + lifetime)), secret
 
 
 def stage_of(records: Records, secret: str, *, now: datetime) -> Stage | None:

@@ -81,8 +81,8 @@ def accept(
         if parse_index_file_name(upload.filename) is not None and not violations:
             return _index_file(upload, store, stage)
         return (*violations, *wrong)
-    if rules.largest_file is not None and upload.draft.size > rules.largest_file:
-        message = f"it has more than the {rules.largest_file} bytes that its project allows"
+    if rules.max_file_size is not None and upload.draft.size > rules.max_file_size:
+        message = f"it has more than the {rules.max_file_size} bytes that its project allows"
         return (*violations, Violation("too-large", message, upload.filename))
 
     def compare(new: NewFile) -> _Compared:

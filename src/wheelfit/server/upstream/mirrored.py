@@ -143,10 +143,10 @@ class Mirrored(ReadsContent):
         self._listing = listing if listing is not None else ProjectPages(url)
         upstream = self._upstream
         self._pages: SharedPages[ProjectPage] = SharedPages(
-            replace(web.pages, fresh=settings.fresh, rewritten_after=_SELDOM, clock=clock),
+            replace(web.pages, fresh=settings.max_age, rewritten_after=_SELDOM, clock=clock),
             Memory(_MOST_PAGES, lambda page: _FILE * (len(page[1].files) + 2)),
-            missing=settings.missing,
-            stale=settings.stale,
+            missing=settings.not_found_max_age,
+            stale=settings.stale_if_error,
             waiting=lambda: upstream.asked(is_elsewhere=True),
             asking=upstream.answering,
             note_stale=self._note_stale,
@@ -434,7 +434,7 @@ class Mirrored(ReadsContent):
 
     def _fresh_list(self) -> tuple[NormalizedName, ...] | None:
         listed = self._listed
-        if listed is not None and 0 <= self._clock() - listed[0] < self._settings.fresh:
+        if listed is not None and 0 <= self._clock() - listed[0] < self._settings.max_age:
             return listed[1]
         return None
 
@@ -480,7 +480,7 @@ class Mirrored(ReadsContent):
                 self._web.client,
                 file,
                 self._pulled,
-                largest=self._settings.largest,
+                largest=self._settings.max_file_size,
                 took=partial(self.counts.add, "bytes fetched"),
                 finish=partial(self._learn, name, file),
                 ended=partial(self._ended, ended),

@@ -168,7 +168,7 @@ def open_mirrors(
     :raises StorageUnavailable: the place cannot be read.
     """
     each = tuple(settings)
-    limits = [one.most for one in each if one.most is not None]
+    limits = [one.max_size for one in each if one.max_size is not None]
     blobs.tidy(time.time() - _ABANDONED)  # of processes that were killed
     pulled = Pulled(blobs, min(limits) if limits else None)
     check_names(each)
@@ -292,7 +292,7 @@ def open_mirror(
         most=0,
         admits=reach.admits,
         may_ask=reach,
-        patience=settings.patience,
+        patience=settings.page_timeout,
     )
     return Mirrored(
         settings,

@@ -65,15 +65,15 @@ class MirrorSettings:
     """Of which platforms wheels are mirrored, as ``linux_x86_64``; empty: all."""
     redirect: bool = False
     """Send clients to the upstream's files instead of keeping them."""
-    fresh: float = 60.0
+    max_age: float = 60.0
     """Seconds in which a page is served without revalidation."""
-    missing: float = 60.0
+    not_found_max_age: float = 60.0
     """Seconds in which a project that the upstream lacks is not requested again."""
-    stale: float = 7 * 86400.0
+    stale_if_error: float = 7 * 86400.0
     """Seconds for which a page is served although the upstream is down."""
-    most: int | None = None
+    max_size: int | None = None
     """Bytes of files that are kept; those used least recently go. None: as many as there are."""
-    largest: int = 16 << 30
+    max_file_size: int = 16 << 30
     """Bytes of the largest file that is fetched."""
     allow: tuple[str, ...] = ()
     """Projects that may come from there, as ``torch`` or ``nvidia-*``; empty: all."""
@@ -88,7 +88,7 @@ class MirrorSettings:
     """Make the ``-variants.json`` that releases with variant wheels lack, from the wheels."""
     timeout: float = 15.0
     """Seconds to wait for a connection, and for the next bytes."""
-    patience: float = 60.0
+    page_timeout: float = 60.0
     """Seconds that a whole page may take."""
     trusted_hosts: tuple[str, ...] = ()
     """``host`` or ``host:port`` whose certificate is not checked, and that may use HTTP."""

@@ -207,7 +207,7 @@ BUILD_WAYS = OptionGroup(
         "repair -w {dest_dir} {wheel}'",
     ),
     Option(
-        "--hand-over",
+        "--pass-properties",
         FLAG,
         "give the properties to the build system too, which Meson takes as its option variant",
         default=None,
@@ -252,21 +252,21 @@ MATRIX = OptionGroup(
     "",
     Option("[PROJECT]", FILE, "the folder of the project (default: the current one)", default="."),
     Option(
-        "--for",
+        "--format",
         OneOf("github", "gitlab"),
         "write the format of the CI service: a line of JSON for fromJSON, or a pipeline in YAML",
         stored_as="service",
     ),
     Option(
-        "--by",
+        "--job-per",
         OneOf("wheel", "target"),
-        "with --for: what is one job there: a wheel, or all wheels of a Python and platform "
+        "with --format: what is one job there: a wheel, or all wheels of a Python and platform "
         "(default: wheel)",
     ),
     Option(
         "--template FILE",
         FILE,
-        "with --for gitlab: the file of the repository that says what .build-wheel does",
+        "with --format gitlab: the file of the repository that says what .build-wheel does",
     ),
     Option("--only-python VERSION", ANY_TEXTS, "leave out other Pythons"),
     Option("--only-platform PLATFORM", ANY_TEXTS, "leave out other platforms"),

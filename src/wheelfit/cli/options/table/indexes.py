@@ -108,7 +108,7 @@ GENERATE = OptionGroup(
         "where the index will be found, for the commands on the pages of --site",
     ),
     Option(
-        "--memory FILE",
+        "--cache-file FILE",
         FILE,
         "cache facts about the files here (default: beside the pages; for a URL hidden in DIR)",
     ),
@@ -164,7 +164,7 @@ SERVER = OptionGroup(
         TEXT,
         "URL under which clients reach the server, if behind a reverse proxy",
     ),
-    Option("--max-file SIZE", TEXT, "largest upload (default: 10GiB)"),
+    Option("--max-file-size SIZE", TEXT, "largest upload (default: 10GiB)"),
     Option("--max-connections N", TEXT, "hold at most so many connections (default: 2000)"),
     Option(
         "--read WHO",
@@ -182,16 +182,22 @@ SERVER = OptionGroup(
         TEXT,
         "never, admin (tokens of that scope; default), or for how long whoever uploaded may too",
     ),
-    Option("--stage-lasts TIME", TEXT, "how long a stage waits to be published (default: 7d)"),
-    Option("--audit-lasts TIME", TEXT, "time to keep entries of the audit log (default: 365d)"),
+    Option("--stage-lifetime TIME", TEXT, "how long a stage waits to be published (default: 7d)"),
+    Option("--audit-retention TIME", TEXT, "time to keep entries of the audit log (default: 365d)"),
     Option("--metrics WHO", TEXT, "who sees the metrics: operator (default) or everybody"),
-    Option("--log FORM", TEXT, "json, plain, or auto (default): words on a terminal, else JSON"),
-    Option("--log-requests yes/no", TEXT, "write down every request (default: yes)"),
     Option(
-        "--stop-within SECONDS", TEXT, "time to finish running requests when it stops (default: 60)"
+        "--log-format FORMAT",
+        TEXT,
+        "json, plain, or auto (default): words on a terminal, else JSON",
+    ),
+    Option("--access-log yes/no", TEXT, "write down every request (default: yes)"),
+    Option(
+        "--shutdown-timeout SECONDS",
+        TEXT,
+        "time to finish running requests when it stops (default: 60)",
     ),
     Option(
-        "--answer-to HOST",
+        "--allowed-host HOST",
         HOSTS,
         "answer requests for this host name (default: any; on a loopback address, the names "
         "of this machine and the host of --public-url)",
@@ -250,7 +256,7 @@ MIRRORS = OptionGroup(
     Option(
         "--reserved PATTERN", TEXTS, "projects that no mirror may supply, as acme-*", default=None
     ),
-    Option("--mirror-most SIZE", TEXT, "most space for mirrored files (default: unlimited)"),
+    Option("--mirror-max-size SIZE", TEXT, "most space for mirrored files (default: unlimited)"),
     Option(
         "--mirror-storage URL",
         TEXT,
@@ -326,7 +332,7 @@ AUDIT = OptionGroup(
     "",
     Option("--project NAME", TEXT, "only changes of this project"),
     Option(
-        "--who WHO",
+        "--actor WHO",
         TEXT,
         "changes by this owner, token or address, or with this in their note",
     ),
@@ -334,7 +340,7 @@ AUDIT = OptionGroup(
     Option("--refused", FLAG, "only refused changes"),
     Option("--since TIME", TEXT, "changes from this date or time on, or of the last 7d"),
     Option("--until TIME", TEXT, "changes before this date or time, or older than 7d"),
-    Option("--most N", TEXT, "the N newest entries (default: 100)"),
+    Option("--max-count N", TEXT, "the N newest entries (default: 100)"),
 )
 
 STAGE = OptionGroup("", Option("STAGE", ANY_TEXT, "what `open` called it"))
@@ -342,7 +348,7 @@ STAGE = OptionGroup("", Option("STAGE", ANY_TEXT, "what `open` called it"))
 NEW_STAGE = OptionGroup(
     "",
     Option(
-        "--lasts TIME", TEXT, "how long it may wait to be published (default: 7d)", default="7d"
+        "--expires TIME", TEXT, "how long it may wait to be published (default: 7d)", default="7d"
     ),
     Option("--owner NAME", TEXT, "whose it is (default: admin)", default="admin"),
 )
@@ -405,7 +411,7 @@ PUBLISH = OptionGroup(
         "sign with another sigstore than the public one: its client trust configuration",
     ),
     Option(
-        "--patience SECONDS",
+        "--publish-timeout SECONDS",
         PATIENCE,
         "time to wait until the index lists the files (default: 15)",
         default=15.0,

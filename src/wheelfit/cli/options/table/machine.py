@@ -21,7 +21,7 @@ _DISABLE_PROVIDER = Option(
 )
 
 _PLUGIN_DEADLINE = Option(
-    "--plugin-deadline SECONDS",
+    "--plugin-timeout SECONDS",
     SECONDS,
     "time limit for an answer of a plugin (default: 10)",
     default=10.0,

@@ -18,7 +18,7 @@ PROXY = OptionGroup(
         "--port N", PORT, "listen at this port (default: 8941; 0: any that is free)", default=8941
     ),
     Option(
-        "--answer-to HOST",
+        "--allowed-host HOST",
         HOSTS,
         "answer only requests for this host name (default: any; at a loopback address, "
         "only names of this machine)",
@@ -50,17 +50,17 @@ PROXIED = OptionGroup(
         "installers get all others where they always do",
     ),
     Option(
-        "--catalogue",
+        "--all-variants",
         FLAG,
         "list every variant, whatever the machine: for locks and hashes that hold on others",
     ),
     Option(
-        "--in-uv-locks",
+        "--uv-lock",
         FLAG,
         "answer uv lock, sync, add and run too, so that variants get into uv.lock",
     ),
     Option(
-        "--link-host HOST",
+        "--allow-private-host HOST",
         TEXTS,
         "follow links to this host although its address is private",
     ),

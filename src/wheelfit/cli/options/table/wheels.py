@@ -120,7 +120,7 @@ RESULTS = OptionGroup(
         "rewrite RECORD where it is wrong, from the contents of the wheel",
     ),
     Option(
-        "--no-sync", FLAG, "do not wait until the disk has the results; a power cut may cost them"
+        "--no-fsync", FLAG, "do not wait until the disk has the results; a power cut may cost them"
     ),
 )
 
@@ -129,7 +129,7 @@ RELABEL = OptionGroup(
     Option("--label LABEL", TEXT, "the new label (default: derived from the properties of each)"),
 )
 
-UNMAKE = OptionGroup("", Option("--if-any", FLAG, "leave wheels alone that are plain already"))
+UNMAKE = OptionGroup("", Option("--skip-plain", FLAG, "leave wheels alone that are plain already"))
 
 REPAIR = OptionGroup(
     "",
