@@ -375,7 +375,7 @@ def _entry_point(pin: Pin, repository: MemoizedRepository) -> str | None:
         path = repository.download(pin.file, Path(folder))
         with WheelArchive(path, pin.filename) as wheel:
             name = f"{wheel.dist_info}/entry_points.txt"
-            text = wheel.read(name) if name in wheel.names() else b""
+            text = wheel.read(name) if name in wheel else b""
     endpoints = {endpoint for _, endpoint in plugin_entry_points(text)}
     return endpoints.pop() if len(endpoints) == 1 else None
 

@@ -162,17 +162,20 @@ class WheelArchive(ZipArchive):
         *,
         contents: bool = True,
         identity: bool = True,
+        record: Record | None = None,
     ) -> Iterator[Fault]:
         """Yield all faults; the path of each is a file in dist-info (B-34, B-38).
 
         :param contents: whether every member is unpacked and hashed; otherwise RECORD is compared
             with the central directory only, quick for any size of wheel.
         :param identity: whether METADATA and ``variant.json`` are compared with the file name.
+        :param record: the rows of RECORD, if they are known; None: they are read.
         """
         yield from self.tolerated
         try:
             if f"{self.dist_info}/RECORD" in self:
-                yield from self._record_faults(advance, contents=contents)
+                record = self.record() if record is None else record
+                yield from self._record_faults(record, advance, contents=contents)
         except InvalidWheel as error:
             yield Fault("RECORD", error.message, "B-35")
         if not identity:
@@ -182,12 +185,14 @@ class WheelArchive(ZipArchive):
         except InvalidWheel as error:
             yield Fault("", error.message, "B-38")
 
-    def _record_faults(self, advance: Callable[[int], None], *, contents: bool) -> Iterator[Fault]:
+    def _record_faults(
+        self, record: Record, advance: Callable[[int], None], *, contents: bool
+    ) -> Iterator[Fault]:
         def of_record(message: str) -> Fault:
             return Fault("RECORD", message, "B-36")
 
         rows: dict[str, RecordRow] = {}
-        for row in self.record().rows:
+        for row in record.rows:
             if row.path in rows:
                 yield of_record(f"RECORD names {row.path!r} twice")
             if leads_out(row.path):
@@ -195,20 +200,22 @@ class WheelArchive(ZipArchive):
                 yield Fault("RECORD", message)
                 continue
             rows[row.path] = row
-        record = f"{self.dist_info}/RECORD"
-        own = rows.pop(record, None)
+        own_name = f"{self.dist_info}/RECORD"
+        own = rows.pop(own_name, None)
         if own is None:
             yield of_record("RECORD does not name itself")
         elif own.hash or own.size:
             yield of_record("RECORD has a hash or size of itself")
-        exempt = {record, *(f"{self.dist_info}/{name}" for name in SIGNATURES)}
+        exempt = {own_name, *(f"{self.dist_info}/{name}" for name in SIGNATURES)}
         for member in self.members:
             row_of_member = rows.pop(member.name, None)
             try:
                 if member.is_folder:
                     self.data_start(member)
                 elif member.name not in exempt:
-                    yield from self.member_faults(member, row_of_member, advance, contents=contents)
+                    fault = self.member_fault(member, row_of_member, advance, contents=contents)
+                    if fault is not None:
+                        yield fault
                 elif contents:
                     for _ in self.chunks(member.name):
                         pass
@@ -216,31 +223,32 @@ class WheelArchive(ZipArchive):
                 yield Fault("", error.message, "B-38")
         yield from (of_record(f"RECORD names {path!r}, which is not there") for path in rows)
 
-    def member_faults(
+    def member_fault(
         self,
         member: Member,
         row: RecordRow | None,
         advance: Callable[[int], None] = lambda _: None,
         *,
         contents: bool = True,
-    ) -> Iterator[Fault]:
-        """Compare one file with its row (B-36, B-38).
+    ) -> Fault | None:
+        """Compare one file with its row (B-36, B-38), and return the difference, if there is one.
 
         :param row: its row in RECORD; None: it has none.
         """
-        algorithm, _, _ = row.hash.partition("=") if row is not None else ("sha256", "", "")
+        algorithm = "sha256" if row is None else row.hash.partition("=")[0]
         digest = self.row_of(member, algorithm, advance).hash if contents else ""
-        size = str(member.size)  # unpacking has compared it
         if row is None:
-            yield Fault("RECORD", f"RECORD does not name {member.name!r}", "B-36")
-        elif algorithm not in DIGEST_SIZES:
+            return Fault("RECORD", f"RECORD does not name {member.name!r}", "B-36")
+        if algorithm not in DIGEST_SIZES:
             fault = f"RECORD has no hash of {member.name!r} that counts: {row.hash!r}"
-            yield Fault("RECORD", fault, "B-36")
-        elif contents and digest != row.hash.rstrip("="):
-            yield Fault("RECORD", f"the hash of {member.name!r} is not the one in RECORD", "B-38")
-        elif size != row.size:
-            fault = f"{member.name!r} has {size} bytes, RECORD says {row.size!r}"
-            yield Fault("RECORD", fault, "B-38")
+            return Fault("RECORD", fault, "B-36")
+        if contents and digest != row.hash.rstrip("="):
+            fault = f"the hash of {member.name!r} is not the one in RECORD"
+            return Fault("RECORD", fault, "B-38")
+        if row.size != str(member.size):  # unpacking has compared it
+            fault = f"{member.name!r} has {member.size} bytes, RECORD says {row.size!r}"
+            return Fault("RECORD", fault, "B-38")
+        return None
 
     def row_of(
         self, member: Member, algorithm: str, advance: Callable[[int], None] = lambda _: None

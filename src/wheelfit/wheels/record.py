@@ -13,6 +13,8 @@ import io
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from wheelfit_runtime.errors import InvalidWheel
 from wheelfit_runtime.patterns import pattern
 
@@ -38,8 +40,7 @@ _HEXADECIMAL = pattern(r"[0-9A-Fa-f]+")
 _ROOTS = ("/", "\\")
 
 
-@dataclass(frozen=True, slots=True)
-class RecordRow:
+class RecordRow(Struct, frozen=True, gc=False):
     """A row as it is written; nothing is checked."""
 
     path: str

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import zlib
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from operator import attrgetter, itemgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, BinaryIO
@@ -18,6 +19,7 @@ from msgspec import structs
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.wheels.archive import SIGNATURES, WheelArchive
 from wheelfit.wheels.atomic_write import new_file, write_all
+from wheelfit.wheels.background import BackgroundCalls
 from wheelfit.wheels.paths import path_fault
 from wheelfit.wheels.record import (
     Record,
@@ -38,7 +40,7 @@ from wheelfit.wheels.zstandard import ZSTANDARD
 from wheelfit_runtime.errors import InvalidWheel
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
 
@@ -46,6 +48,7 @@ _LEVEL = 6
 _SMALL = 1 << 18  # pieces up to this are collected, larger ones copied by the kernel
 _LARGE = 16 << 20  # bytes for which the disk sets room aside
 _BUFFER = 1 << 20
+_PIECE = 64 << 20  # bytes whose copying begins before the rest is known
 _UNIX = 3
 _MODE = 0o100644 << 16
 _EXECUTABLE = 0o111 << 16
@@ -136,28 +139,37 @@ def rewrite(
     with new_file(destination, overwrite=overwrite, sync=sync) as file:
         with WheelArchive(source) if opened is None else nullcontext(opened) as archive:
             changes = _Changes(archive, replace_members, frozenset(remove), rename_folders)
-            plan = _plan(changes, writing)
-            output = _Output(file, begin_writing=sync)
-            packed_size = sum(member.compressed_size for member, _ in plan.kept)
+            kept = _kept_members(changes, writing)
+            packed_size = sum(member.compressed_size for member, _ in kept)
             if sync and packed_size > _LARGE:
                 archive.make_room(packed_size, file)
-            for member, name in plan.kept:
-                output.copy(archive, member, name)
-            for member, packed in plan.written:
-                output.add(member, packed)
-            output.finish()
+            # The names and rows of ten thousand members take as long as copying half a gigabyte.
+            with BackgroundCalls(_call, "copy") as hand_over:
+                output = _Output(file, hand_over, begin_writing=sync)
+                for member, name in kept:
+                    output.copy(archive, member, name)
+                plan = _plan(changes, kept, writing)
+                for member, packed in plan.written:
+                    output.add(member, packed)
+                output.finish()
         notes = list(plan.notes)
-        size = sum(member.size for member, _ in plan.kept)
+        size = sum(member.size for member, _ in kept)
         verify_content = writing.verify_content
         if verify_content is None:
             verify_content = size <= VERIFIED_ANYWAY
             if not verify_content:
                 notes.append(f"{size / 1e6:,.0f} MB of content {UNVERIFIED}")
         archive = WheelArchive(file, filename, where=str(source), expected=output.directory)
-        _check_result(archive, plan.faults, contents=verify_content)
+        found = archive.faults(contents=verify_content, record=plan.record)
+        if faults := [*plan.faults, *(fault.message for fault in found)]:
+            raise unsound(faults, archive.where)
         if not verify_content:
             _check_written(archive, output.ends, plan.written)
     return tuple(notes)
+
+
+def _call(function: Callable[[], object]) -> None:
+    function()
 
 
 class _Changes:
@@ -180,7 +192,9 @@ class _Changes:
                 raise ValueError(f"{name!r} cannot be replaced or removed")
         signatures = (f"{archive.dist_info}/{name}" for name in SIGNATURES)
         self.signatures = tuple(name for name in signatures if name in archive)
-        self._gone = {f"{archive.dist_info}/RECORD", *remove, *self.signatures}
+        replaced = (old for name in replacements for old in self._old_names(name))
+        self.gone = {f"{archive.dist_info}/RECORD", *remove, *self.signatures, *replaced}
+        """Members of the source that are not copied."""
 
     def renamed(self, name: str) -> str:
         """Return the name of a member in the result."""
@@ -189,17 +203,34 @@ class _Changes:
         top, slash, rest = name.partition("/")
         return f"{self._folders.get(top, top)}{slash}{rest}"
 
-    def is_kept(self, name: str) -> bool:
-        """Return whether a member of the source is copied."""
-        return name not in self._gone and self.renamed(name) not in self.replacements
+    def _old_names(self, name: str) -> Iterator[str]:
+        """Yield the names of the source that become this one."""
+        top, slash, rest = name.partition("/")
+        for old in (top, *self._folders):
+            if self._folders.get(old, old) == top:
+                yield f"{old}{slash}{rest}"
+
+
+def _kept_members(changes: _Changes, writing: Writing) -> list[tuple[Member, str]]:
+    """Return the members to copy with their new names, in the order of the result."""
+    kept = [
+        (member, changes.renamed(member.name))
+        for member in changes.archive.members
+        if member.name not in changes.gone
+    ]
+    if writing.is_reproducible:
+        kept = sorted(((_alike(one, writing.epoch), name) for one, name in kept), key=itemgetter(1))
+    # B-39; sorting is stable, so nothing else moves.
+    last = f"{changes.dist_info}/"
+    kept.sort(key=lambda pair: pair[1].startswith(last))
+    return kept
 
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """The content of the new wheel."""
+    """The content of the new wheel, beside the members that are copied."""
 
-    kept: tuple[tuple[Member, str], ...]
-    """Members of the source with their new names, in the order of the result."""
+    record: Record
     written: tuple[tuple[Member, bytes], ...]
     """New members with their packed bytes, RECORD last."""
     notes: tuple[str, ...]
@@ -207,50 +238,41 @@ class _Plan:
     """What is wrong with the source and cannot be seen in the result."""
 
 
-def _plan(changes: _Changes, writing: Writing) -> _Plan:
-    """Return the members to keep and to write."""
+def _plan(changes: _Changes, kept: Sequence[tuple[Member, str]], writing: Writing) -> _Plan:
+    """Return the members to write."""
     archive = changes.archive
-    kept = [
-        (member, changes.renamed(member.name))
-        for member in archive.members
-        if changes.is_kept(member.name)
-    ]
-    if writing.is_reproducible:
-        kept = sorted(((_alike(one, writing.epoch), name) for one, name in kept), key=itemgetter(1))
-    # B-39; sorting is stable, so nothing else moves.
-    kept.sort(key=lambda pair: pair[1].startswith(f"{changes.dist_info}/"))
-
     notes = [f"{name} was removed: it signed the old RECORD" for name in changes.signatures]
     faults: list[str] = []
     if writing.repair_record:
-        record, repaired = _right_record(archive, [member for member, _ in kept])
+        old_record, repaired = _right_record(archive, [member for member, _ in kept])
         notes += repaired
         with suppress(InvalidWheel):  # which is among the notes
             notes += _hidden_faults(changes, archive.record())
     else:
-        record = archive.record()
-        faults += _hidden_faults(changes, record)
+        old_record = archive.record()
+        faults += _hidden_faults(changes, old_record)
     fresh = {name: row_for(name, content) for name, content in changes.replacements.items()}
     rows: list[RecordRow] = []
-    for row in record.rows:
+    for row in old_record.rows:
         name = changes.renamed(row.path)
-        if changes.is_kept(row.path):
-            rows.append(row if name == row.path else replace(row, path=name))
+        if row.path not in changes.gone:
+            rows.append(row if name == row.path else structs.replace(row, path=name))
         elif name in fresh:
             rows.append(fresh.pop(name))
     if writing.is_reproducible:
         rows.sort(key=attrgetter("path"))
     rows += [*fresh.values(), RecordRow(changes.record)]
-    old_record = archive.member(f"{archive.dist_info}/RECORD")
+    record = Record(tuple(rows), old_record.terminator)
+    old_member = archive.member(f"{archive.dist_info}/RECORD")
     epoch = writing.epoch
-    moment = (old_record.time, old_record.date) if epoch is None else dos_time(epoch)
+    moment = (old_member.time, old_member.date) if epoch is None else dos_time(epoch)
     written = [
         new_member(name, content, STORED, moment) for name, content in changes.replacements.items()
     ]
-    content = format_record(rows, record.terminator)
-    method = STORED if old_record.method == STORED else DEFLATED
+    content = format_record(record.rows, record.terminator)
+    method = STORED if old_member.method == STORED else DEFLATED
     written.append(new_member(changes.record, content, method, moment))
-    return _Plan(tuple(kept), tuple(written), tuple(dict.fromkeys(notes)), tuple(faults))
+    return _Plan(record, tuple(written), tuple(dict.fromkeys(notes)), tuple(faults))
 
 
 def _alike(member: Member, epoch: int | None) -> Member:
@@ -268,7 +290,7 @@ def _hidden_faults(changes: _Changes, record: Record) -> Iterator[str]:
     own = f"{archive.dist_info}/RECORD"
     rows: dict[str, RecordRow] = {}
     for row in record.rows:
-        if changes.is_kept(row.path):
+        if row.path not in changes.gone:
             continue  # the result shows what is wrong with it
         if row.path in rows:
             yield f"RECORD named {row.path!r} twice"
@@ -281,11 +303,12 @@ def _hidden_faults(changes: _Changes, record: Record) -> Iterator[str]:
     for name in changes.signatures:
         rows.pop(name, None)  # which need no hash
     for member in archive.members:
-        if member.is_folder or changes.is_kept(member.name):
+        if member.name not in changes.gone or member.is_folder:
             continue
         if member.name not in (own, *changes.signatures):
-            faults = archive.member_faults(member, rows.pop(member.name, None))
-            yield from (fault.message for fault in faults)
+            fault = archive.member_fault(member, rows.pop(member.name, None))
+            if fault is not None:
+                yield fault.message
     yield from (f"RECORD named {path!r}, which is not there" for path in rows)
 
 
@@ -355,14 +378,25 @@ def _deflated(archive: WheelArchive, member: Member, name: str) -> tuple[Member,
 
 
 class _Output:
-    """A writer of members one behind the other, and the directory at the end."""
+    """A writer of members one behind the other, and the directory at the end.
 
-    def __init__(self, file: BinaryIO, *, begin_writing: bool) -> None:
+    :param hand_over: called with each step of the writing, in order, to be done in the background.
+    """
+
+    def __init__(
+        self,
+        file: BinaryIO,
+        hand_over: Callable[[Callable[[], object]], None],
+        *,
+        begin_writing: bool,
+    ) -> None:
         self._file = file
+        self._hand_over = hand_over
         self._begin_writing = begin_writing
         self._members: list[Member] = []
         self._buffer = bytearray()
         self._position = 0
+        """The bytes of the result so far, those to be written included."""
         # Members that lie one behind the other in both archives are copied at once.
         self._run: tuple[WheelArchive, int, int] | None = None
         self._stretches: list[list[str]] = []
@@ -384,8 +418,7 @@ class _Output:
             return
         header = self._place(member if name == member.name else structs.replace(member, name=name))
         if archive.read_bytes(member.offset, len(header)) == header:
-            length = len(header) + member.compressed_size
-            self._extend_run(archive, member.offset, length)
+            self._extend_run(archive, member.offset, len(header) + member.compressed_size)
         else:
             self._write(header)
             self._extend_run(archive, archive.data_start(member), member.compressed_size)
@@ -397,62 +430,63 @@ class _Output:
 
     def finish(self) -> None:
         """Write the directory and the end."""
-        self._flush()
-        offset = self._position
         directory = b"".join(map(encode_entry, self._members))
-        self._write(directory + encode_end(len(self._members), len(directory), offset))
+        self._write(directory + encode_end(len(self._members), len(directory), self._position))
         self._flush()
         self.directory = directory, tuple(self._members)
 
     def _place(self, member: Member) -> bytes:
-        """Note where the next member begins; return its header."""
-        offset = self._position + len(self._buffer)
-        if self._run is not None:
-            offset += self._run[2]
-        self._members.append(as_written(member, offset))
-        return encode_local_header(member)
+        """Note that a member begins here; return its header."""
+        written = as_written(member, self._position)
+        self._members.append(written)
+        return encode_local_header(written)
 
     def _extend_run(self, archive: WheelArchive, start: int, length: int) -> None:
+        self._position += length
         if self._run is not None:
             _, run_start, run_length = self._run
             if start == run_start + run_length:
-                self._run = (archive, run_start, run_length + length)
-                return
-            self._end_run()
-        self._run = (archive, start, length)
-        self._stretches.append([])
+                start, length = run_start, run_length + length
+            else:
+                self._end_run()
+        if self._run is None:
+            self._stretches.append([])
+        # Whole pieces, because file systems share whole blocks only.
+        pieces = length - length % _PIECE
+        if pieces:
+            self._copy(archive, start, pieces)
+        self._run = (archive, start + pieces, length - pieces)
 
     def _end_run(self) -> None:
         if self._run is None:
             return
         archive, start, length = self._run
         self._run = None
-        if length <= _SMALL:
-            self._write(archive.read_bytes(start, length))
+        if length > _SMALL:
+            self._copy(archive, start, length)
         else:
-            self._flush()
-            archive.copy_bytes(start, length, self._file, begin_writing=self._begin_writing)
-            self._position += length
+            self._collect(archive.read_bytes(start, length))
+
+    def _copy(self, archive: WheelArchive, start: int, length: int) -> None:
+        self._flush()
+        copy = archive.copy_bytes
+        begin_writing = self._begin_writing
+        self._hand_over(partial(copy, start, length, self._file, begin_writing=begin_writing))
 
     def _write(self, data: bytes) -> None:
         self._end_run()
+        self._position += len(data)
+        self._collect(data)
+
+    def _collect(self, data: bytes) -> None:
         self._buffer += data
         if len(self._buffer) >= _BUFFER:
             self._flush()
 
     def _flush(self) -> None:
-        self._end_run()
-        data = bytes(self._buffer)
-        self._buffer.clear()
-        self._position += len(data)
-        write_all(self._file, data)
-
-
-def _check_result(archive: WheelArchive, before: Sequence[str], *, contents: bool) -> None:
-    """Verify the written wheel (B-38), reporting faults of the source too."""
-    faults = [*before, *(fault.message for fault in archive.faults(contents=contents))]
-    if faults:
-        raise unsound(faults, archive.where)
+        if self._buffer:
+            self._hand_over(partial(write_all, self._file, bytes(self._buffer)))
+            self._buffer.clear()
 
 
 def _check_written(

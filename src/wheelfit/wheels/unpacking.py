@@ -16,11 +16,12 @@ import os
 import stat
 import threading
 from contextlib import nullcontext
-from dataclasses import replace
-from queue import Queue
 from typing import TYPE_CHECKING, NamedTuple
 
+from msgspec.structs import replace
+
 from wheelfit.wheels.archive import SIGNATURES
+from wheelfit.wheels.background import BackgroundCalls
 from wheelfit.wheels.linking import current_umask
 from wheelfit.wheels.native_file_system import NATIVE
 from wheelfit.wheels.paths import target_faults
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 _LARGE = 2 << 20  # bytes of a member that is worth two threads
 _BATCH = 4 << 20  # bytes of members that are taken together
-_AHEAD = 8  # pieces that may wait to be written
 _MOST_WORKERS = 4
 _WRITE_BACK = 8 << 20  # bytes after which writing to the disk begins
 
@@ -333,7 +333,8 @@ class _Work:
                 begun = count
 
         try:
-            with _Apart(take) if self._processors > 1 else nullcontext(take) as hand_over:
+            apart = BackgroundCalls(take, "unpack-write") if self._processors > 1 else None
+            with apart or nullcontext(take) as hand_over:
                 for piece in self._archive.chunks(member.name):
                     if self._failures:
                         raise _Stopped
@@ -369,36 +370,3 @@ class _Work:
 
 def _algorithm(promise: RecordRow | None) -> str:
     return "sha256" if promise is None else promise.hash.partition("=")[0]
-
-
-class _Apart:
-    """Process many pieces in another thread, in their order."""
-
-    def __init__(self, take: Callable[[bytes], None]) -> None:
-        self._take = take
-        self._pieces: Queue[bytes | None] = Queue(_AHEAD)
-        self._failure: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, name="unpack-write")
-
-    def __enter__(self) -> Callable[[bytes], None]:
-        self._thread.start()
-        return self._hand_over
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        self._pieces.put(None)
-        self._thread.join()
-        if error is None and self._failure is not None:
-            raise self._failure
-
-    def _hand_over(self, piece: bytes) -> None:
-        if self._failure is not None:
-            raise self._failure
-        self._pieces.put(piece)
-
-    def _run(self) -> None:
-        while (piece := self._pieces.get()) is not None:
-            if self._failure is None:
-                try:
-                    self._take(piece)
-                except BaseException as error:  # noqa: BLE001 - raised in the other thread
-                    self._failure = error

@@ -98,8 +98,9 @@ def with_metadata(archive: WheelArchive, metadata: bytes) -> VirtualWheel:
         if member.name not in gone:
             entries += encode_entry(replace(member, offset=moved[member.offset]))
     for member, packed in written:
-        entries += encode_entry(as_written(member, size + len(bodies)))
-        bodies += encode_local_header(member) + packed
+        placed = as_written(member, size + len(bodies))
+        entries += encode_entry(placed)
+        bodies += encode_local_header(placed) + packed
     count = len(archive.members) - len(left_out) + 1 + len(written)
     end = encode_end(count, len(entries), size + len(bodies))
     return VirtualWheel(kept, left_out, bytes(bodies + entries + end))

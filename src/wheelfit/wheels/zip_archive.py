@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 _PIECE = 1 << 18
 _BEGINNING = 1 << 12  # packed bytes
-_KERNEL_PIECE = 8 << 20
+_KERNEL_PIECE = 32 << 20
 _TOGETHER = 1 << 20  # bytes of small members that are read at once
 _LARGEST_TEXT = 64 << 20  # bytes of a file that is read as a whole
 _USUAL_EXTRA = 64  # bytes of the extra fields that are read with a local header
@@ -110,7 +110,6 @@ class ZipArchive:
             self.members = parse_directory(directory, self.end, where=self.where)
         self._check_members()
         self._by_name = {member.name: member for member in self.members}
-        self._names = tuple(member.name for member in self.members if not member.is_folder)
 
     def _check_members(self) -> None:
         """Check the rules about all members together."""
@@ -149,7 +148,7 @@ class ZipArchive:
 
     def names(self) -> tuple[str, ...]:
         """Return the names of all files in the order of the archive; folders are left out."""
-        return self._names
+        return tuple(member.name for member in self.members if not member.is_folder)
 
     def __contains__(self, name: object) -> bool:
         return name in self._by_name

@@ -10,12 +10,13 @@ from __future__ import annotations
 import struct
 from contextlib import suppress
 from itertools import pairwise
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from wheelfit.errors import install_hint
-from wheelfit.wheels.paths import path_fault
+from wheelfit.wheels.paths import first_path_fault
 from wheelfit.wheels.zstandard import ZSTANDARD, zstd_library
 from wheelfit_runtime.errors import InvalidWheel
 
@@ -40,7 +41,7 @@ _LOCATOR = struct.Struct("<4sLQL")
 _LOCATOR_MARK = b"PK\x06\x07"
 _END64 = struct.Struct("<4sQ2H2L4Q")
 _END64_MARK = b"PK\x06\x06"
-_ENTRY = struct.Struct("<4s2B5H3L5H2L")
+_ENTRY = struct.Struct("<4sxB5H3L4H2x2L")
 _ENTRY_MARK = b"PK\x01\x02"
 _LOCAL = struct.Struct("<4s5H3L2H")
 _LOCAL_MARK = b"PK\x03\x04"
@@ -80,7 +81,7 @@ class DirectoryEnd(Struct, frozen=True):
         return self.offset + self.size
 
 
-class Member(Struct, frozen=True):
+class Member(Struct, frozen=True, gc=False):
     """An entry of the central directory."""
 
     name: str
@@ -117,7 +118,8 @@ class Member(Struct, frozen=True):
     @property
     def name_size(self) -> int:
         """Bytes of the name in the archive."""
-        return len(self.name.encode("utf-8"))
+        name = self.name
+        return len(name) if name.isascii() else len(name.encode("utf-8"))
 
 
 def find_end(tail: bytes, size: int, *, where: str) -> DirectoryEnd:
@@ -187,17 +189,13 @@ def parse_directory(data: bytes, end: DirectoryEnd, *, where: str) -> tuple[Memb
     :param data: exactly its bytes.
     :raises InvalidWheel: it is not sound, or a member uses a feature no wheel needs.
     """
-    members = []
-    position = 0
-    while position < len(data):
-        member, position = _parse_entry(data, position, where)
-        members.append(member)
-    if position != end.size or len(members) != end.count:
+    members = _parse_entries(data, 0, where)
+    if len(data) != end.size or len(members) != end.count:
         raise InvalidWheel(
             f"the central directory has {len(members)} members, the end record says {end.count}",
             where=where,
         )
-    return tuple(members)
+    return members
 
 
 def parse_directory_tail(data: bytes, *, where: str) -> tuple[Member, ...]:
@@ -216,69 +214,74 @@ def parse_directory_tail(data: bytes, *, where: str) -> tuple[Member, ...]:
             lengths = struct.unpack_from("<3H", data, position + 28)
             position += _ENTRY.size + sum(lengths)
         if position == len(data):
-            members = []
-            position = start
-            while position < len(data):
-                member, position = _parse_entry(data, position, where)
-                members.append(member)
-            return tuple(members)
+            return _parse_entries(data, start, where)
         start = data.find(_ENTRY_MARK, start + 1)
     return ()
 
 
-def _parse_entry(data: bytes, position: int, where: str) -> tuple[Member, int]:
-    """Return an entry of the central directory, and its end."""
-    if position + _ENTRY.size > len(data) or not data.startswith(_ENTRY_MARK, position):
-        raise InvalidWheel("the central directory is damaged", where=where)
-    (
-        _,
-        _,
-        system,
-        version,
-        flags,
-        method,
-        time,
-        date,
-        crc,
-        compressed_size,
-        size,
-        name_length,
-        extra_length,
-        comment_length,
-        disk,
-        _,
-        attributes,
-        offset,
-    ) = _ENTRY.unpack_from(data, position)
-    name_stop = position + _ENTRY.size + name_length
-    extra_stop = name_stop + extra_length
-    stop = extra_stop + comment_length
-    if stop > len(data):
-        raise InvalidWheel("the central directory is damaged", where=where)
-    name = _decode_name(data[name_stop - name_length : name_stop], flags, where)
-    if (fault := path_fault(name)) is not None:
+def _parse_entries(data: bytes, position: int, where: str) -> tuple[Member, ...]:
+    """Return the members from one position in the central directory to its end."""
+    members = []
+    # Thousands of members differ in name, time and size only; what else they have is checked once,
+    # which saves a third of the time.
+    seen: set[tuple[int, ...]] = set()
+    while position < len(data):
+        if position + _ENTRY.size > len(data):
+            raise InvalidWheel("the central directory is damaged", where=where)
+        (
+            mark,
+            system,
+            version,
+            flags,
+            method,
+            time,
+            date,
+            crc,
+            compressed_size,
+            size,
+            name_length,
+            extra_length,
+            comment_length,
+            disk,
+            attributes,
+            offset,
+        ) = _ENTRY.unpack_from(data, position)
+        name_start = position + _ENTRY.size
+        name_stop = name_start + name_length
+        extra_stop = name_stop + extra_length
+        position = extra_stop + comment_length
+        if mark != _ENTRY_MARK or position > len(data):
+            raise InvalidWheel("the central directory is damaged", where=where)
+        name = _decode_name(data[name_start:name_stop], flags, where)
+        if extra_length or _FULL32 in (size, compressed_size, offset):
+            extras = _parse_extras(data[name_stop:extra_stop], name, where)
+            numbers = (size, compressed_size, offset)
+            size, compressed_size, offset = _widen(extras, numbers, name, where)
+        member = Member(
+            name,
+            method,
+            flags,
+            time,
+            date,
+            crc,
+            compressed_size,
+            size,
+            offset,
+            system,
+            attributes,
+        )
+        traits = (version, flags, method, disk, attributes)
+        if traits not in seen or method == STORED or member.is_folder:
+            if disk:
+                raise InvalidWheel(f"{name!r} lies on another volume", where=where)
+            _check_version(version, name, where)
+            _check_member(member, where)
+            if not member.is_folder:
+                seen.add(traits)
+        members.append(member)
+    if (fault := first_path_fault([member.name for member in members])) is not None:
         raise InvalidWheel(fault, where=where)
-    if extra_length or _FULL32 in (size, compressed_size, offset):
-        extras = _parse_extras(data[name_stop:extra_stop], name, where)
-        size, compressed_size, offset = _widen(extras, (size, compressed_size, offset), name, where)
-    if disk:
-        raise InvalidWheel(f"{name!r} lies on another volume", where=where)
-    _check_version(version, name, where)
-    member = Member(
-        name,
-        method,
-        flags,
-        time,
-        date,
-        crc,
-        compressed_size,
-        size,
-        offset,
-        system,
-        attributes,
-    )
-    _check_member(member, where)
-    return member, stop
+    return tuple(members)
 
 
 def _check_member(member: Member, where: str) -> None:
@@ -334,7 +337,7 @@ def check_extents(members: Sequence[Member], end: DirectoryEnd, *, where: str) -
     :raises InvalidWheel: two overlap, one reaches into the directory, or something precedes.
     """
     free = 0
-    for member in sorted(members, key=lambda member: member.offset):
+    for member in sorted(members, key=attrgetter("offset")):
         if free == 0 and member.offset:
             raise InvalidWheel("data was put before the archive", where=where)
         if member.offset < free:

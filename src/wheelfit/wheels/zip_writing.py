@@ -35,15 +35,18 @@ def dos_time(epoch: int) -> tuple[int, int]:
 
 def as_written(member: Member, offset: int) -> Member:
     """Return a member to write as a reader will find it."""
+    flags = member.flags & _FLAG_LEVEL | (0 if member.name.isascii() else _FLAG_UTF8)
+    if (flags, offset) == (member.flags, member.offset):
+        return member
     # Wheels have ten thousands of members, and `replace` takes three times as long.
     return Member(
-        member.name, member.method, _flags(member), member.time, member.date, member.crc,
+        member.name, member.method, flags, member.time, member.date, member.crc,
         member.compressed_size, member.size, offset, member.system, member.attributes,
     )  # fmt: skip
 
 
 def encode_local_header(member: Member) -> bytes:
-    """Return the local header of a member."""
+    """Return the local header of a member as written."""
     name = member.name.encode("utf-8")
     size, compressed_size = member.size, member.compressed_size
     extra = b""
@@ -53,7 +56,7 @@ def encode_local_header(member: Member) -> bytes:
     header = _HEADER.pack(
         b"PK\x03\x04",
         _VERSION_ZIP64 if extra else _VERSION,
-        _flags(member),
+        member.flags,
         member.method,
         member.time,
         member.date,
@@ -67,7 +70,7 @@ def encode_local_header(member: Member) -> bytes:
 
 
 def encode_entry(member: Member) -> bytes:
-    """Return the entry of a member, whose flags are those of its local header, in the directory."""
+    """Return the entry of a member as written in the central directory."""
     name = member.name.encode("utf-8")
     size, compressed_size, offset = member.size, member.compressed_size, member.offset
     extra = b""
@@ -113,8 +116,3 @@ def encode_end(count: int, size: int, offset: int) -> bytes:
     few = min(count, _FULL16)
     numbers = (few, few, min(size, _FULL32), min(offset, _FULL32))
     return wide + struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, *numbers, 0)
-
-
-def _flags(member: Member) -> int:
-    """Return the flags of a member that is written."""
-    return member.flags & _FLAG_LEVEL | (0 if member.name.isascii() else _FLAG_UTF8)
