@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from wheelfit.building.repack.edits import NOTHING, Edits
-from wheelfit.building.repairing import needs_no_repair, repair_wheel
 from wheelfit.building.variant_wheel import make_plain, relabel, repack_wheel
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.metadata import WrittenLayout, read_document
@@ -141,6 +140,8 @@ def _do(job: WheelJob, note: Callable[[str], None]) -> tuple[Path | None, Conver
             )
             return (converted.path if converted.is_new else None), converted
         case Repair(command):
+            from wheelfit.building.repairing import needs_no_repair, repair_wheel
+
             if needs_no_repair(source):
                 return None, None
             return repair_wheel(source, command, folder), None

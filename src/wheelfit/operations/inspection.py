@@ -16,14 +16,13 @@ from wheelfit.wheels.binaries.instructions import with_instructions
 from wheelfit.wheels.binaries.properties import properties_of
 from wheelfit.wheels.binaries.reading import read_binary, unpacked_binaries
 from wheelfit_runtime.errors import FileProblem
-from wheelfit_runtime.platforms.words import natural
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from typing import BinaryIO
 
     from wheelfit.operations.context import Context
-    from wheelfit.wheels.binaries.facts import Binary, SymbolVersion
+    from wheelfit.wheels.binaries.facts import Binary
     from wheelfit.wheels.binaries.properties import FoundProperties
 
 
@@ -103,13 +102,3 @@ def _read(path: Path, *, instructions: bool) -> Binaries:
             hint="name a wheel or a library",
         )
     return Binaries((binary,))
-
-
-def newest_versions(versions: Iterable[SymbolVersion]) -> list[str]:
-    """Return the newest symbol version of each family; it implies the older ones."""
-    newest: dict[str, str] = {}
-    for version in versions:
-        family, underscore, _ = version.name.rpartition("_")
-        family = family if underscore else version.name
-        newest[family] = max(newest.get(family, version.name), version.name, key=natural)
-    return sorted(newest.values())

@@ -18,8 +18,6 @@ from wheelfit.operations.requested_variants import (
 )
 from wheelfit.operations.rewriting import RewriteRequest, find_wheels, rewrite
 from wheelfit.wheels.archive import WheelArchive
-from wheelfit.wheels.binaries.properties import properties_of
-from wheelfit.wheels.binaries.reading import binaries_of
 from wheelfit_runtime.errors import FileProblem
 from wheelfit_runtime.platforms.providers.nvidia.facts import Capability
 
@@ -100,6 +98,9 @@ def _lower_bound(given: Sequence[Property]) -> Capability | None:
 
 
 def _properties_of(wheel: Path, *, ptx: bool, bound: Capability | None) -> FoundProperties:
+    from wheelfit.wheels.binaries.properties import properties_of
+    from wheelfit.wheels.binaries.reading import binaries_of
+
     with WheelArchive(wheel) as archive:
         return properties_of(binaries_of(archive), ptx=ptx, bound=bound)
 
