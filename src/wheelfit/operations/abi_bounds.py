@@ -130,16 +130,16 @@ def abi_bounds(request: AbiBoundsRequest, context: Context) -> AbiBoundsReport:
         scratch = stack.enter_context(scratch_folder())
         releases = _Releases(request, context, consumer, stack, scratch)
         against = releases.find()
-        found = None
+        bounds = None
         if releases.project == NUMPY:
-            found = numpy_bounds(consumer, against, exports or AbiExports())
+            bounds = numpy_bounds(consumer, against, exports or AbiExports())
         elif releases.project == TORCH and built_with is None and releases.are_published:
-            found = torch_bounds(
+            bounds = torch_bounds(
                 read_libraries(consumer).symbols.values(),
                 [(one.version, one.origin) for one in against],
                 exports or AbiExports(),
             )
-        found = found or look(
+        bounds = bounds or look(
             consumer,
             against,
             exports,
@@ -147,8 +147,8 @@ def abi_bounds(request: AbiBoundsRequest, context: Context) -> AbiBoundsReport:
             program=find_program(),
             built_with=built_with,
         )
-    found = _fitting(found, consumer, releases.project or "the library")
-    return AbiBoundsReport(consumer, releases.project, namespace, found)
+    bounds = _fitting(bounds, consumer, releases.project or "the library")
+    return AbiBoundsReport(consumer, releases.project, namespace, bounds)
 
 
 def _pythons(against: Sequence[str]) -> SpecifierSet | None:
@@ -216,19 +216,19 @@ class _Releases:
 
     def find(self) -> list[Release]:
         """Return the releases, each version once, the oldest first."""
-        found: dict[Version, Release] = {}
+        releases: dict[Version, Release] = {}
         for text in self._request.against:
             for release in self._of(text):
-                if release.version in found and found[release.version] != release:
+                if release.version in releases and releases[release.version] != release:
                     raise UsageError(
-                        f"{release.version} is there twice: {found[release.version].origin} and "
+                        f"{release.version} is there twice: {releases[release.version].origin} and "
                         f"{release.origin}",
                         hint="name one file of each version",
                     )
-                found[release.version] = release
-        if not found:
+                releases[release.version] = release
+        if not releases:
             raise UsageError("no release was found to compare with")
-        return [found[version] for version in sorted(found)]
+        return [releases[version] for version in sorted(releases)]
 
     def _of(self, text: str) -> Iterator[Release]:
         version, equals, file = text.partition("=")
@@ -282,8 +282,8 @@ class _Releases:
             yield _fetched(version, file, repository, self._scratch, self._context.reporter)
 
     def _machines(self) -> frozenset[str]:
-        found = (read_binary(file, name) for name, file in binary_files(self._consumer))
-        return frozenset(machine for one in found if one is not None for machine in one.machines)
+        binaries = (read_binary(file, name) for name, file in binary_files(self._consumer))
+        return frozenset(machine for one in binaries if one is not None for machine in one.machines)
 
     def _set_project(self, name: str) -> None:
         if self.project and self.project != name:

@@ -48,13 +48,13 @@ def tell_accelerator_use(
         None if lock else candidates,
         lock,
     )
-    found = _found(resolution, arriving, around)
+    uses = _found(resolution, arriving, around)
     told = set() if told is None else told
-    for one in found:
+    for one in uses:
         if one.line not in told:
             told.add(one.line)
             reporter.warn(one.line)
-    return found
+    return uses
 
 
 def use_on_platform(

@@ -128,9 +128,9 @@ def check_names(family: BridgeFamily, registry: Repository) -> FamilyCheck:
     check = FamilyCheck(family)
     pages = {name: registry.project(name) for name in family.distributions}
     releases = {name: _releases(page) for name, page in pages.items()}
-    for name, found in releases.items():
-        if found:
-            check.newest[name] = str(max(found))
+    for name, versions in releases.items():
+        if versions:
+            check.newest[name] = str(max(versions))
         else:
             check.faults.append(f"{name} has no wheels")
     extras: set[str] = set()
@@ -168,10 +168,12 @@ def check_names(family: BridgeFamily, registry: Repository) -> FamilyCheck:
 
 def _releases(page: ProjectPage | None) -> Mapping[Version, _Wheels]:
     """Return the wheels of final releases, or of all releases if none is final."""
-    found: dict[Version, _Wheels] = {}
+    releases: dict[Version, _Wheels] = {}
     for filename, file in _wheels(page):
-        found.setdefault(filename.version, []).append((filename, file))
-    return {version: some for version, some in found.items() if not version.is_prerelease} or found
+        releases.setdefault(filename.version, []).append((filename, file))
+    return {
+        version: some for version, some in releases.items() if not version.is_prerelease
+    } or releases
 
 
 def _wheels(page: ProjectPage | None) -> Iterator[tuple[WheelFilename, File]]:
@@ -285,15 +287,15 @@ def _check_page(
         if version.is_prerelease:
             continue
         newest = version if newest is None else max(newest, version)
-        found = [
+        members = [
             member
             for member in family.members_of(version, page.name)
             if member.place == place
             and member.covers(filename.tags)
             and member.local in ("", version.local)
         ]
-        used.update(found)
-        if not found and place:
+        used.update(members)
+        if not members and place:
             missed[version] = filename.text
     if newest is not None:
         check.newest[f"{page.name} in {place or 'the registry'}"] = str(newest)
@@ -310,11 +312,11 @@ def _unknown_builds(family: BridgeFamily, root: Repository) -> Iterator[str]:
         if "*" not in name:
             with suppress(WheelfitError):  # most have no such page
                 page = root.project(canonicalize_name(name))
-        found = {
+        builds = {
             (filename.version.local, filename.version.public)
             for filename, _ in _wheels(page)
             if filename.version.local and not filename.version.is_prerelease
         }
-        for local in sorted({one for one, _ in found if one} - known):
-            latest = max(public for one, public in found if one == local)
+        for local in sorted({one for one, _ in builds if one} - known):
+            latest = max(public for one, public in builds if one == local)
             yield f"{name} {latest}+{local} is of a build that no member is for"

@@ -131,8 +131,8 @@ def _newest(sources: Repository) -> tuple[WheelFilename, File]:
     :raises ProjectNotFound: there is none.
     """
     page = sources.project(DISTRIBUTION)
-    found = {} if page is None else dict(_wheels(page))
-    if not found:
+    files = {} if page is None else dict(_wheels(page))
+    if not files:
         what = f"{DISTRIBUTION} was not found in any index"
         if page is not None:
             what = f"there is no wheel of {DISTRIBUTION} that is a release of a day"
@@ -142,12 +142,12 @@ def _newest(sources: Repository) -> tuple[WheelFilename, File]:
             hint=f"the families of {SHIPPED_VERSION} ship with wheelfit; --index-url names "
             "another index",
         )
-    return max(found.items(), key=lambda one: release_of(str(one[0].version)))
+    return max(files.items(), key=lambda one: release_of(str(one[0].version)))
 
 
 def _wheels(page: ProjectPage) -> Sequence[tuple[WheelFilename, File]]:
     """Return the wheels of a page that are releases of a day."""
-    found = []
+    wheels = []
     for file in page.files:
         if not file.filename.endswith("-py3-none-any.whl") or file.yanked is not None:
             continue
@@ -156,8 +156,8 @@ def _wheels(page: ProjectPage) -> Sequence[tuple[WheelFilename, File]]:
         except InvalidFilename:
             continue
         if filename.name == page.name and release_of(str(filename.version)):
-            found.append((filename, file))
-    return found
+            wheels.append((filename, file))
+    return wheels
 
 
 def _fetched(

@@ -236,15 +236,15 @@ def _order(request: BuildRequest, environ: Mapping[str, str], dialect: str) -> B
 
 
 def _providers(request: BuildRequest) -> Mapping[str, str]:
-    found = {}
+    providers = {}
     for text in request.namespace_providers:
         namespace, equals, requirement = text.partition("=")
         if not equals or not requirement.strip():
             raise UsageError(
                 f"--provider {text!r} has no requirement", hint="write NAMESPACE=REQUIREMENT"
             )
-        found[parse_namespace(namespace)] = requirement.strip()
-    return found
+        providers[parse_namespace(namespace)] = requirement.strip()
+    return providers
 
 
 # --- the result --------------------------------------------------------------------------------

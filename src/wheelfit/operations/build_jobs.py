@@ -197,7 +197,7 @@ def do_jobs(
                 done=lambda outcome: _report_finished(outcome, reporter),
             ).run()
         lost, compared = _compared(outcomes, orders, shared, reporter)
-    found = {}
+    by_job = {}
     for outcome, those in zip(outcomes, covered, strict=True):
         by_label = {wheel.label: wheel for wheel in outcome.value or ()}
         for job in those:
@@ -205,8 +205,8 @@ def do_jobs(
             error = lost.get(wheel.path) if wheel else outcome.error
             status = "failed" if error else "kept" if outcome.is_kept else "built"
             wheel = None if error or wheel is None else compared.with_parts(wheel)
-            found[job] = JobResult(job, status, wheel, error, outcome.seconds)
-    results = [found[job] for job in jobs.here]
+            by_job[job] = JobResult(job, status, wheel, error, outcome.seconds)
+    results = [by_job[job] for job in jobs.here]
     return results + [JobResult(job, "skipped") for job in jobs.elsewhere], compared.notes
 
 
@@ -328,8 +328,10 @@ def _record(
 
     def key(item: BuildItem) -> str:
         if item.version not in pythons and item.problem is None:
-            found = open_environment_of(item.request, item.environ, may_be_own=True).interpreter
-            pythons[item.version] = f"{found.executable} {found.version}"
+            interpreter = open_environment_of(
+                item.request, item.environ, may_be_own=True
+            ).interpreter
+            pythons[item.version] = f"{interpreter.executable} {interpreter.version}"
         python = pythons.get(item.version, "")
         return order_digest(
             item.order, sources[item.order.project], python, options, context.environ

@@ -194,12 +194,12 @@ def bundle(request: BundleRequest, context: Context) -> BundleReport:
         sizes: dict[str, int | None] = {}
         with context.reporter.transfers(opened.repository.cut) as transfers:
             if request.dry_run or request.max_download is not None:
-                found = sizes_of(plan, place, transfers)
-                sizes = {name: size.file for name, size in found.items()}
+                file_sizes = sizes_of(plan, place, transfers)
+                sizes = {name: size.file for name, size in file_sizes.items()}
                 if request.max_download is not None:
                     check_download(
                         request.max_download,
-                        found,
+                        file_sizes,
                         hint="allow more, or make it for fewer machines; --dry-run shows "
                         "every size",
                     )

@@ -219,11 +219,11 @@ class ForHosts:
 
         :raises InvalidLock: two that are not the same have one name.
         """
-        found: dict[str, WantedWheel] = {}
+        wheels: dict[str, WantedWheel] = {}
         for host in self.hosts:
             for one in host.wanted.values():
-                _add(found, one, self._opened.lock.where)
-        return found
+                _add(wheels, one, self._opened.lock.where)
+        return wheels
 
     @property
     def archives(self) -> dict[str, WantedArchive]:
@@ -259,14 +259,14 @@ class ForHosts:
                     names.setdefault(index, set()).add(one.choice.selection.chosen.text)
                 if one.choice.metadata.document is not None:
                     documents.setdefault(index, {})[host.name] = one.choice.metadata.document
-        found = {}
+        kept = {}
         for index in sorted(names):
             package = self._opened.lock.packages[index]
             document = package.document
             if document is None and index in documents:  # F-122: each judged its own wheels
                 document = combine(documents[index].items())
-            found[index] = Kept(package, frozenset(names[index]), document, index in built)
-        return found
+            kept[index] = Kept(package, frozenset(names[index]), document, index in built)
+        return kept
 
     def lock(self, files: Mapping[str, BundledFile]) -> Lock:
         """Return the lock of the bundle."""
@@ -310,7 +310,7 @@ class Everything:
         :raises InvalidLock: two that are not the same have one name.
         """
         folder = self._opened.path.absolute().parent
-        found: dict[str, WantedWheel] = {}
+        wheels: dict[str, WantedWheel] = {}
         for package in self._opened.lock.packages:
             files = LockedRepository(
                 [package],
@@ -325,8 +325,8 @@ class Everything:
                 if text not in self._out:
                     confirm = _confirming(package.document, wheel.filename)
                     one = WantedWheel(wheel.filename, by_name[text], files, confirm)
-                    _add(found, one, self._opened.lock.where)
-        return found
+                    _add(wheels, one, self._opened.lock.where)
+        return wheels
 
     @property
     def archives(self) -> dict[str, WantedArchive]:
@@ -349,13 +349,13 @@ class Everything:
 
     def kept(self) -> dict[int, Kept]:
         """Return the entries of the lock that stay, by their position."""
-        found = {}
+        kept = {}
         for index, package in enumerate(self._opened.lock.packages):
             names = frozenset(wheel.filename.text for wheel in package.wheels) - self._out
             has_source = _stand_in(self._opened)(package) is not None
             if names or has_source:
-                found[index] = Kept(package, names, package.document, has_source)
-        return found
+                kept[index] = Kept(package, names, package.document, has_source)
+        return kept
 
     def lock(self, files: Mapping[str, BundledFile]) -> Lock:
         """Return the lock of the bundle."""
@@ -381,16 +381,16 @@ def words_in_effect(request: FromLock) -> tuple[str, ...]:
 
     A shorthand of the user's own is unknown elsewhere, so its meaning is returned.
     """
-    found: list[str] = []
+    words: list[str] = []
     for text in options_in_effect(request):
         option, _, value = text.partition(" ")
         own = [shorthand for shorthand in request.shorthands if shorthand.name == value]
         if option == "--variant" and own:
             for key in ("prefer", "require", "forbid"):
-                found += [word for wish in getattr(own[0], key) for word in (f"--{key}", str(wish))]
+                words += [word for wish in getattr(own[0], key) for word in (f"--{key}", str(wish))]
         else:
-            found += [option, value] if value else [option]
-    return tuple(found)
+            words += [option, value] if value else [option]
+    return tuple(words)
 
 
 def _host_name(machine: ChosenMachine, taken: set[str]) -> str:
@@ -410,10 +410,10 @@ def _spelled(asked: Iterable[str], known: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted({name for name in known if canonicalize_name(name) in names}))
 
 
-def _add(found: dict[str, WantedWheel], wanted_wheel: WantedWheel, where: str) -> None:
+def _add(wheels: dict[str, WantedWheel], wanted_wheel: WantedWheel, where: str) -> None:
     """Add a wheel, unless it is present; a folder has one file of a name."""
     text = wanted_wheel.filename.text
-    before, promised = found.setdefault(text, wanted_wheel).file.hashes, wanted_wheel.file.hashes
+    before, promised = wheels.setdefault(text, wanted_wheel).file.hashes, wanted_wheel.file.hashes
     common = before.keys() & promised.keys()
     if not common or any(before[name] != promised[name] for name in common):
         fault = Fault("packages", f"two different files are called {text}")
@@ -435,13 +435,13 @@ _KINDS = {"vcs": "repository", "directory": "folder"}
 
 
 def _by_name(archives: Iterable[WantedArchive], where: str) -> dict[str, WantedArchive]:
-    found: dict[str, WantedArchive] = {}
+    by_name: dict[str, WantedArchive] = {}
     for archive in archives:
         name = archive.file.filename
-        if found.setdefault(name, archive).file.hashes != archive.file.hashes:
+        if by_name.setdefault(name, archive).file.hashes != archive.file.hashes:
             fault = Fault("packages", f"two different files are called {name}")
             raise InvalidLock([fault], where=where)
-    return found
+    return by_name
 
 
 def _to_be_built(archive: WantedArchive) -> str:

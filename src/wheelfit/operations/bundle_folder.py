@@ -136,9 +136,9 @@ def sizes_of(
         there = place.find(wheel) or wheel
         return there.files.size(there.file)
 
-    found = several_at_once(list(wanted.values()), size, transfers)
+    sizes = several_at_once(list(wanted.values()), size, transfers)
     archives = {name: FileSize(one.file.size) for name, one in plan.archives.items()}
-    return {**dict(zip(wanted, found, strict=True)), **archives}
+    return {**dict(zip(wanted, sizes, strict=True)), **archives}
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,13 +288,13 @@ class _Making:
         return self._hashed("sources")
 
     def _hashed(self, folder: str) -> dict[str, BundledFile]:
-        found = {}
+        hashed = {}
         for path in sorted((self._stage / folder).iterdir()):
             with path.open("rb") as file:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
-            found[path.name] = BundledFile(digest, path.stat().st_size)
-        self._files |= {f"{folder}/{name}": file for name, file in found.items()}
-        return found
+            hashed[path.name] = BundledFile(digest, path.stat().st_size)
+        self._files |= {f"{folder}/{name}": file for name, file in hashed.items()}
+        return hashed
 
     def _write_index(self, wheels: Mapping[str, BundledFile]) -> None:
         entries: dict[NormalizedName, list[File]] = {}

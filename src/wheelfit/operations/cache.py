@@ -192,15 +192,15 @@ def _inventory(request: CacheOptions, context: Context, *, removes: bool) -> Inv
     from wheelfit_runtime.platforms.cache_folder import unsafe_cache_folder
 
     folder = cache_folder(request.cache_dir, context.environ).absolute()
-    found = unsafe_cache_folder(str(folder))
-    if found is not None and removes:
+    unsafe = unsafe_cache_folder(str(folder))
+    if unsafe is not None and removes:
         raise FileProblem(
-            f"the cache was not changed: {found.reason}",
-            where=found.path,
-            hint=found.remedy,
+            f"the cache was not changed: {unsafe.reason}",
+            where=unsafe.path,
+            hint=unsafe.remedy,
         )
-    if found is not None:
-        context.reporter.warn(f"the cache {found}")
+    if unsafe is not None:
+        context.reporter.warn(f"the cache {unsafe}")
     return Inventory(folder)
 
 
@@ -350,7 +350,7 @@ def _entries_named(inventory: Inventory, names: Iterable[str]) -> list[Entry]:
     :raises FileProblem: there is nothing of one of them.
     """
     wheels = _wheels(inventory)
-    found: dict[str, KeptWheel] = {}
+    kept_wheels: dict[str, KeptWheel] = {}
     records: list[Entry] = []
     for text in names:
         name, version = _parsed(text)
@@ -368,9 +368,9 @@ def _entries_named(inventory: Inventory, names: Iterable[str]) -> list[Entry]:
                 where=str(inventory.folder),
                 hint="`wheelfit cache list` shows what is kept",
             )
-        found |= {one.sha256: one for one in some}
+        kept_wheels |= {one.sha256: one for one in some}
         records += recorded
-    return [*(entry for one in found.values() for entry in one.entries), *records]
+    return [*(entry for one in kept_wheels.values() for entry in one.entries), *records]
 
 
 def _looking(inventory: Inventory, advance: Callable[[int], None]) -> Callable[[Entry], str | None]:

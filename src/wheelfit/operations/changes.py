@@ -477,8 +477,8 @@ def fetch(
     from wheelfit.operations.downloads import unpacked
 
     missing = [pin for pin in pins if pin.file.url not in wheels]
-    found, refused = unpacked(missing, ground.candidates, folder, transfers)
-    wheels |= {pin.file.url: found[pin.name] for pin in missing if pin.name in found}
+    arrived, refused = unpacked(missing, ground.candidates, folder, transfers)
+    wheels |= {pin.file.url: arrived[pin.name] for pin in missing if pin.name in arrived}
     for pin, reason in refused:
         # The warning comes with the wheel taken instead, one line per release (F-136).
         reporter.detail(f"{pin.filename.text} is not taken: {reason}")

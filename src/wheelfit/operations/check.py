@@ -56,21 +56,21 @@ class CheckReport:
         """Return the report as plain data."""
         from wheelfit.sources.urls import redact
 
-        found = self.found
+        report = self.found
         return {
             "version": 1,
             "targets": [redact(target) for target in self.targets],
             "profiles": sorted(set(self.profiles)),
             "full": self.full,
             "checked": {
-                "wheels": found.count.wheels,
-                "index_files": found.count.index_files,
-                "releases": found.count.releases,
-                "installed": found.count.installed,
+                "wheels": report.count.wheels,
+                "index_files": report.count.index_files,
+                "releases": report.count.releases,
+                "installed": report.count.installed,
             },
-            "summary": {f"{severity}s": number for severity, number in found.numbers().items()},
-            "findings": [finding.to_mapping() for finding in found.findings],
-            "unchecked": [one.to_mapping() for one in found.unchecked],
+            "summary": {f"{severity}s": number for severity, number in report.numbers().items()},
+            "findings": [finding.to_mapping() for finding in report.findings],
+            "unchecked": [one.to_mapping() for one in report.unchecked],
         }
 
     def to_sarif(self) -> dict[str, Any]:
@@ -95,9 +95,9 @@ def check(request: CheckRequest, context: Context) -> CheckReport:
     check_ignored(request.ignore)
     if not request.targets and not request.environment:
         raise UsageError("no target was given", hint="name a TARGET, or --environment")
-    found = graded(_check(request, context), named_profiles(request.profile))
-    found = found.without(request.ignore)
-    return CheckReport(found, request.targets, request.profile, request.full)
+    report = graded(_check(request, context), named_profiles(request.profile))
+    report = report.without(request.ignore)
+    return CheckReport(report, request.targets, request.profile, request.full)
 
 
 def check_ignored(codes: Iterable[str], more: Collection[str] = ()) -> None:

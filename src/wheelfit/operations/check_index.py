@@ -57,8 +57,8 @@ def check_index(request: CheckIndexRequest, context: Context) -> CheckReport:
         options = CheckOptions(full=request.full, profiles=profiles)
         demands = IndexCheckOptions(_machines(request, context), upstream, options)
         look = _remote if is_remote(request.index) else _local
-        found = graded(look(request, demands, context), profiles).without(request.ignore)
-    return CheckReport(found, (request.index,), request.profile, request.full)
+        report = graded(look(request, demands, context), profiles).without(request.ignore)
+    return CheckReport(report, (request.index,), request.profile, request.full)
 
 
 def _machines(request: CheckIndexRequest, context: Context) -> Machines:

@@ -343,16 +343,16 @@ def _beside(
     if request.project is None or any(named):
         return request
     folder = path.absolute().parent
-    found = find_interpreter(None, context.environ, folder)
-    if found is None:
+    interpreter = find_interpreter(None, context.environ, folder)
+    if interpreter is None:
         raise UserError(
             "no virtual environment found",
             code="no-environment",
             where=str(folder),
             hint=f"run `wheelfit venv {folder / '.venv'}`, or name another with --python",
         )
-    context.reporter.note(f"environment: {found.parent.parent}")
-    return request.with_options(python=str(found))
+    context.reporter.note(f"environment: {interpreter.parent.parent}")
+    return request.with_options(python=str(interpreter))
 
 
 def _content(path: Path) -> bytes:
@@ -451,11 +451,11 @@ def _bounded(
             versions.setdefault(package.name, []).append(package.version)
     result = []
     for change in changes:
-        found = versions.get(change.name, [])
-        if change.after is None or change.name not in names or not found:
+        locked_versions = versions.get(change.name, [])
+        if change.after is None or change.name not in names or not locked_versions:
             result.append(change)
             continue
-        after = f"{change.name}>={min(found).public}"
+        after = f"{change.name}>={min(locked_versions).public}"
         if change.after.partition(";")[2]:
             after += f";{change.after.partition(';')[2]}"
         project, bound = with_requirement(project, place, after)

@@ -197,13 +197,13 @@ def _detection(detection: Detection, scrub: Callable[[str], str]) -> dict[str, o
     }
 
 
-def _environment(found: Diagnosis) -> dict[str, object] | None:
-    if found.environment is None or found.contents is None:
+def _environment(diagnosis: Diagnosis) -> dict[str, object] | None:
+    if diagnosis.environment is None or diagnosis.contents is None:
         return None
-    packages = found.contents.packages
+    packages = diagnosis.contents.packages
     return {
-        "path": found.scrubber.text(found.environment.name),
-        "virtual": found.environment.interpreter.virtual,
+        "path": diagnosis.scrubber.text(diagnosis.environment.name),
+        "virtual": diagnosis.environment.interpreter.virtual,
         "packages": len(packages),
         "variants": [
             plain_fields(
@@ -225,7 +225,7 @@ def _environment(found: Diagnosis) -> dict[str, object] | None:
                 ],
                 "cpu_only": build.cpu_only or None,
             }
-            for build in found.contents.builds
+            for build in diagnosis.contents.builds
             if build.cuda or build.rocm or build.cpu_only
         ],
     }

@@ -71,17 +71,17 @@ def diagnose(request: DoctorRequest, context: Context) -> Diagnosis:
         context.reporter.say("everything that wheelfit depends on is installed")
     try:
         if request.runtime is not None:
-            found = _of_process(request.runtime)
+            diagnosis = _of_process(request.runtime)
         else:
-            found = _of_environment(request, context)
+            diagnosis = _of_environment(request, context)
     except WheelfitError:
         raise
     except Exception:
         if not unmet:
             raise
-        found = _of_nothing(context)
-    found = replace(found, findings=(*_about_wheelfit(unmet), *found.findings))
-    return found.reduced(only=request.only, ignore=request.ignore)
+        diagnosis = _of_nothing(context)
+    diagnosis = replace(diagnosis, findings=(*_about_wheelfit(unmet), *diagnosis.findings))
+    return diagnosis.reduced(only=request.only, ignore=request.ignore)
 
 
 def _check_codes(codes: Iterable[str]) -> None:
@@ -225,8 +225,8 @@ def _open_environment(
         others = dict(environ)
         for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
             others.pop(name, None)
-        found = CheckedFile("VIRTUAL_ENV").found(ENVIRONMENT_UNUSABLE, words)
-        return open_environment_of(request, others, may_be_own=True), [found]
+        finding = CheckedFile("VIRTUAL_ENV").found(ENVIRONMENT_UNUSABLE, words)
+        return open_environment_of(request, others, may_be_own=True), [finding]
 
 
 def _scripts(environment: Environment) -> str | None:

@@ -271,8 +271,8 @@ def _moved(staging: Path, folder: Path) -> tuple[DownloadedFile, ...]:
     :raises FileProblem: another file has one of the names.
     """
     paths = sorted(staging.iterdir())
-    found = [_looked_at(path, folder / path.name) for path in paths]
-    for path, file in zip(paths, found, strict=True):
+    files = [_looked_at(path, folder / path.name) for path in paths]
+    for path, file in zip(paths, files, strict=True):
         if not file.is_new:
             continue
         if path.stat().st_nlink > 1:  # a link into the cache, which must not change
@@ -280,7 +280,7 @@ def _moved(staging: Path, folder: Path) -> tuple[DownloadedFile, ...]:
             shutil.copyfile(path, own)
             own.replace(path)
         path.replace(folder / path.name)
-    return tuple(found)
+    return tuple(files)
 
 
 def _looked_at(path: Path, place: Path) -> DownloadedFile:

@@ -88,14 +88,14 @@ def unpacked(
 
     # The largest first, so that the last to start are the shortest.
     ordered = sorted(pins, key=lambda pin: pin.file.size or 0, reverse=True)
-    found = {}
+    unpacked_wheels = {}
     refused = []
     for pin, result in zip(ordered, several_at_once(ordered, fetch, transfers), strict=True):
         if isinstance(result, str):
             refused.append((pin, result))
         else:
-            found[pin.name] = result
-    return found, refused
+            unpacked_wheels[pin.name] = result
+    return unpacked_wheels, refused
 
 
 def several_at_once(

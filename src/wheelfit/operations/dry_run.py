@@ -137,10 +137,10 @@ def _check_space(
     Files of wheels in the cache are linked, so they take none on its disk.
     """
     place = nearest_existing(ground.environment.schemes.purelib)
-    found = [sizes[pin.name] for pin in planned.install]
-    needed = sum(size.unpacked or 0 for size in found if not size.is_here)
-    if any(size.is_here for size in found) and not _is_linked(place, request, context):
-        needed += sum(size.unpacked or 0 for size in found if size.is_here)
+    wheel_sizes = [sizes[pin.name] for pin in planned.install]
+    needed = sum(size.unpacked or 0 for size in wheel_sizes if not size.is_here)
+    if any(size.is_here for size in wheel_sizes) and not _is_linked(place, request, context):
+        needed += sum(size.unpacked or 0 for size in wheel_sizes if size.is_here)
     from wheelfit.wheels.disk_space import free_space, no_space_in_words
 
     if needed > free_space(place):

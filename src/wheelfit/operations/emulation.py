@@ -67,8 +67,8 @@ class Emulator:
     def find(self, environ: Mapping[str, str]) -> str | None:
         """Return the path of QEMU's program, from ``PATH``."""
         names = (self.program, self.program.removesuffix("-static"))
-        found = (shutil.which(name, path=environ.get("PATH")) for name in names)
-        return next((path for path in found if path), None)
+        paths = (shutil.which(name, path=environ.get("PATH")) for name in names)
+        return next((path for path in paths if path), None)
 
 
 EMULATORS = (

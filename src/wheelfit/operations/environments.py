@@ -111,5 +111,5 @@ def tell_interruption(environment: Environment, reporter: Reporter) -> None:
         return
     from wheelfit.installation.interruption import find_interruption
 
-    if (found := find_interruption(environment)) is not None:
-        reporter.warn(str(found))
+    if (interruption := find_interruption(environment)) is not None:
+        reporter.warn(str(interruption))

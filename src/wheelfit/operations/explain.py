@@ -305,7 +305,7 @@ def _missing_accelerator(
     from wheelfit.operations.result_limits import tell_unconcerned
     from wheelfit.resolution.unaccelerated import acceleration_of, refusal
 
-    found = [
+    accelerations = [
         acceleration_of(
             explanation.name,
             explanation.version,
@@ -317,7 +317,7 @@ def _missing_accelerator(
         for explanation in explanations
         if explanation.version is not None and explanation.chosen is not None
     ]
-    concerned = [one for one in found if one is not None]
+    concerned = [one for one in accelerations if one is not None]
     if not concerned:
         tell_unconcerned(reporter)
     refused = refusal(concerned)

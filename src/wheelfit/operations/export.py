@@ -150,7 +150,7 @@ class _Exporting:
         opened = open_lock(self._request, self._context)
         with reporting_os_errors("the lock file cannot be read", where=str(opened.path)):
             digest = hashlib.sha256(opened.path.read_bytes()).hexdigest()
-        found: dict[str, Export] = {}
+        exports: dict[str, Export] = {}
         with ExitStack() as stack:
             stage = self._stage(stack)
             with opened.repository:
@@ -158,16 +158,16 @@ class _Exporting:
                     machine = opened.machine(host)
                     name = machine.name if machine.host is None else machine.host.record
                     slug = _slug(name)
-                    if slug.casefold() in found:  # one file for both on some systems
+                    if slug.casefold() in exports:  # one file for both on some systems
                         raise UsageError(
                             f"two machines are called {name}",
                             where=machine.name,
                             hint="name each once; host files are told apart by their names",
                         )
-                    found[slug.casefold()] = self._export(opened, machine, name, digest, stage)
+                    exports[slug.casefold()] = self._export(opened, machine, name, digest, stage)
             if self._folder is not None:
                 stack.enter_context(new_folder(self._folder))
-            yield tuple(found.values())
+            yield tuple(exports.values())
             if stage is not None and self._request.wheels is not None:
                 _put_in_place(stage, self._request.wheels)
 

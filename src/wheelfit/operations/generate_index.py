@@ -170,16 +170,16 @@ def _elsewhere(request: GenerateIndexRequest) -> dict[str, OtherPages]:
 
     from wheelfit.sources.page import OtherPages, check_page_url
 
-    found: dict[str, dict[str, list[str]]] = {}
+    projects: dict[str, dict[str, list[str]]] = {}
     for flag, texts in (("tracks", request.tracks), ("alternate", request.alternate)):
         for text in texts:
             name, _, url = text.partition("=")
             check_page_url(url, where=f"--{flag} {text}")
-            project = found.setdefault(canonicalize_name(name), {"tracks": [], "alternate": []})
+            project = projects.setdefault(canonicalize_name(name), {"tracks": [], "alternate": []})
             project[flag].append(url)
     return {
         name: OtherPages(tuple(pages["tracks"]), tuple(pages["alternate"]))
-        for name, pages in found.items()
+        for name, pages in projects.items()
     }
 
 

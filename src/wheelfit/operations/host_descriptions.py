@@ -71,12 +71,12 @@ class HostList:
             for family in providers.accelerators()
             if family.presets is not None
         }
-        found: dict[str, list[PresetLine]] = {}
+        by_kind: dict[str, list[PresetLine]] = {}
         for preset in self.presets:
             kind = kinds.get(preset.pattern.partition("-")[0], "platforms")
             kind = "whole machines" if preset.pattern in MACHINES else kind
-            found.setdefault(kind, []).append(preset)
-        return found
+            by_kind.setdefault(kind, []).append(preset)
+        return by_kind
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
@@ -233,9 +233,9 @@ def _this(current: Target, context: Context) -> Host:
     for override in overrides:  # P-73
         context.reporter.warn(f"the environment overrides detection: {override}")
     target, of_system = target_in_effect(current, context)
-    found = (machine.detect(namespace) for namespace in machine.namespaces)
+    detected = (machine.detect(namespace) for namespace in machine.namespaces)
     file = HostFile.from_detections(
-        (one for one in found if one is not None),
+        (one for one in detected if one is not None),
         target,
         created_by=f"wheelfit {__version__}",
         origin="this machine",

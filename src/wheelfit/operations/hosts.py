@@ -80,10 +80,10 @@ def hosts_folder(environ: Mapping[str, str]) -> Path:
 def own_hosts(environ: Mapping[str, str]) -> dict[str, Path]:
     """Return the user's own host files by their names, in order."""
     try:
-        found = sorted(hosts_folder(environ).glob("*.toml"))
+        paths = sorted(hosts_folder(environ).glob("*.toml"))
     except OSError:
         return {}
-    return {path.stem: path for path in found}
+    return {path.stem: path for path in paths}
 
 
 def open_host(name: str, environ: Mapping[str, str], *, rocm_same_major: bool = False) -> Host:
@@ -202,11 +202,11 @@ def _platform_called(wanted: str, platforms: tuple[CondaPlatform, ...], path: st
 
     :raises UserError: ``invalid-host-file``; there is none, or there are several.
     """
-    found = [platform for platform in platforms if not wanted or wanted == platform.name]
-    if not found:  # an environment of pixi with one platform need not name it
-        found = [platform for platform in platforms if platform.name.startswith(f"{wanted}:")]
-    if len(found) == 1:
-        return found[0]
+    matching = [platform for platform in platforms if not wanted or wanted == platform.name]
+    if not matching:  # an environment of pixi with one platform need not name it
+        matching = [platform for platform in platforms if platform.name.startswith(f"{wanted}:")]
+    if len(matching) == 1:
+        return matching[0]
     names = ", ".join(f"{path}#{platform.name}" for platform in platforms if platform.name)
     problem = f"has no platform {wanted!r}" if wanted else "describes several machines"
     raise UserError(

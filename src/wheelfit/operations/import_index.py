@@ -118,7 +118,7 @@ def import_packages(
         names = tuple(map(_name, projects)) or tuple(repository.projects())
         pages = _pages(repository, names, failed, context)
         unread = {one.name for one in failed}
-        found = {page.name for page in pages}
+        project_names = {page.name for page in pages}
         files = [
             file
             for page in pages
@@ -147,7 +147,7 @@ def import_packages(
         counts["size"],
         tuple(sorted(importing.refused, key=lambda one: one.filename)),
         tuple(failed),
-        tuple(name for name in names if name not in found and name not in unread),
+        tuple(name for name in names if name not in project_names and name not in unread),
     )
 
 
@@ -278,7 +278,7 @@ class _Import:
             with path.open("rb") as content:
                 while piece := content.read(_PIECE):
                     draft.write(piece)
-            found = accept_listed(
+            result = accept_listed(
                 draft,
                 file,
                 store,
@@ -286,9 +286,9 @@ class _Import:
                 now=datetime.now(UTC),
                 by=self._owner,
             )
-            if not isinstance(found, AcceptedUpload):
-                self.refused.append(RefusedFile(file.filename, found))
-            elif found.is_new:
+            if not isinstance(result, AcceptedUpload):
+                self.refused.append(RefusedFile(file.filename, result))
+            elif result.is_new:
                 self.counts.update(added=1, size=draft.size)
             else:  # impossible to detect for a page without hashes
                 self.counts["kept"] += 1

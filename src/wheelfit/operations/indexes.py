@@ -390,11 +390,11 @@ def tell_sources(pins: Iterable[Pin], sources: OpenedSources, reporter: Reporter
 
 def _of_owners(pins: Iterable[Pin], bridged: BridgedRepository) -> Iterator[str]:
     """Yield notes on owners' indexes that are used by default."""
-    found: dict[str, list[str]] = {}
+    names_by_index: dict[str, list[str]] = {}
     for pin in pins:
         if base := bridged.owner_of(pin.name, pin.file):
-            found.setdefault(base, []).append(pin.name)
-    for base, names in found.items():
+            names_by_index.setdefault(base, []).append(pin.name)
+    for base, names in names_by_index.items():
         verb, those = ("comes", "its") if len(names) == 1 else ("come", "their")
         yield (
             f"{listed(names)} {verb} from {base}, the index of {those} owner; "
@@ -413,8 +413,8 @@ def tell_later(
         return
     from wheelfit.sources.concurrency import at_once
 
-    found = at_once(list(chosen), lambda one: _overlooked(one, pool), most=_MOST_AT_ONCE)
-    if overlooked := [text for text in found if text]:
+    texts = at_once(list(chosen), lambda one: _overlooked(one, pool), most=_MOST_AT_ONCE)
+    if overlooked := [text for text in texts if text]:
         more = f" and {len(overlooked) - 3} others" if len(overlooked) > 3 else ""
         reporter.warn(
             f"an index that was not asked has {'; '.join(overlooked[:3])}{more}: the first index "

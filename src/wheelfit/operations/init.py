@@ -291,15 +291,15 @@ def _pair(
 
 
 def _properties(text: str, properties: str) -> Spaces:
-    found: dict[str, dict[str, list[str]]] = {}
+    spaces: dict[str, dict[str, list[str]]] = {}
     for word in _words(properties):
         one = parse_property(word)
-        values = found.setdefault(one.namespace, {}).setdefault(one.feature, [])
+        values = spaces.setdefault(one.namespace, {}).setdefault(one.feature, [])
         if one.value not in values:
             values.append(one.value)
-    if not found:
+    if not spaces:
         raise _unclear("--variant", text, "a variant has at least one property")
-    return found
+    return spaces
 
 
 def _words(text: str) -> list[str]:

@@ -89,8 +89,8 @@ def _read(path: Path, *, instructions: bool) -> Binaries:
 
     if path.suffix == ".whl":
         with WheelArchive(path, lenient=True) as archive:
-            found = [look(file, member.name) for member, file in unpacked_binaries(archive)]
-        return Binaries(tuple(one for one in found if one is not None))
+            binaries = [look(file, member.name) for member, file in unpacked_binaries(archive)]
+        return Binaries(tuple(one for one in binaries if one is not None))
     with reporting_os_errors("the file cannot be read", where=str(path)), path.open("rb") as file:
         binary = look(file, path.name)
     if is_newer_format(path.name):

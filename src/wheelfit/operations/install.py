@@ -65,10 +65,10 @@ def install(request: InstallRequest, context: Context) -> ChangeReport:
         opened.narrow()
 
         def decide_once() -> ChangeDecision:
-            found = _decide(request, opened, context.reporter)
-            check_bounds(request, found, opened.candidates, context.reporter)
-            check_substitutes(found.resolution, opened.candidates, opened.repository)
-            return found
+            decided = _decide(request, opened, context.reporter)
+            check_bounds(request, decided, opened.candidates, context.reporter)
+            check_substitutes(decided.resolution, opened.candidates, opened.repository)
+            return decided
 
         decide = in_peace(decide_once)
         durations = StepDurations()

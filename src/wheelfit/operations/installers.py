@@ -76,8 +76,8 @@ class OfCommand:
 
     def last(self, *names: str) -> str | None:
         """Return the effective value of an option; None if it is not given."""
-        found = [value for name in names for value in self.options.get(name, ())]
-        return found[-1] if found else None
+        values = [value for name in names for value in self.options.get(name, ())]
+        return values[-1] if values else None
 
     def all(self, *names: str) -> tuple[str, ...]:
         """Return all values of an option."""

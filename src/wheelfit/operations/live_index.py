@@ -115,8 +115,8 @@ def set_status(request: StatusRequest, context: Context) -> StatusReport:
     :raises FileProblem: the index has no such project.
     """
     with closing(open_administration(request, context)) as administration:
-        found = administration.set_status(request.project, request.status, request.reason)
-    return StatusReport(found["project"], found["status"], found["reason"])
+        project = administration.set_status(request.project, request.status, request.reason)
+    return StatusReport(project["project"], project["status"], project["reason"])
 
 
 class DeleteRequest(FilesRequest):
@@ -232,8 +232,8 @@ def clean_index(request: CleanIndexRequest, context: Context) -> CleaningReport:
         releases = tuple(_expired(store, request, context, now))
         if request.dry_run:
             return CleaningReport(0, 0, 0, 0, releases, dry_run=True)
-        found = clean(store, now=now, grace=_UNDER_WAY)
-    return CleaningReport(found.blobs, found.size, found.stages, found.drafts, releases)
+        cleaned = clean(store, now=now, grace=_UNDER_WAY)
+    return CleaningReport(cleaned.blobs, cleaned.size, cleaned.stages, cleaned.drafts, releases)
 
 
 def _expired(
@@ -295,8 +295,8 @@ def export_live_index(request: MoveIndexRequest, context: Context) -> MovedIndex
         context.reporter.work("copying") as progress,
     ):
         store = cast("StoreAdministration", administration).store
-        found = export_index(store.records.database, store.blobs, Path(request.folder), progress)
-    return MovedIndexReport(*found)
+        moved = export_index(store.records.database, store.blobs, Path(request.folder), progress)
+    return MovedIndexReport(*moved)
 
 
 class ImportIndexRequest(LiveIndexRequest, SourceOptions):
@@ -356,9 +356,9 @@ def _import_export(request: ImportIndexRequest, context: Context) -> MovedIndexR
         return MovedIndexReport(len(wanted), 0, sum(wanted.values()), 0)
     store = _new_store(request)
     with closing(store), context.reporter.work("copying") as progress:
-        found = import_index(folder, wanted, store.records.database, store.blobs, progress)
-        store.records.note("import", f"{found.files} files, {found.records} records")
-    return MovedIndexReport(*found)
+        moved = import_index(folder, wanted, store.records.database, store.blobs, progress)
+        store.records.note("import", f"{moved.files} files, {moved.records} records")
+    return MovedIndexReport(*moved)
 
 
 def _new_store(request: LiveIndexRequest) -> Store:

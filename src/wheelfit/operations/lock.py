@@ -765,7 +765,11 @@ def _roots(
     return replace(
         project,
         roots=(
-            *(found for root in project.roots for found in from_sources(root, sources, opened)),
+            *(
+                requirement
+                for root in project.roots
+                for requirement in from_sources(root, sources, opened)
+            ),
             *named,
             *(root_of(source, opened) for source in wanted.sources),
         ),

@@ -269,14 +269,14 @@ def options_in_effect(request: MachineOptions) -> tuple[str, ...]:
     Options of the configuration file are included.
     """
     known = vars(request)
-    found = [
+    options = [
         f"{option} {value}" for option, key in _REPEATED.items() for value in known.get(key) or ()
     ]
     for option, (key, choices) in _CHOICES.items():
         if known.get(key, choices[0]) != choices[0]:
-            found.append(f"{option} {known[key]}")
-    found += [option for option, key in _SWITCHES.items() if known.get(key)]
-    return tuple(dict.fromkeys(found))
+            options.append(f"{option} {known[key]}")
+    options += [option for option, key in _SWITCHES.items() if known.get(key)]
+    return tuple(dict.fromkeys(options))
 
 
 def read_options(words: Iterable[str]) -> dict[str, Any]:
@@ -285,21 +285,21 @@ def read_options(words: Iterable[str]) -> dict[str, Any]:
     :param words: each option, followed by its value if it takes one.
     :raises ValueError: a word is no such option, or no such value.
     """
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     left = iter(words)
     for option in left:
         if option in _SWITCHES:
-            found[_SWITCHES[option]] = True
+            values[_SWITCHES[option]] = True
             continue
         value = next(left, None)
         if value is not None and option in _REPEATED:
             key = _REPEATED[option]
-            found[key] = (*found.get(key, ()), value)
+            values[key] = (*values.get(key, ()), value)
         elif option in _CHOICES and value in _CHOICES[option][1]:
-            found[_CHOICES[option][0]] = value
+            values[_CHOICES[option][0]] = value
         else:
             raise ValueError(f"{option} is not an option of a choice, or has no such value")
-    return found
+    return values
 
 
 _CHOICES = {

@@ -79,13 +79,13 @@ def matrix(request: MatrixRequest, context: Context) -> MatrixReport:
     del context
     with scratch_folder() as scratch:
         source = open_source(Path(request.project), scratch, {})
-        found = matrix_of(source)
-    if found is None:
+        project_matrix = matrix_of(source)
+    if project_matrix is None:
         raise UsageError(
             f"{source.where} has no [tool.wheelfit.matrix]",
             hint='it says what is built: pythons = ["3.13"], platforms = ["manylinux_x86_64"]',
         )
-    jobs = found.only(pythons=request.only_python, platforms=request.only_platform)
+    jobs = project_matrix.only(pythons=request.only_python, platforms=request.only_platform)
     if not jobs:
         raise UsageError(
             "no wheel of the matrix matches",
@@ -94,7 +94,7 @@ def matrix(request: MatrixRequest, context: Context) -> MatrixReport:
     here, folder = Path.cwd().resolve(), Path(request.project).resolve()
     is_below = folder.is_dir() and folder.is_relative_to(here)
     project = folder.relative_to(here).as_posix() if is_below else "."
-    return MatrixReport(source.name, project, found, jobs)
+    return MatrixReport(source.name, project, project_matrix, jobs)
 
 
 def matrix_of(source: Source) -> Matrix | None:

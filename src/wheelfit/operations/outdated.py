@@ -100,14 +100,14 @@ def list_outdated(request: OutdatedRequest, context: Context) -> OutdatedReport:
             except NetworkError as error:
                 return error
 
-        found = at_once(installed, look, most=request.connections)
-    pairs = list(zip(installed, found, strict=True))
+        results = at_once(installed, look, most=request.connections)
+    pairs = list(zip(installed, results, strict=True))
     failed = [(entry.name, one) for entry, one in pairs if isinstance(one, NetworkError)]
     if len(failed) == len(installed):
         raise failed[0][1]
     return OutdatedReport(
         environment.name,
-        tuple(one for one in found if isinstance(one, OutdatedPackage)),
+        tuple(one for one in results if isinstance(one, OutdatedPackage)),
         tuple(entry.name for entry, one in pairs if one == "unknown"),
         tuple((name, str(error)) for name, error in failed),
     )

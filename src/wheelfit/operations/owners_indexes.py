@@ -105,16 +105,16 @@ class OwnersView:
 
         :param off: the reason where ``bridges`` turns off the defaults.
         """
-        found = []
+        indexes = []
         for family in self._families.values():
             by_reason: dict[str, list[str]] = {}
             for project in family.projects:
                 by_reason.setdefault(self._reason(family, project, off), []).append(project)
-            found += [
+            indexes += [
                 OwnersIndex(family.name, redact(self._base(family)), tuple(projects), reason)
                 for reason, projects in by_reason.items()
             ]
-        return tuple(found)
+        return tuple(indexes)
 
     def builds(self, installed: Iterable[Installed]) -> Iterator[OwnersBuild]:
         """Yield the installed packages from an owner's index, by label or local version.

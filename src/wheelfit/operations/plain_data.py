@@ -17,8 +17,8 @@ def plain_fields(value: object, names: str, **more: object) -> dict[str, Any]:
     :param names: the attributes, with blanks between them; entries are named like them.
     :param more: further entries.
     """
-    found = {name: getattr(value, name) for name in names.split()}
-    return {name: plain(item) for name, item in (found | more).items()}
+    values = {name: getattr(value, name) for name in names.split()}
+    return {name: plain(item) for name, item in (values | more).items()}
 
 
 def plain(value: Any) -> Any:

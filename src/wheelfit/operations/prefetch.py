@@ -216,14 +216,14 @@ def _locked(
 ) -> Iterator[File]:
     """Yield the files of a lock that a page has, with the documents of their releases."""
     for files in releases:
-        found = [
+        files_of_lock = [
             file
             for file in files
             if (promised := locked.get(file.filename)) is not None
             and all(file.hashes.get(kind, digest) == digest for kind, digest in promised.items())
         ]
-        if found:
-            yield from found
+        if files_of_lock:
+            yield from files_of_lock
             yield from (file for file in files if file.filename.endswith(VARIANTS_SUFFIX))
 
 
@@ -337,7 +337,7 @@ def _plan(
             progress.advance(1)
 
     progress.start(len(pages))
-    wanted = [one for found in at_once(pages, wanted_of, most=_AT_ONCE) for one in found]
+    wanted = [one for of_page in at_once(pages, wanted_of, most=_AT_ONCE) for one in of_page]
     progress.done()
     return _Plan(
         _projects(wanted),

@@ -234,8 +234,8 @@ def _narrowed(
 
 
 def _known(name: str, known: Collection[NormalizedName], what: str, where: str) -> NormalizedName:
-    found = canonicalize_name(name)
-    if found not in known:
-        hint = did_you_mean(found, known, f"there are: {', '.join(known) or 'none'}")
+    normalized = canonicalize_name(name)
+    if normalized not in known:
+        hint = did_you_mean(normalized, known, f"there are: {', '.join(known) or 'none'}")
         raise UsageError(f"the project has no {what} {name}", where=where, hint=hint)
-    return found
+    return normalized

@@ -107,11 +107,11 @@ class KnownProviders:
 
     def trusted(self) -> list[dict[str, Any]]:
         """Return every plugin that is trusted, by the user or by the site."""
-        found = [self._entry(entry, "user") for entry in self.rules.trust.entries]
+        entries = [self._entry(entry, "user") for entry in self.rules.trust.entries]
         for policy in self.rules.policy.files:
             if policy.grants:
-                found += [self._entry(entry, policy.where) for entry in policy.entries]
-        return found
+                entries += [self._entry(entry, policy.where) for entry in policy.entries]
+        return entries
 
     def _entry(self, entry: TrustEntry, by: str) -> dict[str, Any]:
         question = entry.question()
@@ -178,7 +178,7 @@ class KnownProviders:
         """Return the facts about a namespace or a package; None if it is unknown."""
         package = canonicalize_name(name)
         everything = self.to_json()
-        found: dict[str, Any] = {
+        facts: dict[str, Any] = {
             "built_in": None,
             "vocabulary": [],
             "static_family": None,
@@ -195,20 +195,20 @@ class KnownProviders:
             "policies": everything["policies"],
         }
         if (family := providers.by_namespace(name)) is not None:
-            found["built_in"] = self.built_in(family)
-            found["vocabulary"] = _vocabulary(family)
+            facts["built_in"] = self.built_in(family)
+            facts["vocabulary"] = _vocabulary(family)
         if name in STATIC_FAMILIES:
-            found["static_family"] = {
+            facts["static_family"] = {
                 "purpose": STATIC_FAMILIES[name].purpose,
                 "data_version": FAMILIES_VERSION,
                 "template": STATIC_FAMILIES[name].template(),
             }
         known = ("built_in", "static_family", "trusted", "installed", "stood_in_for_by", "off")
         if name == ABI_DEPENDENCY:
-            found["static_family"] = None
-        elif not any(found[key] for key in known):
+            facts["static_family"] = None
+        elif not any(facts[key] for key in known):
             return None
-        return {"version": 1, "action": "show", "name": name, **found}
+        return {"version": 1, "action": "show", "name": name, **facts}
 
 
 def list_providers(request: ProvidersRequest, context: Context) -> KnownProviders:

@@ -201,14 +201,14 @@ class _Upstreams:
 
     def of(self, settings: SourceSettings) -> tuple[Upstream, ...]:
         """Return the indexes of some settings, in their order."""
-        found = []
+        upstreams = []
         for url in dict.fromkeys(settings.index_urls):
             key = (url, settings.trusted_hosts)
             known = self._known.get(key) or self._open(url, settings)
             if known is not None:
                 self._known[key] = known
-                found.append(known)
-        return tuple(found)
+                upstreams.append(known)
+        return tuple(upstreams)
 
     def _open(self, url: str, settings: SourceSettings) -> Upstream | None:
         folder = _folder(url)
@@ -313,13 +313,13 @@ class _Profiles:
                 return known
             if known is not None and (name or self._request.host):
                 return known  # a description does not change
-            found = self._find(name)
+            profile = self._find(name)
             while len(self._known) >= 256:
                 del self._known[next(iter(self._known))]  # the oldest
-            self._known[name] = (now, found)
+            self._known[name] = (now, profile)
             # Remarks on options and overrides are made once.
             self._context = replace(self._context, reporter=Reporter())
-            return found
+            return profile
 
     def _find(self, name: str) -> Profile:
         if not name:

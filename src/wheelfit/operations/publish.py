@@ -151,12 +151,12 @@ def publish(request: PublishRequest, context: Context) -> PublishReport:
         outgoing = collect(named, progress)
     destination = open_destination(request, context)
     there = destination.there(sorted({name for name, _ in outgoing.releases}), context)
-    found, compared, forecasts = _judged(request, context, outgoing, destination, there)
+    checks, compared, forecasts = _judged(request, context, outgoing, destination, there)
     index_files: Mapping[Release, bytes] = {}
     is_read = isinstance(destination, UploadIndex) or request.dry_run
-    if is_read and not found.has_faults(strict=False):
+    if is_read and not checks.has_faults(strict=False):
         index_files, contradictions = documents_of(destination, outgoing, there, context)
-        found += Report.of(contradictions, (), Count()).without(request.ignore)
+        checks += Report.of(contradictions, (), Count()).without(request.ignore)
         _warn_of_drafts(index_files.values(), context)
     report = PublishReport(
         destination.name,
@@ -166,10 +166,10 @@ def publish(request: PublishRequest, context: Context) -> PublishReport:
         outgoing,
         compared,
         forecasts,
-        found,
+        checks,
         choices=_choices(outgoing, there, index_files) if request.dry_run else (),
     )
-    if found.unchecked or found.has_faults(strict=request.strict) or request.dry_run:
+    if checks.unchecked or checks.has_faults(strict=request.strict) or request.dry_run:
         return report
     if request.attest:
         outgoing = _attested(request, context, outgoing, compared)
@@ -184,7 +184,7 @@ def publish(request: PublishRequest, context: Context) -> PublishReport:
         act, more = _confirmed(request, context, destination, outgoing, act)
     else:
         act, more = _write(context, destination, outgoing, there)
-    return replace(report, found=found + more, act=act)
+    return replace(report, found=checks + more, act=act)
 
 
 def _warn_of_drafts(documents: Iterable[bytes], context: Context) -> None:
@@ -238,12 +238,12 @@ def _judged(
         report = judge(outgoing, profiles, progress)
     compared = compare(outgoing.files, _by_name(there))
     forecasts, findings = forecast(compared.new, there, limits_of(request, destination))
-    found = [*compared.findings, *findings]
-    found += completeness_findings(outgoing, there, project_in(Path(request.project)))
-    found += untested_findings(compared.new)
+    more = [*compared.findings, *findings]
+    more += completeness_findings(outgoing, there, project_in(Path(request.project)))
+    more += untested_findings(compared.new)
     if Profile.PYPI in profiles:
-        found += closed_findings(compared.new, there, datetime.now(UTC))
-    report += Report.of(found, (), Count())
+        more += closed_findings(compared.new, there, datetime.now(UTC))
+    report += Report.of(more, (), Count())
     return report.without(request.ignore), compared, forecasts
 
 
@@ -342,14 +342,14 @@ def _refused(
         findings.append(Finding(Severity.ERROR, code, check.rule, place, message, remedy))
     if error.note:
         context.reporter.warn(error.note)
-    found = report.found + Report.of(findings, (), Count())
+    checks = report.found + Report.of(findings, (), Count())
     try:
         there = _by_name(
             index.there(list({file.release[0] for file in report.outgoing.files}), context)
         )
     except WheelfitError:
-        return replace(report, found=found)
-    return replace(report, found=found, compared=compare(report.outgoing.files, there))
+        return replace(report, found=checks)
+    return replace(report, found=checks, compared=compare(report.outgoing.files, there))
 
 
 def _confirmed(
@@ -369,17 +369,17 @@ def _confirmed(
         lambda: _by_name(index.there(projects, context)),
         patience=request.publish_timeout,
     )
-    found = [*looked.findings]
+    findings = [*looked.findings]
     for one in looked.missing:
         message = f"{index.check_url} does not list it"
-        found.append(CheckedFile(str(one.path)).found(NOT_LISTED, message))
+        findings.append(CheckedFile(str(one.path)).found(NOT_LISTED, message))
     unchecked = () if looked.error is None else (Unchecked.because(looked.error, index.check_url),)
     act = replace(
         act,
         unlisted=tuple(one.filename for one in looked.missing),
         is_confirmed=looked.error is None,
     )
-    return act, Report.of(found, unchecked, Count()).without(request.ignore)
+    return act, Report.of(findings, unchecked, Count()).without(request.ignore)
 
 
 def _by_name(there: Listed) -> dict[str, File]:

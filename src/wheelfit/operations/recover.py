@@ -52,10 +52,10 @@ def recover(request: RecoverRequest, context: Context) -> RecoverReport:
     environment = open_environment_of(request, context.environ, tags=False)
     tell_unnamed_environment(request, environment, context)
     if request.dry_run:
-        found = find_interruption(environment)
-        if found is not None and found.refusal and not request.trust_journal:
-            raise found.refusal
-        return RecoverReport(environment.name, found, dry_run=True)
+        interruption = find_interruption(environment)
+        if interruption is not None and interruption.refusal and not request.trust_journal:
+            raise interruption.refusal
+        return RecoverReport(environment.name, interruption, dry_run=True)
     done = mend(environment, alone=True, trusting=request.trust_journal)
     clear_abandoned()
     notes = () if done is None else tuple(done.notes)

@@ -158,13 +158,13 @@ def judge(outgoing: ReleaseSet, profiles: frozenset[Profile], progress: Progress
 
         def look(numbered: tuple[int, OutgoingFile]) -> list[Finding]:
             number, one = numbered
-            found = _rules(one, Path(scratch, str(number)))
+            of_file = _rules(one, Path(scratch, str(number)))
             progress.advance(one.size)
-            return found
+            return of_file
 
         with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
-            for found in pool.map(look, enumerate(outgoing.files)):
-                findings += found
+            for of_file in pool.map(look, enumerate(outgoing.files)):
+                findings += of_file
     progress.done()
     new = [finding for finding in findings if (finding.where, finding.code) not in known]
     return report + Report.of(new, (), Count())
@@ -179,7 +179,7 @@ def _rules(outgoing: OutgoingFile, scratch: Path) -> list[Finding]:
         path = scratch / outgoing.filename
         lend(outgoing.path, path)
     verdict = check_file(path, outgoing.filename, sha256=outgoing.sha256, size=outgoing.size)
-    found = []
+    findings = []
     for severity, violations in (
         (Severity.ERROR, verdict.violations),
         (Severity.WARNING, verdict.warnings),
@@ -187,7 +187,7 @@ def _rules(outgoing: OutgoingFile, scratch: Path) -> list[Finding]:
         for violation in violations:
             check = CHECKS.get(violation.reference)
             member = violation.where.removeprefix(outgoing.filename).removeprefix(": ")
-            found.append(
+            findings.append(
                 Finding(
                     severity,
                     violation.reference,
@@ -198,7 +198,7 @@ def _rules(outgoing: OutgoingFile, scratch: Path) -> list[Finding]:
                     member,
                 )
             )
-    return [*found, *_attested(outgoing)]
+    return [*findings, *_attested(outgoing)]
 
 
 def _attested(outgoing: OutgoingFile) -> list[Finding]:

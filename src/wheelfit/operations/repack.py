@@ -146,12 +146,12 @@ class _Plan:
         """Return label and document of a variant of the file, and the name of its edits."""
         if name not in self._known:
             assert self._config is not None  # noqa: S101 - `_check` has refused names without a file
-            found = self._config.variant(name)
-            label = NULL if found.label == OLD_NULL else found.label
-            wanted = VariantRequest(found.properties or EMPTY, label)
+            variant = self._config.variant(name)
+            label = NULL if variant.label == OLD_NULL else variant.label
+            wanted = VariantRequest(variant.properties or EMPTY, label)
             label, properties = choose_variant(wanted, self._table.variants)
             document = document_of(self._request, self._table, label, properties, self._reporter)
-            self._known[name] = (label, document, found.metadata)
+            self._known[name] = (label, document, variant.metadata)
         return self._known[name]
 
     def _merged(self, named: str | None) -> Edits:
@@ -221,9 +221,9 @@ def _wheels(
     """
     releases = []
     for text in request.wheels:
-        found = named_project(text, request, versions_suffice=True)
-        if found is not None:
-            releases.append((text, found))
+        named = named_project(text, request, versions_suffice=True)
+        if named is not None:
+            releases.append((text, named))
     names = [text for text in request.wheels if text not in dict(releases)]
     wheels = find_wheels(names) if names else []
     if releases:

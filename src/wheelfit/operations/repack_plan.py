@@ -180,26 +180,28 @@ def plan_repack(request: RepackRequest, context: Context) -> RepackPlan:
                 continue
             if is_examined:
                 examined += 1
-                found = {p.name: finder.summary(p.releases[v]) for p, v in one.parts}
-                joined = replace(one, differences=tuple(differences(found)))
+                summaries = {p.name: finder.summary(p.releases[v]) for p, v in one.parts}
+                joined = replace(one, differences=tuple(differences(summaries)))
             releases.append(joined)
     return RepackPlan(name, projects, tuple(releases), files)
 
 
 def _projects(
-    found: Mapping[NormalizedName, Mapping[Version, Sequence[ListedWheel]]],
+    wheels_by_project: Mapping[NormalizedName, Mapping[Version, Sequence[ListedWheel]]],
     wanted: str | None,
     families: KnownFamilies,
 ) -> tuple[str, tuple[FamilyProject, ...]]:
     """Return the name of the joined project, and the projects with their labels."""
-    if len(found) < 2:
+    if len(wheels_by_project) < 2:
         raise UsageError("joining needs several projects", hint="name the projects to join")
-    name = canonicalize_name(wanted) if wanted else joined_name(list(found))
+    name = canonicalize_name(wanted) if wanted else joined_name(list(wheels_by_project))
     if not name:
-        raise UsageError(f"{', '.join(found)} have no name in common", hint="give one by --name")
+        raise UsageError(
+            f"{', '.join(wheels_by_project)} have no name in common", hint="give one by --name"
+        )
     family = families.named(name)
     projects = []
-    for project, releases in found.items():
+    for project, releases in wheels_by_project.items():
         label, properties = _known(family, project, max(releases)) or (
             label_of(project, name),
             None,

@@ -253,4 +253,4 @@ def _static(texts: Sequence[str]) -> dict[str, TableProvider]:
         for value in values:
             Property(parts[0], parts[1], value)  # F-2
         features.setdefault(parts[0], []).append(FeatureConfig(parts[1], tuple(values)))
-    return {namespace: StaticProvider(tuple(found)) for namespace, found in features.items()}
+    return {namespace: StaticProvider(tuple(listed)) for namespace, listed in features.items()}

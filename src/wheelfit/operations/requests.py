@@ -69,10 +69,10 @@ class ValidatedRequest:
 
 def field_types(kind: type) -> dict[str, str]:
     """Return the names of the fields of a class of options with their types, as written."""
-    found: dict[str, str] = {}
+    types: dict[str, str] = {}
     for base in reversed(kind.__mro__):
-        found |= getattr(base, "__annotations__", {})
-    return found
+        types |= getattr(base, "__annotations__", {})
+    return types
 
 
 def _check_value(name: str, value: Any, written: str) -> None:

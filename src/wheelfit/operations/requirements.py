@@ -121,17 +121,17 @@ def read_wanted(
     hashes: dict[NormalizedName, set[tuple[str, str]]] = {}
     labels: dict[NormalizedName, Label] = {}
     for line in lines:
-        found = _requirement_or_file(line)
-        if isinstance(found, GivenWheel):
-            wheels.append(found)
+        requirement = _requirement_or_file(line)
+        if isinstance(requirement, GivenWheel):
+            wheels.append(requirement)
             continue
-        if isinstance(found, GivenSource):
-            sources.append(found)
+        if isinstance(requirement, GivenSource):
+            sources.append(requirement)
             continue
-        requirements.append(found)
-        _note_label(line, found.requirement.name, labels)
+        requirements.append(requirement)
+        _note_label(line, requirement.requirement.name, labels)
         if line.hashes:
-            hashes.setdefault(found.requirement.name, set()).update(line.hashes)
+            hashes.setdefault(requirement.requirement.name, set()).update(line.hashes)
     constraints = [line for file in (*files, *limits) for line in file.constraints]
     constraints += request.constraints
     limiting = tuple(RequestedRequirement(_requirement(line), line.where) for line in constraints)
@@ -315,9 +315,9 @@ def _met(wheel: Path, allowed: Iterable[tuple[str, str]]) -> dict[str, str]:
             import hashlib
 
             with wheel.open("rb") as file:
-                found = hashlib.file_digest(file, algorithm).hexdigest()
+                actual = hashlib.file_digest(file, algorithm).hexdigest()
             # None of them: the first is promised, and reading the wheel fails.
-            several[:] = [found] if found in several else several
+            several[:] = [actual] if actual in several else several
     return {algorithm: several[0] for algorithm, several in digests.items()}
 
 

@@ -58,11 +58,11 @@ def check_accelerators(resolution: Resolution, candidates: Candidates, reporter:
     """
     from wheelfit.resolution.unaccelerated import accelerations, refusal
 
-    found = list(accelerations(resolution, candidates))
-    refused = refusal(found)
+    accelerated = list(accelerations(resolution, candidates))
+    refused = refusal(accelerated)
     if refused is not None:
         raise refused
-    if not found:
+    if not accelerated:
         tell_unconcerned(reporter)
 
 

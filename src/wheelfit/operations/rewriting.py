@@ -63,7 +63,7 @@ class RewriteReport:
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
-        found: dict[str, object] = {
+        report: dict[str, object] = {
             "version": 1,
             "dry_run": self.dry_run,
             "wheels": [_mapping(wheel, self.name_of(wheel.source)) for wheel in self.wheels],
@@ -73,10 +73,10 @@ class RewriteReport:
             ],
         }
         if self.lost is not None:
-            found["lost"] = list(self.lost)
+            report["lost"] = list(self.lost)
         if self.index_files is not None:
-            found["index_files"] = list(map(str, self.index_files))
-        return found
+            report["index_files"] = list(map(str, self.index_files))
+        return report
 
 
 def find_wheels(names: Sequence[str]) -> list[Path]:
@@ -86,7 +86,7 @@ def find_wheels(names: Sequence[str]) -> list[Path]:
     :raises FileProblem: a path does not exist, or a folder has no wheels.
     :raises UsageError: a file is not a wheel.
     """
-    found: dict[Path, None] = {}
+    wheels: dict[Path, None] = {}
     for name in names:
         path = Path(name)
         if not path.is_dir():
@@ -101,7 +101,7 @@ def find_wheels(names: Sequence[str]) -> list[Path]:
                 raise FileProblem(
                     "the wheel does not exist", where=name, hint="name files or folders that exist"
                 )
-            found[path] = None
+            wheels[path] = None
             continue
         inside: dict[Path, None] = {}
         for root, folders, files in os.walk(path):
@@ -110,8 +110,8 @@ def find_wheels(names: Sequence[str]) -> list[Path]:
             inside |= {Path(root, file): None for file in sorted(files) if file.endswith(".whl")}
         if not inside:
             raise FileProblem("the folder has no wheels", where=name)
-        found |= inside
-    return list(found)
+        wheels |= inside
+    return list(wheels)
 
 
 def rewrite(

@@ -142,14 +142,14 @@ def show(request: ShowRequest, context: Context) -> ShowReport:
     environment = open_environment_of(request, context.environ)
     needs = InstalledNeeds.of(environment.installed(), environment.interpreter.environment)
     names = list(dict.fromkeys(map(canonicalize_name, request.names)))
-    found = [needs.packages[name] for name in names if name in needs.packages]
-    if not found:
+    entries = [needs.packages[name] for name in names if name in needs.packages]
+    if not entries:
         raise not_installed(names, needs.packages, environment)
-    judged = _judged(found, needs, environment, request, context)
+    judged = _judged(entries, needs, environment, request, context)
     return ShowReport(
         environment.name,
         tuple(
-            _details(entry, needs, judged.get(entry.name), files=request.files) for entry in found
+            _details(entry, needs, judged.get(entry.name), files=request.files) for entry in entries
         ),
         tuple(name for name in names if name not in needs.packages),
     )
@@ -172,14 +172,14 @@ def not_installed(
 
 
 def _judged(
-    found: Iterable[Installed],
+    entries: Iterable[Installed],
     needs: InstalledNeeds,
     environment: Environment,
     request: ShowRequest,
     context: Context,
 ) -> dict[NormalizedName, FitVerdict]:
     """Return verdicts on variants; the machine is detected only if there are some."""
-    names = {entry.name for entry in found if entry.label is not None}
+    names = {entry.name for entry in entries if entry.label is not None}
     if not names:
         return {}
     machine = choose_machine(request, environment.target(), context)

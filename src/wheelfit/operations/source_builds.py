@@ -228,13 +228,13 @@ def read_config_settings(texts: Sequence[str]) -> Mapping[str, str | Sequence[st
     :param texts: each ``KEY=VALUE``.
     :raises UsageError: one is not of that form.
     """
-    found: dict[str, list[str]] = {}
+    settings: dict[str, list[str]] = {}
     for text in texts:
         key, equals, value = text.partition("=")
         if not key.strip() or not equals:
             raise UsageError(f"--config-settings {text!r} sets nothing", hint="write KEY=VALUE")
-        found.setdefault(key.strip(), []).append(value)
-    return {key: values[0] if len(values) == 1 else values for key, values in found.items()}
+        settings.setdefault(key.strip(), []).append(value)
+    return {key: values[0] if len(values) == 1 else values for key, values in settings.items()}
 
 
 class Builds(Protocol):

@@ -131,10 +131,10 @@ def _sync(
     )
 
     def decide_once() -> ChangeDecision:
-        found = _decide(request, ground, choosing, leaving, reporter)
-        _check_uploads(found.planned.install, opened.settings.cooldown)
-        check_bounds(request, found, choosing.candidates, reporter)
-        return found
+        decided = _decide(request, ground, choosing, leaving, reporter)
+        _check_uploads(decided.planned.install, opened.settings.cooldown)
+        check_bounds(request, decided, choosing.candidates, reporter)
+        return decided
 
     decide = in_peace(decide_once)
     durations = StepDurations()
@@ -302,17 +302,17 @@ def spared(
     :param environment: values of the marker variables.
     """
     there = by_name(installed)
-    found = set(_INSTALLERS)
+    names = set(_INSTALLERS)
     pending = [_SELF]
     while pending:
         name = pending.pop()
-        if name in found or name not in there:
+        if name in names or name not in there:
             continue
-        found.add(name)
+        names.add(name)
         with suppress(WheelfitError):  # unreadable metadata has no known requirements
             pending += [
                 requirement.name
                 for requirement in there[name].metadata().requires
                 if requirement.applies(environment, "", VariantContext.PLAIN)
             ]
-    return frozenset(found)
+    return frozenset(names)

@@ -149,8 +149,8 @@ def sizes_of(
         return {}
     from wheelfit.sources.concurrency import at_once
 
-    found = at_once(pins, lambda pin: files.size(pin.file, unpacked=unpacked), most=_AT_ONCE)
-    return {pin.name: size for pin, size in zip(pins, found, strict=True)}
+    sizes = at_once(pins, lambda pin: files.size(pin.file, unpacked=unpacked), most=_AT_ONCE)
+    return {pin.name: size for pin, size in zip(pins, sizes, strict=True)}
 
 
 def sized(

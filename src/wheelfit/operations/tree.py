@@ -73,13 +73,13 @@ def tree(request: TreeRequest, context: Context) -> TreeReport:
         raise UsageError("--here and --for name two machines", hint="give one of them")
     machine: ChosenMachine | None = None
     if request.here or request.host is not None:
-        found, machine = _of_one(request, context)
+        built, machine = _of_one(request, context)
     else:
-        found = _of_all(request, context)
+        built = _of_all(request, context)
     name = None if request.invert is None else canonicalize_name(request.invert)
     if name is not None:
-        _check_known(found, name, request.lock)
-    return TreeReport(request.lock, found, machine, name, request.depth)
+        _check_known(built, name, request.lock)
+    return TreeReport(request.lock, built, machine, name, request.depth)
 
 
 def _of_all(request: TreeRequest, context: Context) -> Tree:

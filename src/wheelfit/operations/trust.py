@@ -336,13 +336,13 @@ def _endpoint(text: str | None) -> str | None:
 
 
 def _hashes(texts: Sequence[str]) -> frozenset[str]:
-    found = set()
+    hashes = set()
     for text in texts:
         match = _HASH.fullmatch(text)
         if match is None:
             raise UsageError(f"{text[:80]!r} is not sha256:DIGEST with 64 hexadecimal digits")
-        found.add(match[1].lower())
-    return frozenset(found)
+        hashes.add(match[1].lower())
+    return frozenset(hashes)
 
 
 # --- looking it up ------------------------------------------------------------------
@@ -360,13 +360,13 @@ def _look_up(
         )
         error.note = "\n".join(filter(None, (error.note, words, _similar(requirement.name))))
         raise
-    found = []
+    wheels = []
     with tempfile.TemporaryDirectory(prefix="wheelfit-") as folder:
         for pin in pins:
             promised = pin.file.hashes.get("sha256")
             digest = promised or sha256_of_file(repository.download(pin.file, Path(folder)))
-            found.append(PluginWheel(pin, digest, is_computed=promised is None))
-    return sorted(found, key=lambda one: (one.pin.name != requirement.name, one.pin.name))
+            wheels.append(PluginWheel(pin, digest, is_computed=promised is None))
+    return sorted(wheels, key=lambda one: (one.pin.name != requirement.name, one.pin.name))
 
 
 def _entry_point(pin: Pin, repository: MemoizedRepository) -> str | None:
@@ -380,8 +380,8 @@ def _entry_point(pin: Pin, repository: MemoizedRepository) -> str | None:
     return endpoints.pop() if len(endpoints) == 1 else None
 
 
-def _check_hashes(found: Sequence[PluginWheel], wanted: frozenset[str]) -> None:
-    for one in found:
+def _check_hashes(wheels: Sequence[PluginWheel], wanted: frozenset[str]) -> None:
+    for one in wheels:
         if wanted and one.sha256 not in wanted:
             raise HashMismatch(
                 algorithm="sha256",
@@ -415,7 +415,7 @@ def _check_lists(entry: TrustEntry, site: SitePolicy) -> None:
                 )
 
 
-def _doubts(requirement: Requirement, found: Sequence[PluginWheel]) -> list[str]:
+def _doubts(requirement: Requirement, wheels: Sequence[PluginWheel]) -> list[str]:
     """Return doubts for the user to consider before trusting a plugin."""
     doubts = []
     if requirement.name in UNREGISTERED:  # P-19
@@ -432,7 +432,7 @@ def _doubts(requirement: Requirement, found: Sequence[PluginWheel]) -> list[str]
             f"wheelfit's own {' and '.join(own)} provider answers instead of {requirement.name} "
             "where the versions agree, and the plugin is asked only elsewhere (P-13)"
         )
-    for one in found:
+    for one in wheels:
         if one.pin.file.yanked is not None:
             why = f": {one.pin.file.yanked}" if one.pin.file.yanked else ""
             doubts.append(f"{one.pin.filename.text} was taken back by its publisher{why}")
@@ -476,8 +476,8 @@ def _with(old: Trust, entry: TrustEntry, *, keep: bool) -> Trust:
     return replace(old, entries=(*others, entry))
 
 
-def _source(found: Sequence[PluginWheel]) -> str:
-    return ", ".join(dict.fromkeys(redact(one.pin.file.source) for one in found))
+def _source(wheels: Sequence[PluginWheel]) -> str:
+    return ", ".join(dict.fromkeys(redact(one.pin.file.source) for one in wheels))
 
 
 # --- the plugin's answer --------------------------------------------------------------

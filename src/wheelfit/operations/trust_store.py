@@ -54,7 +54,7 @@ def read_trust_file(path: Path, note: Callable[[str], None] = lambda _text: None
     :raises InvalidConfiguration: it cannot be read, is invalid, or others can write to it.
     """
     try:
-        data, found = _read(path)
+        data, status = _read(path)
     except (FileNotFoundError, NotADirectoryError):
         return NO_TRUST
     except OSError as error:
@@ -65,11 +65,11 @@ def read_trust_file(path: Path, note: Callable[[str], None] = lambda _text: None
         ) from None
     if not data:
         return NO_TRUST
-    if stat.S_ISREG(found.st_mode) and hasattr(os, "geteuid"):
-        if found.st_uid not in (0, os.geteuid()):
+    if stat.S_ISREG(status.st_mode) and hasattr(os, "geteuid"):
+        if status.st_uid not in (0, os.geteuid()):
             note(f"{path} belongs to another user, so what it trusts is not trusted here")
             return NO_TRUST
-        if found.st_mode & 0o022:
+        if status.st_mode & 0o022:
             raise InvalidConfiguration(
                 "others can write to the file of trusted plugins",
                 where=str(path),
@@ -128,9 +128,9 @@ def read_policies(environ: Mapping[str, str], system: Path | None = None) -> Sit
     """
     place = policy_file(sys.platform) if system is None else system
     named = environ.get(POLICY_VARIABLE)
-    found = [(place, False)] + ([(Path(named), True)] if named else [])
+    places = [(place, False)] + ([(Path(named), True)] if named else [])
     files = []
-    for path, must_exist in found:
+    for path, must_exist in places:
         try:
             data, found_file = _read(path)
             # Only a file that none but root can have written grants trust to all users.

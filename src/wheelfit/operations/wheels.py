@@ -56,14 +56,14 @@ def variants_of_binaries(
     kept = {(one.namespace, one.feature) for one in given}
     bound = _lower_bound(given)
     for wheel in wheels:
-        found = _properties_of(wheel, ptx=ptx, bound=bound)
+        properties = _properties_of(wheel, ptx=ptx, bound=bound)
         # A wheel may have thousands of libraries, and a note for each.
-        shown_notes = found.notes if reporter.wants_details else found.notes[:_MOST_NOTES]
+        shown_notes = properties.notes if reporter.wants_details else properties.notes[:_MOST_NOTES]
         for note in shown_notes:
             reporter.say(f"{wheel.name}: {note}")
-        if left := len(found.notes) - len(shown_notes):
+        if left := len(properties.notes) - len(shown_notes):
             reporter.say(f"{wheel.name}: {left} more notes (--verbose)")
-        shown = [one for one in found.properties if (one.namespace, one.feature) not in kept]
+        shown = [one for one in properties.properties if (one.namespace, one.feature) not in kept]
         known = open_table(request).providers
         own = request.with_options(
             property=(*request.property, *map(str, shown)),
@@ -153,7 +153,7 @@ def _variants(request: MakeVariantRequest, context: Context) -> list[tuple[Path,
     wheels = find_wheels(request.wheels)
     if request.from_binary:
         ptx = not request.no_ptx
-        found = list(variants_of_binaries(wheels, request, context.reporter, ptx=ptx))
+        variants = list(variants_of_binaries(wheels, request, context.reporter, ptx=ptx))
     else:
         variant = requested_variant(request, open_table(request), context.reporter)
         if variant is None:
@@ -161,10 +161,10 @@ def _variants(request: MakeVariantRequest, context: Context) -> list[tuple[Path,
                 "no variant was given",
                 hint="give --property, --label of a table, --null, or --from-binary",
             )
-        found = [(wheel, variant) for wheel in wheels]
+        variants = [(wheel, variant) for wheel in wheels]
     return [
         (wheel, Repack(NOTHING, label, document, request.layout, request.resolve_markers))
-        for wheel, (label, document) in found
+        for wheel, (label, document) in variants
     ]
 
 

@@ -124,16 +124,16 @@ def _chains(
     :param begins: whether a way starts at a node; then it is not followed further up.
     :return: the nodes of each way, and the edges between them.
     """
-    found: list[tuple[tuple[_Node, ...], tuple[_Edge, ...]]] = []
+    chains: list[tuple[tuple[_Node, ...], tuple[_Edge, ...]]] = []
     pending: deque[tuple[tuple[_Node, ...], tuple[_Edge, ...]]] = deque(
         ((target,), ()) for target in targets
     )
     steps = 0
-    while pending and len(found) < _SHOWN and steps < _STEPS:
+    while pending and len(chains) < _SHOWN and steps < _STEPS:
         nodes, edges = pending.popleft()
         steps += 1
         if begins(nodes[0]):
-            found.append((nodes, edges))
+            chains.append((nodes, edges))
             if edges:
                 continue
         pending += [
@@ -141,7 +141,7 @@ def _chains(
             for parent, edge in parents(nodes[0])
             if parent not in nodes
         ]
-    return found, bool(pending)
+    return chains, bool(pending)
 
 
 def _installed(needs: InstalledNeeds, where: str, name: NormalizedName) -> WhyReport:
@@ -161,8 +161,8 @@ def _installed_chains(
     needs: InstalledNeeds, name: NormalizedName, *, guess: bool
 ) -> tuple[list[tuple[RequirementLink, ...]], bool]:
     def parents(project: NormalizedName) -> list[tuple[NormalizedName, Need]]:
-        found = (need for need in needs.needing(project) if need.is_asked or guess)
-        return [(need.needing.name, need) for need in found]
+        asked = (need for need in needs.needing(project) if need.is_asked or guess)
+        return [(need.needing.name, need) for need in asked]
 
     def begins(project: NormalizedName) -> bool:
         return needs.packages[project].requested or (project != name and not parents(project))
