@@ -149,8 +149,8 @@ _UV_DRIVERS = (11, 15)
 def uv_reads(document: VariantDocument) -> bool:
     """Return whether uv's preview reads a document; if not it drops the whole release (F-150)."""
     place = CheckedFile("")
-    found = about_document(document, place, frozenset([Profile.UV]))
-    return not any(one.code == checks.UV_SCHEMA.code for one in found)
+    findings = about_document(document, place, frozenset([Profile.UV]))
+    return not any(one.code == checks.UV_SCHEMA.code for one in findings)
 
 
 def uv_detections(
@@ -162,8 +162,8 @@ def uv_detections(
     :param detections: the detections of wheelfit, by namespace.
     """
     return {
-        namespace: _uv_detection(found)
-        for namespace, found in detections.items()
+        namespace: _uv_detection(detection)
+        for namespace, detection in detections.items()
         if _is_asked_by_uv(namespace, document)
     }
 
@@ -177,19 +177,19 @@ def _is_asked_by_uv(namespace: str, document: VariantDocument) -> bool:
     return False
 
 
-def _uv_detection(found: Detection) -> Detection:
-    if found.step == "static-list":
-        return found
-    known = _UV_FEATURES.get(found.namespace)
+def _uv_detection(detection: Detection) -> Detection:
+    if detection.step == "static-list":
+        return detection
+    known = _UV_FEATURES.get(detection.namespace)
     features = tuple(
-        feature._replace(values=tuple(_uv_values(found.namespace, feature)))
-        for feature in found.features
+        feature._replace(values=tuple(_uv_values(detection.namespace, feature)))
+        for feature in detection.features
         if known is None or feature.name in known
     )
-    if found.namespace == "nvidia" and not _is_driver_of_uv(features):
+    if detection.namespace == "nvidia" and not _is_driver_of_uv(features):
         features = ()
-    status = found.status if any(feature.values for feature in features) else Status.NOTHING
-    return replace(found, features=features, status=status)
+    status = detection.status if any(feature.values for feature in features) else Status.NOTHING
+    return replace(detection, features=features, status=status)
 
 
 def _uv_values(namespace: str, feature: FeatureConfig) -> Iterator[str]:
@@ -297,8 +297,8 @@ def graded(report: Report, profiles: frozenset[Profile]) -> Report:
     """Return a report with the severities of profiles; of several the strictest is used."""
     if not profiles & SEVERITIES.keys():
         return report
-    found = [_graded(finding, profiles) for finding in report.findings]
-    return replace(report, findings=tuple(one for one in found if one is not None))
+    findings = [_graded(finding, profiles) for finding in report.findings]
+    return replace(report, findings=tuple(one for one in findings if one is not None))
 
 
 def _graded(finding: Finding, profiles: frozenset[Profile]) -> Finding | None:

@@ -92,11 +92,11 @@ def build_of(package: Package, libraries: Iterable[OwnedLibrary]) -> Build:
 def _strongest(*signs: Iterable[tuple[_What, str]]) -> dict[_What, str]:
     """Return the result of the first kind of evidence that has any."""
     for kind in signs:
-        found: dict[_What, str] = {}
+        strongest: dict[_What, str] = {}
         for what, sign in kind:
-            found.setdefault(what, sign)
-        if found:
-            return found
+            strongest.setdefault(what, sign)
+        if strongest:
+            return strongest
     return {}
 
 
@@ -110,8 +110,8 @@ def _named_cuda(package: Package, local: str) -> Iterator[tuple[int, str]]:
 
 
 def _property_cuda(package: Package) -> Iterator[tuple[int, str]]:
-    found = package.installed.properties.values("nvidia", "cuda_version_lower_bound")
-    values = [value for value in found if _VERSION.fullmatch(value)]
+    bounds = package.installed.properties.values("nvidia", "cuda_version_lower_bound")
+    values = [value for value in bounds if _VERSION.fullmatch(value)]
     if values:
         # Of several lower bounds the lowest names the major it was built for.
         lowest = min(values, key=lambda value: [int(part) for part in value.split(".")])

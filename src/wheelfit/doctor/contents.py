@@ -112,11 +112,11 @@ def _read(entry: Installed, environment: Mapping[str, str]) -> Package:
 def _tags(entry: Installed) -> frozenset[Tag]:
     if entry.legacy or entry.installer not in _RECORDING:
         return frozenset()  # other package managers make their own builds, with any tags
-    found: set[Tag] = set()
+    tags: set[Tag] = set()
     for text in _TAG.findall((entry.record("WHEEL") or b"")[:_LONGEST_WHEEL]):
         with suppress(InvalidTag, TooManyTagsError):
-            found |= parse_tag(text.decode("ascii"), limit=_MOST_TAGS)
-    return frozenset(found)
+            tags |= parse_tag(text.decode("ascii"), limit=_MOST_TAGS)
+    return frozenset(tags)
 
 
 def _circumstances(entry: Installed) -> Circumstances:
@@ -182,7 +182,7 @@ def changes(
         places where they never were.
     """
     inside = tuple(f"{root}{os.sep}" for root in roots)
-    found = []
+    changed_packages = []
     for package in packages:
         if package.installed.installer in _REWRITING:
             continue
@@ -203,8 +203,8 @@ def changes(
             if (file.size is not None and size != file.size) or (full and not matches(file)):
                 changed.append(file)
         if lost or changed or hidden:
-            found.append(Change(package, tuple(lost), tuple(changed), tuple(hidden)))
-    return tuple(found)
+            changed_packages.append(Change(package, tuple(lost), tuple(changed), tuple(hidden)))
+    return tuple(changed_packages)
 
 
 def matches(file: OwnedFile) -> bool:
@@ -217,8 +217,8 @@ def matches(file: OwnedFile) -> bool:
         if not stat.S_ISREG(os.stat(file.path).st_mode):  # noqa: PTH116  # a path is a string
             return False
         with open(file.path, "rb") as stream:  # noqa: PTH123
-            found = hashlib.file_digest(stream, algorithm).digest()
-        return encode_digest(found) == digest.rstrip("=")
+            actual = hashlib.file_digest(stream, algorithm).digest()
+        return encode_digest(actual) == digest.rstrip("=")
     return False
 
 

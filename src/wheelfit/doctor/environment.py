@@ -84,8 +84,8 @@ def examine_environment(
 
     :param target: the target for requirements; default: the environment's interpreter.
     """
-    found = read_environment(environment, target)
-    own = [package for package in found.packages if not package.installed.outside]
+    read = read_environment(environment, target)
+    own = [package for package in read.packages if not package.installed.outside]
     shared = packages.shared_paths(own)
     winners = {
         path: package
@@ -100,10 +100,10 @@ def examine_environment(
         *packages.about_shared_files(shared, winners),
         *packages.about_changes(changes),
         *packages.about_duplicates(own),
-        *_about_broken(found.broken),
+        *_about_broken(read.broken),
         *_about_records(own),
     ]
-    return replace(found, findings=tuple(findings))
+    return replace(read, findings=tuple(findings))
 
 
 def _about_broken(broken: tuple[Broken, ...]) -> Iterator[Finding]:
@@ -122,7 +122,7 @@ def _about_records(read: list[Package]) -> Iterator[Finding]:
 
 
 def about_contents(
-    found: Contents,
+    contents: Contents,
     target: Target,
     hardware: Hardware | None,
     ask: Ask,
@@ -132,24 +132,26 @@ def about_contents(
 
     :param hardware: the hardware of the machine; None: not detected, and only variants are judged.
     """
-    first = by_name(found.packages)
-    checked = report_on(judge((package.installed for package in found.packages), ask))
+    first = by_name(contents.packages)
+    checked = report_on(judge((package.installed for package in contents.packages), ask))
     by_place = {str(package.installed.path): package for package in first.values()}
-    imported = tuple(build for build in found.builds if first[build.package.name] is build.package)
+    imported = tuple(
+        build for build in contents.builds if first[build.package.name] is build.package
+    )
     findings = [
         *(_with_command(finding, by_place) for finding in checked.findings),
         *(
             CheckedFile(one.where).found(diagnoses.UNASKED, one.message, remedy=one.hint)
             for one in checked.unchecked
         ),
-        *packages.about_tags(found.packages, target, found.name),
-        *packages.about_builds(imported, found.libraries, found.name),
+        *packages.about_tags(contents.packages, target, contents.name),
+        *packages.about_builds(imported, contents.libraries, contents.name),
         *packages.about_agreements(
-            (one.installed for one in first.values()), agreements, found.name
+            (one.installed for one in first.values()), agreements, contents.name
         ),
-        *(() if hardware is None else packages.about_hardware(imported, hardware, found.name)),
-        *packages.about_needs(found.packages),
-        *found.findings,
+        *(() if hardware is None else packages.about_hardware(imported, hardware, contents.name)),
+        *packages.about_needs(contents.packages),
+        *contents.findings,
     ]
     return Report.of(findings, (), Count(installed=checked.count.installed))
 

@@ -175,14 +175,14 @@ class Hardware:
 
         :param windows: whether they are of a machine with Windows.
         """
-        found = {detection.namespace: detection for detection in detections}
-        looked = {name for name, detection in found.items() if detection.status in _LOOKED}
+        by_namespace = {detection.namespace: detection for detection in detections}
+        looked = {name for name, detection in by_namespace.items() if detection.status in _LOOKED}
         present = {
             namespace
             for namespace, feature in ACCELERATORS.items()
-            if namespace in looked and _values(found[namespace], feature)
+            if namespace in looked and _values(by_namespace[namespace], feature)
         }
-        nvidia = found.get("nvidia")
+        nvidia = by_namespace.get("nvidia")
         if nvidia is None or "nvidia" not in looked:
             return cls(frozenset(looked), frozenset(present), windows=windows)
         return cls(
@@ -201,8 +201,10 @@ def _values(detection: Detection, feature: str) -> tuple[str, ...]:
 def _capabilities(nvidia: Detection) -> tuple[Capability, ...]:
     devices = [device.values for device in nvidia.devices if device.feature == "sm_arch"]
     groups = devices or [frozenset(_values(nvidia, "sm_arch"))]
-    found = {highest for group in groups if (highest := _highest(group, _REAL)) is not None}
-    return tuple(sorted(found, reverse=True))
+    highest_values = {
+        highest for group in groups if (highest := _highest(group, _REAL)) is not None
+    }
+    return tuple(sorted(highest_values, reverse=True))
 
 
 def _highest(values: Iterable[str], pattern: re.Pattern[str]) -> Capability | None:

@@ -102,9 +102,9 @@ def _unmet(
         needing, release, extras = pending.pop(0)
         for requirement in _requirements(release, extras, markers):
             name = requirement.project
-            found = releases.release(name)
-            if found is None or not _meets(found.version, requirement.specifier):
-                version = None if found is None else found.version
+            coming = releases.release(name)
+            if coming is None or not _meets(coming.version, requirement.specifier):
+                version = None if coming is None else coming.version
                 yield UnmetRequirement(f"{needing} {release.version}", str(requirement), version)
                 continue
             if files:
@@ -112,7 +112,7 @@ def _unmet(
             key = (name, frozenset(requirement.extras))
             if key not in seen:
                 seen.add(key)
-                pending.append((name, found, key[1]))
+                pending.append((name, coming, key[1]))
 
 
 class _Releases:
@@ -126,8 +126,8 @@ class _Releases:
         """Return a release; None if there is none."""
         if name in self._changes:
             return self._changes[name]
-        found = self._installed(name)
-        return None if found is None else found[1]
+        installed = self._installed(name)
+        return None if installed is None else installed[1]
 
     def _installed(self, name: str) -> tuple[Distribution, ComingRelease] | None:
         if name not in self._found:
@@ -139,11 +139,11 @@ class _Releases:
 
         :param whole: the checked ones; grows.
         """
-        found = None if name in whole or name in self._changes else self._installed(name)
+        pair = None if name in whole or name in self._changes else self._installed(name)
         whole.add(name)
-        if found is None:
+        if pair is None:
             return
-        installed, release = found
+        installed, release = pair
         root = str(installed.locate_file(""))
         for row in csv.reader((installed.read_text("RECORD") or "").splitlines()):
             if (
@@ -157,17 +157,21 @@ class _Releases:
 def _find(name: str) -> tuple[Distribution, ComingRelease] | None:
     """Return the distribution that Python finds first; None if there is none with a version."""
     try:
-        found = distribution(name)
+        own_distribution = distribution(name)
     except (PackageNotFoundError, ValueError):
         return None
-    own = found.read_text("METADATA")
-    text = own or found.read_text("PKG-INFO") or found.read_text("") or ""
+    own = own_distribution.read_text("METADATA")
+    text = own or own_distribution.read_text("PKG-INFO") or own_distribution.read_text("") or ""
     # The description that follows the head is long.
     metadata = HeaderParser().parsestr(text.partition("\n\n")[0])
     if not metadata["Version"]:
         return None  # without METADATA it is a remainder of a removal
-    requires = metadata.get_all("Requires-Dist") or (found.requires if own is None else ()) or ()
-    return found, ComingRelease(metadata["Version"], tuple(requires))
+    requires = (
+        metadata.get_all("Requires-Dist")
+        or (own_distribution.requires if own is None else ())
+        or ()
+    )
+    return own_distribution, ComingRelease(metadata["Version"], tuple(requires))
 
 
 def _requirements(

@@ -131,8 +131,8 @@ def _mixed_cuda(
     others = sorted(
         {
             one.package.name
-            for major, found in by_major.items()
-            for one in found
+            for major, builds_of_major in by_major.items()
+            for one in builds_of_major
             if major != most and most not in one.cuda
         }
     )
@@ -156,8 +156,8 @@ def _clashes(
     for one in libraries:
         if one.library.ambiguous and majors_of.get(one.package):
             by_stem[f"{one.library.stem} {one.library.number.partition('.')[0]}"].append(one)
-    for found in by_stem.values():
-        for left, right in combinations(found, 2):
+    for same_stem in by_stem.values():
+        for left, right in combinations(same_stem, 2):
             if majors_of[left.package].isdisjoint(majors_of[right.package]):
                 yield f"{left.file.name} comes from {left.package} and from {right.package}"
 
@@ -232,20 +232,24 @@ def _unused(build: Build, hardware: Hardware) -> str:
 
 
 def _idle(by_major: Mapping[int, Sequence[Build]], where: str) -> Iterator[Finding]:
-    packages = list(dict.fromkeys(one.package for found in by_major.values() for one in found))
+    packages = list(
+        dict.fromkeys(
+            one.package for builds_of_major in by_major.values() for one in builds_of_major
+        )
+    )
     if packages:
         words = f"{_named(packages)}, {_sum(packages)} for CUDA, and no NVIDIA GPU can be used here"
         yield CheckedFile(where).found(diagnoses.IDLE_BUILD, words)
 
 
 def _refused(
-    major: int, found: Sequence[Build], hardware: Hardware, where: str
+    major: int, builds: Sequence[Build], hardware: Hardware, where: str
 ) -> Iterator[Finding]:
-    packages = [one.package for one in found]
+    packages = [one.package for one in builds]
     cuda = hardware.cuda
     if cuda is not None and cuda.major < major:
         floor = DRIVER_FLOOR.get(major, ("", ""))[hardware.windows]
-        words = f"{_with_signs(found, major)}: CUDA {major} does not start on a driver with CUDA "
+        words = f"{_with_signs(builds, major)}: CUDA {major} does not start on a driver with CUDA "
         words += str(cuda)
         release = f" to release {floor} or newer" if floor else ""
         remedy = f"update NVIDIA's driver{release}, or install the builds for CUDA {cuda.major}"
@@ -361,13 +365,13 @@ def about_duplicates(packages: Iterable[Package]) -> Iterator[Finding]:
     places: dict[tuple[str, str], list[Package]] = defaultdict(list)
     for package in packages:
         places[package.name, str(package.installed.location)].append(package)
-    for (name, location), found in places.items():
-        if len(found) > 1:
-            versions = listed(str(one.installed.version) for one in found)
+    for (name, location), twins in places.items():
+        if len(twins) > 1:
+            versions = listed(str(one.installed.version) for one in twins)
             yield CheckedFile(location).found(
                 diagnoses.DUPLICATE,
                 f"{name} is recorded in versions {versions}; the owner of each file is unknown",
-                remedy=f"delete the folders {some_of([one.installed.path.name for one in found])}, "
+                remedy=f"delete the folders {some_of([one.installed.path.name for one in twins])}, "
                 f"then `wheelfit install --replace-files {name}`",
             )
 
@@ -381,11 +385,11 @@ def about_needs(packages: Sequence[Package]) -> Iterator[Finding]:
         unmet = []
         wanted = []
         for need in package.needs:
-            found = present.get(need.name)
-            if found is None:
+            dependency = present.get(need.name)
+            if dependency is None:
                 unmet.append(f"{need.name}{need.specifier} (not installed)")
-            elif not need.specifier.contains(found.installed.version, prereleases=True):
-                words = f"{need.name}{need.specifier} ({found.installed.version} is installed)"
+            elif not need.specifier.contains(dependency.installed.version, prereleases=True):
+                words = f"{need.name}{need.specifier} ({dependency.installed.version} is installed)"
                 unmet.append(words)
             else:
                 continue

@@ -128,8 +128,8 @@ def _packages(surroundings: SystemView, mapped: MappedFiles) -> tuple[Package, .
     folders: dict[str, None] = {}
     for file in mapped.files:
         for name in _LIBRARY_FOLDERS:
-            head, found, _ = file.path.partition(f"/{name}/")
-            if found:
+            head, separator, _ = file.path.partition(f"/{name}/")
+            if separator:
                 folders[f"{head}/{name}"] = None
     if not surroundings.is_real:
         return ()
@@ -168,9 +168,9 @@ def _owner(
 
 def _conda(surroundings: SystemView, path: str) -> str | None:
     """Return the package of a conda environment that owns a file."""
-    prefix, found, inside = path.partition("/lib/")
+    prefix, separator, inside = path.partition("/lib/")
     folder = f"{prefix}/conda-meta"
-    if not found or not surroundings.exists(folder):
+    if not separator or not surroundings.exists(folder):
         return None
     wanted = json.dumps(f"lib/{inside}")
     for name in surroundings.children(folder):

@@ -285,7 +285,9 @@ def _about_library_path(settings: Settings, libraries: Iterable[OwnedLibrary]) -
     owned = {library.file.name: library for library in libraries}
     for folder in settings.library_folders:
         place = CheckedFile(folder.variable)
-        known = {name: found for name in folder.names if (found := identify(name)) is not None}
+        known = {
+            name: identity for name in folder.names if (identity := identify(name)) is not None
+        }
         if not folder.exists:
             yield _missing(folder)
         elif folder.path.rstrip("/").endswith("/stubs") and known:

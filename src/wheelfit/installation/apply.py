@@ -206,8 +206,8 @@ def _change_locked(job: _Job, patience: float) -> tuple[str, ...]:
     except BaseException:
         remove_folders(made)
         raise
-    found = () if recovered is None else (str(recovered), *recovered.notes)
-    return (*found, *notes, *transaction.notes)
+    recovery_notes = () if recovered is None else (str(recovered), *recovered.notes)
+    return (*recovery_notes, *notes, *transaction.notes)
 
 
 def _change(job: _Job, transaction: Transaction) -> tuple[str, ...]:

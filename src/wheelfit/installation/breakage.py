@@ -65,14 +65,14 @@ def breakages(
         return ()
     pattern = needing(sorted(changed))
     present = {name: entry.version for name, entry in by_name(staying).items()} | replaced
-    found = [
+    broken = [
         Breakage(entry, requirement, present.get(requirement.name))
         for entry in staying
         if entry.name not in replaced  # hidden by what is installed now
         for requirement in _needs(entry, pattern, environment)
         if requirement.name in changed and not _met(requirement, present)
     ]
-    return tuple(sorted(found, key=lambda one: (one.needing.name, str(one.requirement))))
+    return tuple(sorted(broken, key=lambda one: (one.needing.name, str(one.requirement))))
 
 
 def _needs(

@@ -126,15 +126,15 @@ def _keep_new(folder: RootedFolder) -> None:
         folder.remove_file(temporary)
 
 
-def _why_not(found: os.stat_result, others: int) -> str | None:
+def _why_not(status: os.stat_result, others: int) -> str | None:
     """Return the reason a file or folder cannot be trusted; None if it can.
 
     :param others: the permissions that only its owner may have.
     """
     if not hasattr(os, "geteuid"):
         return None
-    if found.st_uid != os.geteuid():
+    if status.st_uid != os.geteuid():
         return "belongs to another user"
-    if stat.S_IMODE(found.st_mode) & others:
+    if stat.S_IMODE(status.st_mode) & others:
         return "is open to others"
     return None

@@ -131,13 +131,13 @@ def _check_identity(pin: Pin, metadata: bytes, where: str) -> None:
         core = pin.core  # a tenth of the time that a hundred wheels take
     else:
         core = read_metadata(metadata, where)
-    for what, expected, found in (
+    for what, expected, actual in (
         ("name", pin.name, core.name),
         ("version", pin.version, core.version),  # by value: 1.0 is 1.0.0
     ):
-        if expected != found:
+        if expected != actual:
             raise IntegrityError(
-                f"the metadata inside the wheel has the {what} '{found}', not '{expected}'",
+                f"the metadata inside the wheel has the {what} '{actual}', not '{expected}'",
                 code="metadata-disagreement",
                 where=where,
                 hint="nothing was installed; report it to the index operator",
@@ -203,14 +203,14 @@ def _parts(
     for source, files in wheel.files.folders.items():
         segments = source.split("/")
         if "__pycache__" in segments:
-            found = [f"{source}/{name}" for name in files]
-            notes += [f"bytecode in the wheel is not installed: {member}" for member in found]
+            members = [f"{source}/{name}" for name in files]
+            notes += [f"bytecode in the wheel is not installed: {member}" for member in members]
             continue
         scheme, path, kept = root, source, files
         if source == wheel.dist_info:
             kept = {name: number for name, number in files.items() if name not in without}
-            found = [f"{source}/{name}" for name in kept if name in _OURS]
-            notes += [f"a file that installers write is not taken over: {one}" for one in found]
+            members = [f"{source}/{name}" for name in kept if name in _OURS]
+            notes += [f"a file that installers write is not taken over: {one}" for one in members]
             kept = {name: number for name, number in kept.items() if name not in _OURS}
         elif segments[0] == data:
             scheme, path = segments[1] if len(segments) > 1 else "", "/".join(segments[2:])

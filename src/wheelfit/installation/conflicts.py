@@ -134,16 +134,16 @@ def lay_out(
                             f"{start}{name} may not be written: {reason}", where=where
                         )
             if places.are_near(real.folder(folder)):
-                found = [
+                hooks = [
                     start + name for name in group.names if places.runs(f"{folder}{os.sep}{name}")
                 ]
-                if found and group.is_data:
+                if hooks and group.is_data:
                     raise InvalidWheel(
-                        f"{found[0]} may not be written: it runs code whenever Python starts, and "
+                        f"{hooks[0]} may not be written: it runs code whenever Python starts, and "
                         f"{wheel.data} is no place for that",
                         where=where,
                     )
-                startup += found
+                startup += hooks
             for name, verdict in ground.take(folder, group, where):
                 if isinstance(verdict, _Conflict):
                     conflicts.append(verdict)
@@ -268,17 +268,17 @@ class _ExistingFiles:
                 yield name, _Conflict(f"{path} is also in {owner}")
                 continue
             taken[name] = where, content
-            found = obstacle
+            existing = obstacle
             if there:
                 spelled = name if name in there else None
                 if spelled is None and self._ignores_case:
                     folded = {_fold(one): one for one in there} if folded is None else folded
                     spelled = folded.get(_fold(name))
-                found = None
+                existing = None
                 if spelled is not None:
-                    found = self._unless_leaving(f"{folder}{os.sep}{spelled}")
-            if found is not None:
-                verdict = self._judge(found, path, content)
+                    existing = self._unless_leaving(f"{folder}{os.sep}{spelled}")
+            if existing is not None:
+                verdict = self._judge(existing, path, content)
                 if verdict is not False:
                     yield name, verdict
         self._note_folder(folder, where)
@@ -329,10 +329,10 @@ class _ExistingFiles:
             above, name = os.path.split(folder)
             names = self._listing(above)
             if names is not None:
-                found = self._unless_leaving(folder) if name in names else None
+                obstacle = self._unless_leaving(folder) if name in names else None
             else:
-                found = self._obstacle_above(above) if name else None
-            self._obstacles[folder] = found
+                obstacle = self._obstacle_above(above) if name else None
+            self._obstacles[folder] = obstacle
         return self._obstacles[folder]
 
     def _unless_leaving(self, path: str) -> str | None:
@@ -358,8 +358,10 @@ class _ExistingFiles:
             # Parent folders are not read: they need not be readable. But nothing is below a folder
             # known not to exist.
             is_possible = self._names.get(os.path.dirname(folder), _NONE) is not None  # noqa: PTH120
-            found = self._look(folder) if is_possible else None
-            self._names[folder] = None if found is None else found.files.keys() | found.folders
+            listing = self._look(folder) if is_possible else None
+            self._names[folder] = (
+                None if listing is None else listing.files.keys() | listing.folders
+            )
         return self._names[folder]
 
 
@@ -373,8 +375,8 @@ def _has_content(path: str, content: str) -> bool:
     if not content or os.path.islink(path) or not os.path.isfile(path):  # noqa: PTH113, PTH114
         return False
     with Path(path).open("rb") as stream:
-        found = hashlib.file_digest(cast("io.BytesIO", stream), algorithm).digest()
-    return encode_digest(found) == digest.rstrip("=")
+        actual = hashlib.file_digest(cast("io.BytesIO", stream), algorithm).digest()
+    return encode_digest(actual) == digest.rstrip("=")
 
 
 class _Owners:

@@ -111,11 +111,11 @@ def _needs(
             else VariantContext(entry.label, entry.properties)
         )
         for requirement in metadata.requires:
-            found = packages.get(requirement.name)
+            installed = packages.get(requirement.name)
             with suppress(WheelfitError):
                 if requirement.applies(environment, "", context):
-                    yield Need(entry, requirement, found)
+                    yield Need(entry, requirement, installed)
                     continue
                 for extra in sorted(metadata.provides_extra):
-                    if found is not None and requirement.applies(environment, extra, context):
-                        yield Need(entry, requirement, found, extra)
+                    if installed is not None and requirement.applies(environment, extra, context):
+                        yield Need(entry, requirement, installed, extra)

@@ -173,14 +173,14 @@ class Environment:
 
         :raises LinkInTheWay: there is such a link.
         """
-        found = {name: os.path.realpath(part) for name, part in self.schemes.folders().items()}
+        folders = {name: os.path.realpath(part) for name, part in self.schemes.folders().items()}
         if self.folder is None:
-            return found
+            return folders
         around = os.path.realpath(self.folder)
         for name, part in self.schemes.folders().items():
             if not part.is_relative_to(self.folder):
                 continue
-            path = Path(found[name])
+            path = Path(folders[name])
             if not path.is_relative_to(around):
                 steps = [part, *part.parents]
                 links = [each for each in steps if each != self.folder and each.is_symlink()]
@@ -190,7 +190,7 @@ class Environment:
                     note=f"it leads to {path}",
                     hint="nothing was changed; remove the link, or make a folder of it",
                 )
-        return found
+        return folders
 
     def check_writable(self, folders: Iterable[Path] | None = None) -> None:
         """Refuse, before anything else is done, an environment that cannot be written.
@@ -311,8 +311,8 @@ def open_environment(
             place = _absolute(folder)
             if os.path.exists(place) and not os.path.isdir(place):  # noqa: PTH110, PTH112 # never raise
                 raise UsageError(f"{option} {folder} is not a folder", hint="name a folder")
-    found = find_interpreter(python, environ, Path.cwd(), system=system)
-    if found is None and not (may_be_own or prefix or root or target):
+    program = find_interpreter(python, environ, Path.cwd(), system=system)
+    if program is None and not (may_be_own or prefix or root or target):
         raise UserError(
             "no virtual environment found",
             code="no-environment",
@@ -320,18 +320,18 @@ def open_environment(
             hint="`wheelfit venv` creates one here; --python PATH names another, --system the "
             "Python of the system",
         )
-    if found is not None and is_running(found):
-        found = None
+    if program is not None and is_running(program):
+        program = None
 
     def inspect(path: Path | None) -> Interpreter:
         return inspect_interpreter(path, environ, store=store, tags=tags)
 
     try:
-        interpreter = inspect(found)
+        interpreter = inspect(program)
     except UnusableInterpreter as error:
-        if python is None or found is None:
+        if python is None or program is None:
             raise
-        interpreter = _inspect_another(python, found, environ, inspect, error, tell)
+        interpreter = _inspect_another(python, program, environ, inspect, error, tell)
     kind, runtime = DestinationKind.ENVIRONMENT, interpreter.schemes.with_one_library()
     around = interpreter.prefix if (interpreter.prefix / "pyvenv.cfg").is_file() else None
     search = tuple(dict.fromkeys((*runtime.libraries(), *interpreter.site_packages)))

@@ -120,25 +120,25 @@ class EnvironmentFolders:
     @cached_property
     def kept(self) -> frozenset[str]:
         """The folders of the environment and those above, which no change moves."""
-        found = set()
+        kept = set()
         for root in self.roots.values():
             for folder in (root, os.path.realpath(root)):
                 above = folder
-                while above not in found:
-                    found.add(above)
+                while above not in kept:
+                    kept.add(above)
                     above = os.path.dirname(above)  # noqa: PTH120
-        return frozenset(found)
+        return frozenset(kept)
 
     @cached_property
     def layout(self) -> Mapping[str, str]:
         """The relative positions of the folders, independent of the environment's place."""
-        found = {}
+        layout = {}
         for name, root in self.roots.items():
             try:
-                found[name] = os.path.relpath(root, self.library).replace(os.sep, "/")
+                layout[name] = os.path.relpath(root, self.library).replace(os.sep, "/")
             except ValueError:  # another drive
-                found[name] = root
-        return found
+                layout[name] = root
+        return layout
 
     def outermost(self, scheme: str) -> str:
         """Return the name of the folder around another one that no other is around."""

@@ -164,7 +164,7 @@ def scan(folders: Iterable[Path], own: Iterable[Path] | None = None) -> Scan:
     """
     folders = tuple(folders)
     ours = {os.path.realpath(folder) for folder in (folders if own is None else own)}
-    found: list[Installed] = []
+    installed: list[Installed] = []
     broken: list[Broken] = []
     seen: set[str] = set()
     for folder in folders:
@@ -179,17 +179,17 @@ def scan(folders: Iterable[Path], own: Iterable[Path] | None = None) -> Scan:
             continue
         for path in candidates:
             entry = _read(folder, path, outside=real not in ours)
-            (broken if isinstance(entry, Broken) else found).append(entry)  # type: ignore[arg-type]
+            (broken if isinstance(entry, Broken) else installed).append(entry)  # type: ignore[arg-type]
     # The sort is stable: within a name the order of the folders stays.
-    return Scan(tuple(sorted(found, key=lambda entry: entry.name)), tuple(broken))
+    return Scan(tuple(sorted(installed, key=lambda entry: entry.name)), tuple(broken))
 
 
 def by_name(installed: Iterable[_Named]) -> dict[NormalizedName, _Named]:
     """Return one of each name, the first, which Python imports."""
-    found: dict[NormalizedName, _Named] = {}
+    first: dict[NormalizedName, _Named] = {}
     for entry in installed:
-        found.setdefault(entry.name, entry)
-    return found
+        first.setdefault(entry.name, entry)
+    return first
 
 
 def _candidates(folder: Path) -> list[Path]:
@@ -270,8 +270,8 @@ def _is_file(path: Path) -> bool:
 def _linked(path: Path) -> Path | None:
     """Return the ``.egg-info`` of a source tree that an ``.egg-link`` points to."""
     folder = Path(_first_line(path))
-    found = sorted(folder.glob("*.egg-info")) if folder.is_absolute() else []
-    return found[0] if len(found) == 1 else None
+    egg_infos = sorted(folder.glob("*.egg-info")) if folder.is_absolute() else []
+    return egg_infos[0] if len(egg_infos) == 1 else None
 
 
 def _headers(path: Path) -> dict[str, str]:

@@ -154,9 +154,9 @@ def _named(python: str, environ: Mapping[str, str]) -> Path:
         is_command = _COMMAND.fullmatch(python) is not None
         if not is_command and python and path.is_dir():
             return _in_folder(path)
-        found = next(interpreters_called(python, environ), None)
-        if found is not None:
-            return found
+        program = next(interpreters_called(python, environ), None)
+        if program is not None:
+            return program
         command = f"python{python}" if _SHORT.fullmatch(python) else python
         raise UnusableInterpreter(
             f"Python interpreter {command!r} was not found on PATH",
@@ -189,9 +189,9 @@ def interpreters_called(python: str, environ: Mapping[str, str]) -> Iterator[Pat
     if _OF_VERSION.fullmatch(command):
         folders += map(str, _well_known_folders(command.removeprefix("python"), environ))
     for folder in dict.fromkeys(folders):
-        found = shutil.which(command, path=folder) if command and folder else None
-        if found is not None:
-            yield Path(found)
+        path = shutil.which(command, path=folder) if command and folder else None
+        if path is not None:
+            yield Path(path)
 
 
 def _well_known_folders(version: str, environ: Mapping[str, str]) -> Iterator[Path]:

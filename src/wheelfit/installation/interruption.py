@@ -65,8 +65,10 @@ def find_interruption(environment: Environment) -> Interruption | None:
                 changes = read_changes(places, disk, stage)
         except NotRecoverable as error:
             refusal = error
-    found = RecoveryOutcome.CLEARED if stage is None else outcome.get(stage, RecoveryOutcome.UNDONE)
-    return Interruption(found, changes, _is_locked(places), refusal)
+    expected = (
+        RecoveryOutcome.CLEARED if stage is None else outcome.get(stage, RecoveryOutcome.UNDONE)
+    )
+    return Interruption(expected, changes, _is_locked(places), refusal)
 
 
 def _is_locked(places: EnvironmentFolders) -> bool:

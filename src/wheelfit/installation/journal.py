@@ -108,9 +108,9 @@ def _signed(document: Any, places: EnvironmentFolders) -> bytes:
 
 def mark_of(places: EnvironmentFolders, workplace: str, disk: FileSystem) -> str:
     """Return the name of the file that marks a workplace as this user's."""
-    found = disk.lstat(workplace)
-    mode = stat.S_IMODE(found.st_mode)
-    return MARK + places.seal.of("workplace", found.st_ino, found.st_uid, mode)[:32]
+    status = disk.lstat(workplace)
+    mode = stat.S_IMODE(status.st_mode)
+    return MARK + places.seal.of("workplace", status.st_ino, status.st_uid, mode)[:32]
 
 
 def mark_workplace(
@@ -126,15 +126,15 @@ def mark_workplace(
     if disk.exists(mark):
         return
     disk.write(mark, b"")
-    found = disk.lstat(workplace)
-    if (flaw := _flaw(found)) is None:
+    status = disk.lstat(workplace)
+    if (flaw := _flaw(status)) is None:
         return
     # Some file systems give all files one owner and one mode, as FAT and shares of a network do.
     # There our own file looks like the folder; where it does not, the folder is not the one made.
     with suppress(OSError):
         disk.set_mode(mark, 0o600)
     ours = disk.lstat(mark)
-    if found.st_uid != ours.st_uid or found.st_mode & ~ours.st_mode & _OTHERS_WRITE:
+    if status.st_uid != ours.st_uid or status.st_mode & ~ours.st_mode & _OTHERS_WRITE:
         disk.remove_file(mark)
         raise _foreign(workplace, flaw)
 
@@ -149,13 +149,13 @@ def check_workplace(
     :param disk: the file system of the workplace, its folders held open.
     :param trusting: the user vouches for it; a link is refused all the same.
     """
-    found = disk.lstat(workplace)
-    if not stat.S_ISDIR(found.st_mode):
-        what = "a link" if stat.S_ISLNK(found.st_mode) else "a file"
+    status = disk.lstat(workplace)
+    if not stat.S_ISDIR(status.st_mode):
+        what = "a link" if stat.S_ISLNK(status.st_mode) else "a file"
         raise _foreign(workplace, f"{what} is in the place of a change that was interrupted", "")
     if trusting:
         return
-    flaw = _flaw(found)
+    flaw = _flaw(status)
     try:
         names = [name for name, _ in disk.entries(workplace)]
     except PermissionError:
@@ -176,13 +176,13 @@ def check_workplace(
         )
 
 
-def _flaw(found: os.stat_result) -> str | None:
+def _flaw(status: os.stat_result) -> str | None:
     """Return the reason a workplace may be of another user; None if it cannot be."""
     if not hasattr(os, "geteuid"):  # on Windows the mark alone counts
         return None
-    if found.st_uid != os.geteuid():
+    if status.st_uid != os.geteuid():
         return "another user's change of the environment was interrupted"
-    if found.st_mode & _OTHERS_WRITE:
+    if status.st_mode & _OTHERS_WRITE:
         return "a change was interrupted, and others can write to what it left"
     return None
 
@@ -312,7 +312,7 @@ def _step(
     *,
     places: EnvironmentFolders,
 ) -> Step:
-    found = Step(
+    step = Step(
         StepKind(kind),
         places.decode(place),
         places.decode(aside) if aside else "",
@@ -321,11 +321,11 @@ def _step(
         int(going),
     )
     # A step leads from a workplace into the environment or back, nowhere else.
-    if found.place in places.kept or WORKPLACE in place.split("/"):
+    if step.place in places.kept or WORKPLACE in place.split("/"):
         raise ValueError(place)
-    if (found.kind is not StepKind.DROP) != (WORKPLACE in aside.split("/")[:-1]):
+    if (step.kind is not StepKind.DROP) != (WORKPLACE in aside.split("/")[:-1]):
         raise ValueError(aside)
-    return found
+    return step
 
 
 def _refusal(path: str, message: str, hint: str | None = None) -> NotRecoverable:

@@ -110,11 +110,11 @@ def _beside(path: str, loaded: Iterable[str]) -> Iterator[str]:
 
 def _identity(path: str) -> Identity | None:
     """Return the identity of a file; None if it is missing."""
-    found = []
+    identity = []
     try:
         for _ in range(_MOST_LINKS):
             status = os.lstat(path)
-            found.append(
+            identity.append(
                 [
                     status.st_dev,
                     status.st_ino,
@@ -129,7 +129,7 @@ def _identity(path: str) -> Identity | None:
             path = os.path.join(os.path.dirname(path), os.readlink(path))
     except (OSError, ValueError):
         return None
-    return found
+    return identity
 
 
 def _latest(identity: Iterable[list[int]]) -> int:

@@ -302,7 +302,7 @@ class _Undoing:
 
     def _recorded_by_us(self) -> frozenset[str]:
         """Return the files that the distributions record which were to come or to go."""
-        found: set[str] = set()
+        recorded: set[str] = set()
         for step in self._steps:
             if step.kind is StepKind.DROP or not _is_record(step.place):
                 continue
@@ -311,8 +311,8 @@ class _Undoing:
                     is_whole = step.place.endswith(".dist-info")
                     record = os.path.join(path, "RECORD") if is_whole else path  # noqa: PTH118
                     folder = step.place if is_whole else os.path.dirname(step.place)  # noqa: PTH120
-                    found.update(map(self._real.of, _recorded(record, folder)))
-        return frozenset(found)
+                    recorded.update(map(self._real.of, _recorded(record, folder)))
+        return frozenset(recorded)
 
     def _is_known(self, record: str) -> bool:
         """Return whether a ``.dist-info`` folder is part of this change."""
@@ -340,16 +340,16 @@ def _is_record(place: str) -> bool:
 
 
 def _records(places: EnvironmentFolders) -> list[str]:
-    found: dict[str, None] = {}
+    records: dict[str, None] = {}
     for library in (places.roots["purelib"], places.roots["platlib"]):
         with suppress(OSError):
             names = os.listdir(library)  # noqa: PTH208
-            found |= {
+            records |= {
                 os.path.join(library, name): None  # noqa: PTH118
                 for name in sorted(names)
                 if name.endswith(".dist-info")
             }
-    return list(found)
+    return list(records)
 
 
 def _recorded(record: str, dist_info: str) -> tuple[str, ...]:

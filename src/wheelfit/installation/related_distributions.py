@@ -96,12 +96,12 @@ def _connected(
     variants: set[NormalizedName],
 ) -> Names:
     """Return the variants that are connected with some by needs, in either direction."""
-    found, pending = set[NormalizedName](), set(start)
+    connected, pending = set[NormalizedName](), set(start)
     while pending:
-        found |= pending
+        connected |= pending
         near = _union(needs, pending) | {name for name in needs if needs[name] & pending}
-        pending = (near & variants) - found
-    return frozenset(found)
+        pending = (near & variants) - connected
+    return frozenset(connected)
 
 
 def _followers(
@@ -110,14 +110,16 @@ def _followers(
     needs: Mapping[NormalizedName, Names],
     needs_of_extras: Mapping[NormalizedName, Names],
 ) -> Names:
-    found = {name for name in _reached(builds, needs) & there.keys() if _may_go(there[name])}
+    followers = {name for name in _reached(builds, needs) & there.keys() if _may_go(there[name])}
     while True:
-        others = needs_of_extras.keys() - found - builds
+        others = needs_of_extras.keys() - followers - builds
         # Nor in a circle, in which each is there for the other only.
-        staying = found & _union(needs_of_extras, others) | found - _reached(builds - found, needs)
+        staying = followers & _union(needs_of_extras, others) | followers - _reached(
+            builds - followers, needs
+        )
         if not staying:
-            return frozenset(found)
-        found -= staying
+            return frozenset(followers)
+        followers -= staying
 
 
 def _may_go(entry: Installed) -> bool:
@@ -129,11 +131,11 @@ def _reached(
     start: Iterable[NormalizedName], needs: Mapping[NormalizedName, Names]
 ) -> set[NormalizedName]:
     """Return the direct and indirect needs of some distributions."""
-    found, pending = set[NormalizedName](), set(start)
+    reached, pending = set[NormalizedName](), set(start)
     while pending:
-        pending = _union(needs, pending) - found
-        found |= pending
-    return found
+        pending = _union(needs, pending) - reached
+        reached |= pending
+    return reached
 
 
 def _union(

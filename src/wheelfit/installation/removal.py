@@ -83,8 +83,10 @@ def files_in_record(record: Path, dist_info: Path) -> tuple[str, ...]:
     :param record: the file; a missing one names nothing.
     :param dist_info: its folder, now, before or later.
     """
-    found = _folders_in_record(record, dist_info)
-    return tuple(f"{folder}{os.sep}{name}" for folder, names in found.items() for name in names)
+    names_by_folder = _folders_in_record(record, dist_info)
+    return tuple(
+        f"{folder}{os.sep}{name}" for folder, names in names_by_folder.items() for name in names
+    )
 
 
 def _folders_in_record(record: Path, dist_info: Path) -> _Folders:
@@ -102,18 +104,18 @@ def _folders_in_record(record: Path, dist_info: Path) -> _Folders:
             last, names = start, written.setdefault(start, [])
         names.append(path[cut:])
     location = str(dist_info.parent)
-    found: _Folders = {}
+    names_by_folder: _Folders = {}
     for start, names in written.items():
         if os.sep == "/" and _PLAIN.fullmatch(start) and _DETOURS.isdisjoint(names):
             folder = f"{location}/{start}".rstrip("/")
-            found.setdefault(folder, {}).update(dict.fromkeys(names))
+            names_by_folder.setdefault(folder, {}).update(dict.fromkeys(names))
         else:
             for name in names:
                 # Joining with an absolute row gives that row.
                 path = os.path.abspath(os.path.join(location, start + name))  # noqa: PTH100, PTH118
                 folder, _, name = path.rpartition(os.sep)  # noqa: PLW2901  # another one
-                found.setdefault(folder, {})[name] = None
-    return found
+                names_by_folder.setdefault(folder, {})[name] = None
+    return names_by_folder
 
 
 def _rows(data: bytes, where: str) -> list[str]:
@@ -401,9 +403,9 @@ def _start(root: str) -> str:
 def _bytecode(cache: FolderListing, names: Collection[str]) -> list[str]:
     """Return the names of the bytecode that Python keeps of the modules among some files."""
     stems = {name.removesuffix(".py") for name in names if name.endswith(".py")}
-    found = []
+    bytecode = []
     for name in cache.files:
         match = _BYTECODE.fullmatch(name)
         if match is not None and match[1] in stems:
-            found.append(name)
-    return found
+            bytecode.append(name)
+    return bytecode

@@ -152,11 +152,11 @@ class _Planner:
 
     def turn(self, step: Step) -> tuple[bool, str]:
         """Sort the records of distributions behind everything else, by project."""
-        found = _RECORD.match(step.place)
+        match = _RECORD.match(step.place)
         # Deeper ones are vendored copies of other projects: part of what they lie in.
-        if found is None or self.key(found["folder"]) not in self.kept:
+        if match is None or self.key(match["folder"]) not in self.kept:
             return False, ""
-        return True, found["project"].lower()
+        return True, match["project"].lower()
 
     # --- what comes ---
 
@@ -169,19 +169,19 @@ class _Planner:
         names = {self.key(name): name for name in (*there.files, *there.folders)}
         for name in sorted((*coming.files, *coming.folders)):
             aside, place = os.path.join(staged, name), os.path.join(final, name)  # noqa: PTH118
-            found = names.get(self.key(name))
-            if found is None:
+            existing = names.get(self.key(name))
+            if existing is None:
                 self.steps.append(Step(StepKind.PUT, place, aside))
                 continue
-            old = os.path.join(final, found)  # noqa: PTH118
-            owners = self.owners(old, is_folder=found in there.folders)
+            old = os.path.join(final, existing)  # noqa: PTH118
+            owners = self.owners(old, is_folder=existing in there.folders)
             is_merged = name in coming.folders and self.look(old) is not None
-            is_split = not self.whole_folders and found in there.folders
+            is_split = not self.whole_folders and existing in there.folders
             if is_merged and (owners is None or is_split):
-                self.merge(aside, old if found in there.folders else self.real(old))
+                self.merge(aside, old if existing in there.folders else self.real(old))
             elif owners is not None:
                 self.give_way(old, owners, place, aside)
-            elif found not in there.folders and (
+            elif existing not in there.folders and (
                 # Bytecode of a removed module has no owner.
                 self.replace or os.path.basename(final) == "__pycache__"  # noqa: PTH119
             ):
@@ -271,10 +271,10 @@ class _Planner:
                 return None
             owners.add(owner)
         for name in sorted(listing.folders):
-            found = self.whole(os.path.join(folder, name))  # noqa: PTH118
-            if found is None:
+            owners_below = self.whole(os.path.join(folder, name))  # noqa: PTH118
+            if owners_below is None:
                 return None
-            owners |= found
+            owners |= owners_below
         return frozenset(owners)
 
     def real_folder(self, path: str) -> FolderListing | None:
@@ -286,8 +286,8 @@ class _Planner:
         folders = above.folders if self.fold is None else map(self.fold, above.folders)
         if self.key(name) not in folders:
             return None
-        found = self.look(path)
-        return found if found is not None and found.device == above.device else None
+        listing = self.look(path)
+        return listing if listing is not None and listing.device == above.device else None
 
     def top(self, folder: str) -> str | None:
         """Return the highest folder around that goes as a whole; None if this one does not."""

@@ -352,11 +352,11 @@ def _fold(name: str) -> str:
 
 
 def _copy(source: str, target: str, disk: FileSystem) -> None:
-    found = disk.lstat(source)
-    if stat.S_ISDIR(found.st_mode):
+    status = disk.lstat(source)
+    if stat.S_ISDIR(status.st_mode):
         disk.make_folder(target)
         for name, _ in disk.entries(source):
             _copy(f"{source}{os.sep}{name}", f"{target}{os.sep}{name}", disk)
-        disk.set_mode(target, stat.S_IMODE(found.st_mode))
+        disk.set_mode(target, stat.S_IMODE(status.st_mode))
     else:
         disk.copy(source, target)

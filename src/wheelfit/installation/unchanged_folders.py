@@ -72,20 +72,20 @@ class _Comparison:
 
     def found(self) -> dict[str, str]:
         """Return the unchanged folders, as in `unchanged_folders`."""
-        found: dict[str, str] = {}
+        unchanged: dict[str, str] = {}
         pending = [*self._roots]
         for folder in pending:
             for name in self._inside(folder) & self._listing(folder).folders:
                 path = os.path.join(folder, name)  # noqa: PTH118
                 if self._is_same(path):
-                    found |= {
+                    unchanged |= {
                         part.source: one
                         for one, part in self._coming.items()
                         if one == path or one.startswith(path + os.sep)
                     }
                 elif not self._goes(path):
                     pending.append(path)  # others have something in it as well
-        return found
+        return unchanged
 
     def _listing(self, folder: str) -> FolderListing:
         return self._look(folder) or FolderListing()

@@ -135,11 +135,11 @@ class Conditions:
 
 def _grouped(pairs: Iterable[tuple[Left, Right]]) -> dict[frozenset[Right], list[Left]]:
     """Put the left sides together that have the same right sides."""
-    found: dict[Left, set[Right]] = {}
+    rights_of: dict[Left, set[Right]] = {}
     for left, right in pairs:
-        found.setdefault(left, set()).add(right)
+        rights_of.setdefault(left, set()).add(right)
     groups: dict[frozenset[Right], list[Left]] = {}
-    for left, rights in found.items():
+    for left, rights in rights_of.items():
         groups.setdefault(frozenset(rights), []).append(left)
     return groups
 

@@ -40,12 +40,12 @@ def forks_of(conflicts: Sequence[Conflict]) -> tuple[Fork, ...]:
                 hint="join conflicts that have members in common, or lock fewer extras and groups "
                 "with --extra and --group",
             )
-    found: dict[frozenset[str], None] = {}
+    unions: dict[frozenset[str], None] = {}
     for kept in product(*conflicts):
         others = [{*conflict} - {one} for conflict, one in zip(conflicts, kept, strict=True)]
-        found[frozenset().union(*others)] = None
+        unions[frozenset().union(*others)] = None
     # What leaves out more than another is needed nowhere.
-    least = [one for one in found if not any(other < one for other in found)]
+    least = [one for one in unions if not any(other < one for other in unions)]
     return tuple(
         Fork(one, tuple(_condition(one, least[:place], conflicts)))
         for place, one in enumerate(least)
@@ -97,9 +97,11 @@ class Kinds:
 
     def _joined(self, asked: Mapping[Fork, frozenset[str]]) -> frozenset[str]:
         terms: set[str] = set()
-        kinds = {kind for found in asked.values() for kind in found or ("",)}
+        kinds = {kind for kinds_of_fork in asked.values() for kind in kinds_of_fork or ("",)}
         for kind in kinds:
-            holding = [fork for fork, found in asked.items() if kind in (found or ("",))]
+            holding = [
+                fork for fork, kinds_of_fork in asked.items() if kind in (kinds_of_fork or ("",))
+            ]
             possible = [fork for fork in self._forks if kind not in fork.left_out]
             if len(holding) == len(possible):
                 if not kind:

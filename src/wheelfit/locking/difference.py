@@ -57,20 +57,20 @@ def changes(old: Lock | None, new: Lock) -> tuple[LockChange, ...]:
     :param new: the other.
     """
     before, after = _by_name(old), _by_name(new)
-    found = []
+    lock_changes = []
     for name in sorted(before.keys() | after.keys()):
         one, other = before.get(name, []), after.get(name, [])
         change = LockChange(name, _versions(one), _versions(other), "; ".join(_details(one, other)))
         if change.before != change.after or change.what:
-            found.append(change)
-    return tuple(found)
+            lock_changes.append(change)
+    return tuple(lock_changes)
 
 
 def _by_name(lock: Lock | None) -> dict[NormalizedName, list[LockedPackage]]:
-    found: dict[NormalizedName, list[LockedPackage]] = {}
+    by_name: dict[NormalizedName, list[LockedPackage]] = {}
     for package in () if lock is None else lock.packages:
-        found.setdefault(package.name, []).append(package)
-    return found
+        by_name.setdefault(package.name, []).append(package)
+    return by_name
 
 
 def _versions(packages: list[LockedPackage]) -> tuple[str, ...]:

@@ -121,12 +121,12 @@ def known_pythons(wanted: SpecifierSet) -> tuple[Python, ...]:
     :param wanted: its ``requires-python``.
     :raises UsageError: it is for none of them.
     """
-    found = tuple(python for python in PYTHONS if _full_version(python, wanted) is not None)
-    if not found:
+    matching = tuple(python for python in PYTHONS if _full_version(python, wanted) is not None)
+    if not matching:
         raise UsageError(
             f"no known Python is {wanted}", hint="name those to lock for with --python-version"
         )
-    return found
+    return matching
 
 
 def requires_python(pythons: Sequence[Python], wanted: SpecifierSet | None = None) -> str:

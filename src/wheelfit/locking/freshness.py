@@ -144,8 +144,8 @@ def version_of(filename: str) -> Version | None:
     if filename.endswith(".whl"):
         parts = filename.split("-", 2)
         return _parsed(parts[1]) if len(parts) == 3 else None
-    found = parse_index_file_name(filename) or sdist_release(filename)
-    return None if found is None else found[1]
+    release = parse_index_file_name(filename) or sdist_release(filename)
+    return None if release is None else release[1]
 
 
 @lru_cache(maxsize=8192)
@@ -170,9 +170,9 @@ def _validator(
         files = tuple(
             file
             for file in files
-            for found in [version_of(file.filename)]
-            if found in versions[name]
-            or (joins and found and without_build(found) in versions[name])
+            for version in [version_of(file.filename)]
+            if version in versions[name]
+            or (joins and version and without_build(version) in versions[name])
         )
     listed = [_listed(file, repository) for file in files]
     listed.sort(key=json.dumps)

@@ -154,17 +154,17 @@ def _differences(
         name = machine.environment.name
         wanted = {pin.name: pin.filename.text for pin in one.solution.resolution.pins}
         try:
-            found = _chosen(machine, lock)
+            own = _chosen(machine, lock)
         except (NoFit, UserError) as error:
             yield f"{name} could not choose from it: {error.message}"
             continue
-        for project in sorted(wanted.keys() | found.keys()):
-            if wanted.get(project) == found.get(project):
+        for project in sorted(wanted.keys() | own.keys()):
+            if wanted.get(project) == own.get(project):
                 continue
             if project not in wanted:
                 yield f"{name} would get {project}, which it does not need"
             else:
-                instead = found.get(project, "nothing")
+                instead = own.get(project, "nothing")
                 yield f"{name} would get {instead} in place of {wanted[project]}"
 
 

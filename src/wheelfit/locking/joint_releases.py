@@ -50,11 +50,11 @@ def resolve_jointly(
     :param threads: the number of concurrent requests to the sources.
     :raises WheelfitError: as ``wheelfit.resolution.resolver.resolve``.
     """
-    found = resolve(request, candidates, threads=threads)
+    resolution = resolve(request, candidates, threads=threads)
     if candidates.is_for_one_machine:
-        return found
-    projects = list(_projects(found, request, candidates))
-    versions = _versions(found, projects)
+        return resolution
+    projects = list(_projects(resolution, request, candidates))
+    versions = _versions(resolution, projects)
     for kinds in islice(_sets_of_kinds(projects), _TRIES):
         if all(project.having(kinds)[0] == versions[project.name] for project in projects):
             break
@@ -70,10 +70,10 @@ def resolve_jointly(
         favouring = replace(request, favoured=going, preferred=preferred)
         other = resolve(favouring, candidates, threads=threads)
         if _versions(other, projects) == going:
-            found = other
+            resolution = other
             break
-    lost = _given_up(projects, _versions(found, projects))
-    return replace(found, given_up=tuple(lost))
+    lost = _given_up(projects, _versions(resolution, projects))
+    return replace(resolution, given_up=tuple(lost))
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +102,12 @@ class _Project:
 
 
 def _projects(
-    found: Resolution, request: ResolutionRequest, candidates: Candidates
+    resolution: Resolution, request: ResolutionRequest, candidates: Candidates
 ) -> Iterator[_Project]:
     """Yield the projects of a resolution that families stand for, requested ones first."""
     asked = (*request.requirements, *request.constraints, *request.overrides)
     environment = candidates.target.environment
-    for pin in sorted(found.pins, key=lambda one: not one.requested):
+    for pin in sorted(resolution.pins, key=lambda one: not one.requested):
         listing = None if pin.is_given else candidates.listing(pin.name)
         if listing is None or listing.bridge is None:
             continue
@@ -141,9 +141,9 @@ def _age(projects: Sequence[_Project], kinds: frozenset[str]) -> list[int]:
 
 
 def _versions(
-    found: Resolution, projects: Sequence[_Project]
+    resolution: Resolution, projects: Sequence[_Project]
 ) -> Mapping[NormalizedName, Version | None]:
-    pins = {pin.name: pin.release for pin in found.pins}
+    pins = {pin.name: pin.release for pin in resolution.pins}
     return {project.name: pins.get(project.name) for project in projects}
 
 

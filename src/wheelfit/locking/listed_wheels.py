@@ -249,7 +249,7 @@ class _Settling:
         if not fresh:
             return
         try:
-            found = self._solver.again(self._solution, self._locked, tuple(fresh))
+            solution = self._solver.again(self._solution, self._locked, tuple(fresh))
         except (NoFit, HashMismatch) as error:
             if len(looked_at) > 1:
                 middle = len(looked_at) // 2
@@ -262,7 +262,7 @@ class _Settling:
                 f"it needs {names}, which cannot be had with the locked versions: {error.message}"
             )
         else:
-            self._settle_on(found)
+            self._settle_on(solution)
 
     def _fresh(self, one: _Looked) -> Sequence[RequestedRequirement]:
         """Return the requirements of a label that are not locked; raise for a contradiction."""

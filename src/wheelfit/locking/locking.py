@@ -194,7 +194,7 @@ def locked_versions(
             group for group in groups if in_groups(group) not in left_out
         ),
     }
-    found: Versions = {}
+    versions: Versions = {}
     for package in lock.packages:
         if package.version is None or package.name in free:
             continue
@@ -203,8 +203,8 @@ def locked_versions(
                 continue
         except InvalidMarker:
             continue
-        found[package.name] = package.version
-    return found
+        versions[package.name] = package.version
+    return versions
 
 
 def _extras(request: LockNeeds) -> set[str]:

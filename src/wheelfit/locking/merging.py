@@ -203,12 +203,16 @@ class _Merging:
         for one, part in entry.parts:
             for label, needs in part.needs.items():
                 by_label.setdefault(label or "", []).append((one, needs))
-        return {label: set(self._written(found)) for label, found in by_label.items()}
+        return {
+            label: set(self._written(needs_of_label)) for label, needs_of_label in by_label.items()
+        }
 
-    def _written(self, found: Sequence[tuple[ListedEnvironment, Needs]]) -> Iterator[str]:
+    def _written(
+        self, needs_by_environment: Sequence[tuple[ListedEnvironment, Needs]]
+    ) -> Iterator[str]:
         """Yield requirements without versions, which the entries have."""
         kinds: dict[str, dict[Place, set[str | None]]] = {}
-        for one, needs in found:
+        for one, needs in needs_by_environment:
             for extra, written in needs:
                 for needed in self._request.instead(written, one.environment.target):
                     if needed.name in one.parts:
@@ -216,7 +220,7 @@ class _Merging:
                         places = kinds.setdefault(text, {})
                         asked = places.setdefault(one.environment.place, set())
                         asked.add(None if extra is None else f"extra == '{extra}'")
-        conditions = Conditions(one.environment for one, _ in found)
+        conditions = Conditions(one.environment for one, _ in needs_by_environment)
         for text, places in kinds.items():
             marker = conditions.marker(
                 {

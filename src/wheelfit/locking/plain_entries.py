@@ -120,8 +120,8 @@ def effective_entries(table: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 def entry_key(entry: Mapping[str, Any]) -> tuple[str, str]:
     """Return the key of a release, equal for all entries with its builds."""
     version = entry.get("version")
-    if version is None and (found := _versions(map(file_name_of, entry.get("wheels", ())))):
-        version = min(found)
+    if version is None and (versions := _versions(map(file_name_of, entry.get("wheels", ())))):
+        version = min(versions)
     return str(entry.get("name")), str(version).partition("+")[0]
 
 
@@ -140,11 +140,11 @@ def _set_version(plain: Entry, filenames: Iterable[str]) -> None:
     """
     if "version" not in plain:
         return
-    found = _versions(filenames)
-    if len(found) > 1:
+    versions = _versions(filenames)
+    if len(versions) > 1:
         del plain["version"]
-    elif parse_version(plain["version"]) not in found:
-        plain["version"] = str(*found)
+    elif parse_version(plain["version"]) not in versions:
+        plain["version"] = str(*versions)
 
 
 def _versions(filenames: Iterable[str | None]) -> set[Version]:

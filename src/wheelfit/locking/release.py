@@ -157,9 +157,9 @@ class _Locking:
             if not faults:
                 return self._written(pruned, layout)
             for label in labels:
-                found = next((fault for fault in faults if _is_about(fault, label)), None)
-                if found is not None:
-                    self._leave_out_label(label, "invalid-variant", str(found))
+                fault_of_label = next((fault for fault in faults if _is_about(fault, label)), None)
+                if fault_of_label is not None:
+                    self._leave_out_label(label, "invalid-variant", str(fault_of_label))
             if self._labels() == labels:
                 reason = f"its variant metadata may not be written: {faults[0]}"
                 self._leave_out_all("invalid-document", reason)

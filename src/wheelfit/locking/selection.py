@@ -158,7 +158,7 @@ def applicable(
             hint="lock again with this environment among those asked for",
         )
     # 5. The packages whose marker holds; one for each name.
-    found: dict[NormalizedName, tuple[int, LockedPackage]] = {}
+    by_name: dict[NormalizedName, tuple[int, LockedPackage]] = {}
     for index, package in enumerate(lock.packages):
         marker = package.marker
         if marker is not None and not _holds(marker, environment, lock.where):
@@ -166,12 +166,12 @@ def applicable(
         limits = package.requires_python
         if limits is not None and not limits.contains(python, prereleases=True):
             raise NoFit(f"{package.name} needs Python {limits}, this is {python}", where=lock.where)
-        if package.name in found:
-            first = found[package.name][0]
+        if package.name in by_name:
+            first = by_name[package.name][0]
             problem = f"{package.name} counts twice here, it is packages[{first}] too"
             raise InvalidLock([Fault(f"packages[{index}]", problem)], where=lock.where)
-        found[package.name] = (index, package)
-    return tuple(package for _, package in found.values())
+        by_name[package.name] = (index, package)
+    return tuple(package for _, package in by_name.values())
 
 
 class LockCandidates:
@@ -430,7 +430,7 @@ class _Walk:
             if choice is None:
                 continue
             try:
-                found = self._needed(self._packages[name], choice, self._seen[name])
+                needs = self._needed(self._packages[name], choice, self._seen[name])
             except (InvalidWheel, InvalidRequirement) as error:
                 if choice.release.is_given or choice.selection.chosen is None:
                     raise
@@ -438,13 +438,13 @@ class _Walk:
                 self.candidates.reject(choice.selection.chosen, reason)
                 pending.append((name, self._seen.pop(name)))
                 continue
-            if found is None:
+            if needs is None:
                 complete = False
                 continue
-            for needed in found:
+            for needed in needs:
                 if needed in self._packages:
                     self.needs[name][needed] = None
-            pending += found.items()
+            pending += needs.items()
         if not complete:
             self.visit_all()
 
@@ -544,7 +544,7 @@ class _Walk:
                 self.notes[f"{note}: {error.message}"] = None
                 return None
         environment = self.candidates.target.environment
-        found: dict[NormalizedName, frozenset[NormalizedName]] = {}
+        extras_by_name: dict[NormalizedName, frozenset[NormalizedName]] = {}
         for requirement in requirements:
             try:
                 applies = requirement.applies(environment, extras, choice.context())  # F-118
@@ -552,12 +552,12 @@ class _Walk:
                 self.notes[f"{package.name}: {requirement} is ignored: {error.message}"] = None
                 continue
             if applies:
-                found[requirement.name] = (
-                    found.get(requirement.name, frozenset()) | requirement.extras
+                extras_by_name[requirement.name] = (
+                    extras_by_name.get(requirement.name, frozenset()) | requirement.extras
                 )
         if listed is not None:
-            self.listed[package.name] = tuple(found)
-        return found
+            self.listed[package.name] = tuple(extras_by_name)
+        return extras_by_name
 
 
 def _environment(

@@ -78,14 +78,14 @@ class Solution:
         """Return the projects that are needed whichever labels are taken."""
         others = {asked.requirement.name for asked in self.more}
         pins = self.resolution.pins
-        found = {pin.name for pin in pins if pin.requested and pin.name not in others}
-        pending = list(found)
+        shared = {pin.name for pin in pins if pin.requested and pin.name not in others}
+        pending = list(shared)
         while pending:
             name = pending.pop()
-            new = {edge.needed for edge in self.resolution.edges if edge.needing == name} - found
-            found |= new
+            new = {edge.needed for edge in self.resolution.edges if edge.needing == name} - shared
+            shared |= new
             pending += new
-        return [pin.name for pin in pins if pin.name in found]
+        return [pin.name for pin in pins if pin.name in shared]
 
     @property
     def extras(self) -> dict[NormalizedName, frozenset[NormalizedName]]:
@@ -179,11 +179,11 @@ class Solver:
         :raises NoFit: there is no such solution.
         """
         needs = (*solution.more, *more)
-        found = self._solution(solution.environment, candidates, solution.versions, needs)
+        again = self._solution(solution.environment, candidates, solution.versions, needs)
         # With only the locked versions, nothing would count as held back or given up.
-        old, new = solution.resolution, found.resolution
+        old, new = solution.resolution, again.resolution
         resolution = structs.replace(new, held_back=old.held_back, given_up=old.given_up)
-        return replace(found, resolution=resolution)
+        return replace(again, resolution=resolution)
 
     def every_label(
         self,
@@ -268,9 +268,13 @@ class Pinned(Around):
         page = self._repository.project(name)
         if page is None:
             return None
-        of = without_build if page.joins_builds else lambda found: found
+        of = without_build if page.joins_builds else lambda version_of_file: version_of_file
         listed = ((file, version_of(file.filename)) for file in page.files)
-        files = tuple(file for file, found in listed if found and of(found) == version)
+        files = tuple(
+            file
+            for file, version_of_file in listed
+            if version_of_file and of(version_of_file) == version
+        )
         page = structs.replace(page, files=files) if files else page
         self._pages[name, version] = page
         return page

@@ -134,12 +134,12 @@ class Tree:
 
     def needed_by(self) -> dict[int, tuple[tuple[int, Branch], ...]]:
         """Return the dependents of each package, with the branch."""
-        found: dict[int, list[tuple[int, Branch]]] = {}
+        needing_by_entry: dict[int, list[tuple[int, Branch]]] = {}
         for number, package in enumerate(self.packages):
             for branch in package.branches:
                 for entry in branch.entries:
-                    found.setdefault(entry, []).append((number, branch))
-        return {entry: tuple(needing) for entry, needing in found.items()}
+                    needing_by_entry.setdefault(entry, []).append((number, branch))
+        return {entry: tuple(needing) for entry, needing in needing_by_entry.items()}
 
     def only(self, places: Iterable[int]) -> Tree:
         """Return the tree of some packages, without branches to others.
@@ -184,7 +184,7 @@ class Tree:
         """
         start = [number for number, one in enumerate(self.packages) if one.name == name]
         needing = self.needed_by()
-        upwards = {entry: [number for number, _ in found] for entry, found in needing.items()}
+        upwards = {entry: [number for number, _ in branches] for entry, branches in needing.items()}
         return _walked(start, upwards, depth)
 
     def to_mapping(self) -> dict[str, Any]:
@@ -259,8 +259,8 @@ def tree_of_one(lock: Lock, selection: LockSelection) -> Tree:
         )
     roots = None
     if selection.asked is not None:
-        found = (Root(one, places.get(one.name, ())) for one in selection.asked)
-        roots = tuple(root for root in found if root.entries)
+        roots_of_lock = (Root(one, places.get(one.name, ())) for one in selection.asked)
+        roots = tuple(root for root in roots_of_lock if root.entries)
     left_out = tuple(sorted(selection.left_out.items()))
     return _of(lock, Tree(tuple(packages), roots, left_out, selection.notes))
 
@@ -275,10 +275,10 @@ def _of(lock: Lock, tree: Tree) -> Tree:
 
 
 def _places(names: Iterable[NormalizedName]) -> dict[NormalizedName, tuple[int, ...]]:
-    found: dict[NormalizedName, tuple[int, ...]] = {}
+    numbers: dict[NormalizedName, tuple[int, ...]] = {}
     for number, name in enumerate(names):
-        found[name] = (*found.get(name, ()), number)
-    return found
+        numbers[name] = (*numbers.get(name, ()), number)
+    return numbers
 
 
 def _entry(
@@ -316,8 +316,10 @@ def _by_label(
         for name in dict.fromkeys(one.name for one in needs[label or ""]):
             needing.setdefault(name, []).append(label)
     return tuple(
-        Branch(name, tuple(found), len(found) == len(labels), places.get(name, ()))
-        for name, found in sorted(needing.items())
+        Branch(
+            name, tuple(labels_needing), len(labels_needing) == len(labels), places.get(name, ())
+        )
+        for name, labels_needing in sorted(needing.items())
     )
 
 
@@ -344,15 +346,15 @@ def _listed(
     needed = lock.entries[number].get("dependencies")
     if needed is None:
         return None
-    found: dict[NormalizedName, dict[int, None]] = {}
+    numbers: dict[NormalizedName, dict[int, None]] = {}
     for one in needed:
         name = canonicalize_name(str(one.get("name", "")))
         version = one.get("version")
-        entries = found.setdefault(name, {})
+        entries = numbers.setdefault(name, {})
         for entry in places.get(name, ()):
             if version is None or str(lock.packages[entry].version) == str(version):
                 entries[entry] = None
-    return {name: tuple(entries) for name, entries in found.items()}
+    return {name: tuple(entries) for name, entries in numbers.items()}
 
 
 def _label(package: LockedPackage, label: Label | None) -> TreeLabel:

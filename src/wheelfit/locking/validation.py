@@ -209,8 +209,8 @@ def _numbers(steps: tuple[str | int, ...], table: Mapping[str, Any]) -> Iterator
 def _tool(steps: tuple[str | int, ...], table: Mapping[str, Any]) -> Iterator[Fault]:
     tool = table.get("tool")
     if isinstance(tool, Mapping) and not isinstance(tool.get(TOOL, {}), Mapping):
-        found = shown(tool[TOOL])
-        yield Fault(path_of(*steps, "tool", TOOL), f"expected a table, found {found}")
+        value = shown(tool[TOOL])
+        yield Fault(path_of(*steps, "tool", TOOL), f"expected a table, found {value}")
 
 
 def _requirements(steps: tuple[str | int, ...], texts: object) -> Iterator[Fault]:

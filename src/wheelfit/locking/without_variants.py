@@ -131,7 +131,7 @@ class WithoutVariants:
     def _with_marker(self, key: _Key, entry: _Entry) -> dict[str, Any]:
         """Return the entry for wheelfit, with marker and dependencies for such a tool."""
         names = {name for name, _ in self._entries}
-        versions = {name: found for name, found in entry.needs.items() if name in names}
+        versions = {name: version for name, version in entry.needs.items() if name in names}
         changed = {
             "marker": self._conditions.marker(entry.kinds.by_place()),
             "dependencies": dependencies(versions, list(self._entries)) or None,

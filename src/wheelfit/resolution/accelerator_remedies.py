@@ -102,13 +102,13 @@ class Remedies:
             if pin is not None and pin.file.is_selector:
                 members.add(edge.needed)
         left: list[NormalizedName] = [name for name in needing if owner_of_libraries(name)]
-        found: set[NormalizedName] = set()
+        dependents: set[NormalizedName] = set()
         while left:
             for name in needing.get(left.pop(), ()):
-                if name not in found:
-                    found.add(name)
+                if name not in dependents:
+                    dependents.add(name)
                     left.append(name)
-        return frozenset(found | members)
+        return frozenset(dependents | members)
 
     def by_bridge(self, name: NormalizedName) -> Remedy | None:
         """Return the remedy by a family not yet in use that has a build for the machine."""
@@ -116,11 +116,11 @@ class Remedies:
         is_possible = self.around.policy.preferences.variants and self.around.bridge(name) is None
         if pin is None or not is_possible:
             return None
-        found = filter(
+        best = filter(
             None, (self.best(family, pin) for family in self.around.policy.families(name))
         )
         # One that uses another accelerator is better than one for any machine.
-        remedies = (remedy for _, remedy in found)
+        remedies = (remedy for _, remedy in best)
         return min(remedies, key=lambda one: one.has_no_libraries, default=None)
 
     def of_owner(self, name: NormalizedName) -> tuple[str, Remedy] | None:
@@ -131,8 +131,8 @@ class Remedies:
         family, pin = self.around.bridge(name), self.pins.get(name)
         if family is None or pin is None or not family.is_of_indexes:
             return None
-        found = self.best(family, pin)
-        return None if found is None else (family.name, found[1])
+        best = self.best(family, pin)
+        return None if best is None else (family.name, best[1])
 
     def best(self, family: BridgeFamily, pin: Pin) -> tuple[FamilyMember, Remedy] | None:
         """Return the member of a family for the machine in place of a plain wheel.
@@ -219,7 +219,7 @@ def needs_of_extras(
     core: CoreMetadata, environment: Mapping[str, str]
 ) -> Mapping[str, list[Requirement]]:
     """Return extras that need something for an accelerator, each with these needs."""
-    found: dict[str, list[Requirement]] = {}
+    by_extra: dict[str, list[Requirement]] = {}
     for extra in concerned_extras(core):
         with suppress(WheelfitError):  # read errors are reported where the data is needed
             needs = [
@@ -228,8 +228,8 @@ def needs_of_extras(
                 if is_for_accelerator(one.name, extra) and _is_of(one, extra, environment)
             ]
             if needs:
-                found[extra] = needs
-    return found
+                by_extra[extra] = needs
+    return by_extra
 
 
 def _is_of(requirement: Requirement, extra: str, environment: Mapping[str, str]) -> bool:

@@ -81,8 +81,8 @@ def fitting_releases(
     family, listing = candidates.bridge(name), candidates.listing(name)
     if family is None or listing is None:
         return ()
-    found = _Fitting(candidates, family)
-    wishes = candidates.applying(name, found.document)
+    fitting = _Fitting(candidates, family)
+    wishes = candidates.applying(name, fitting.document)
     pinned = candidates.policy.preferences.labels.get(name)
     is_for_all = not candidates.is_for_one_machine  # whose builds have machines of their own
 
@@ -94,9 +94,9 @@ def fitting_releases(
             return member.label == pinned
         properties = family.properties(member)
         return (
-            (is_for_all or found.supports(member))
+            (is_for_all or fitting.supports(member))
             and candidates.objection(properties) is None
-            and wishes.objection(properties, found.support) is None
+            and wishes.objection(properties, fitting.support) is None
         )
 
     return [
@@ -250,7 +250,7 @@ def _superseded(
     :param candidates: the candidates it was resolved from.
     """
     staying = {pin.name for pin in resolution.pins} | {kept.name for kept in resolution.kept}
-    found = {}
+    reasons = {}
     for pin in resolution.pins:
         family, old = candidates.bridge(pin.name), around.get(pin.name)
         if family is None or not family.exclusive or old is None or old.label is None:
@@ -259,8 +259,8 @@ def _superseded(
         if former is None or former.distribution in staying:
             continue
         if former.distribution in around:
-            found[former.distribution] = f"{old} was the build of {pin.name} that it brought"
-    return found
+            reasons[former.distribution] = f"{old} was the build of {pin.name} that it brought"
+    return reasons
 
 
 def alone(
@@ -308,11 +308,11 @@ def _clashes(
         family = candidates.bridge(pin.name)
         if family is None or not family.exclusive or family.is_of_indexes:
             continue
-        found = [name for name in family.distributions if name in there and name != pin.name]
+        together = [name for name in family.distributions if name in there and name != pin.name]
         if _stands_for(pin, family) == pin.name:
-            found.append(pin.name)
-        if len(found) > 1:
-            yield _Clash(family, tuple(found))
+            together.append(pin.name)
+        if len(together) > 1:
+            yield _Clash(family, tuple(together))
 
 
 def _asked_by_name(

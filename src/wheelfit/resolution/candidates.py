@@ -481,14 +481,14 @@ class Candidates:
         """Return the compatible wheels that contradict others, with the reason."""
         if not self.context.agreed:
             return {}
-        found: dict[str, str] = {}
+        objections: dict[str, str] = {}
         for verdict in selection.verdicts:
             if verdict.verdict == "rejected":
                 break
             objection = self.objection(verdict.properties or EMPTY)
             if objection is not None:
-                found[verdict.filename.text] = objection
-        return found
+                objections[verdict.filename.text] = objection
+        return objections
 
     def _first_sight(self, release: Release) -> dict[str, str]:
         """Return the reasons to reject wheels before variants are examined (F-94)."""
@@ -552,10 +552,10 @@ class Candidates:
 
     def _metadata_of(self, release: Release, wheels: Sequence[Wheel]) -> ReleaseMetadata:
         key = self._edition(release.name), release.version
-        found = self._memory.variants.get(
+        metadata = self._memory.variants.get(
             key, lambda: read_each_source(release, wheels, self.repository, self.policy.metadata)
         )
-        return self._variants.get(key, lambda: decide_source(found, wheels, self._fits))
+        return self._variants.get(key, lambda: decide_source(metadata, wheels, self._fits))
 
     def _variant_wheels(self, release: Release, rejections: Mapping[str, str]) -> Sequence[Wheel]:
         """Return the variant wheels that are still in, best tags first."""
@@ -635,8 +635,8 @@ class Candidates:
 
     def _fits(self, document: VariantDocument, wheels: Sequence[Wheel]) -> bool:
         """Return whether the target runs any of some wheels, by their document (F-127)."""
-        found = [document.properties(str(wheel.filename.label)) for wheel in wheels]
-        known = [properties for properties in found if properties is not None]
+        properties_of_wheels = [document.properties(str(wheel.filename.label)) for wheel in wheels]
+        known = [properties for properties in properties_of_wheels if properties is not None]
         support = self.support_of(document, namespaces_used(known))
         return any(support.refusal(properties) is None for properties in known)
 

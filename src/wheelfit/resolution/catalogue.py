@@ -313,8 +313,8 @@ class Catalogue:
 
     def build(self, name: NormalizedName, version: Version, place: int) -> Build | None:
         """Return one build of a release: the installed one, then the best labels first."""
-        found = self.release_build(name, version, place)
-        return None if found is None else found.build()
+        build = self.release_build(name, version, place)
+        return None if build is None else build.build()
 
     def is_sound(self, name: NormalizedName, version: Version, place: int) -> bool:
         """Return whether a build has a wheel that fits, its core metadata read."""
@@ -325,12 +325,12 @@ class Catalogue:
         return sound
 
     def _find_wheel(self, name: NormalizedName, version: Version, place: int) -> bool:
-        found = self.release_build(name, version, place)
-        if found is None or found.is_installed:
-            return found is not None
+        build = self.release_build(name, version, place)
+        if build is None or build.is_installed:
+            return build is not None
         while True:
-            wheel = self.candidates.wheel_of(name, version, found.label)
-            if wheel is None or not self._is_foreign(wheel, found.context):
+            wheel = self.candidates.wheel_of(name, version, build.label)
+            if wheel is None or not self._is_foreign(wheel, build.context):
                 return wheel is not None
 
     def there(self, name: NormalizedName) -> Version | None:
@@ -464,7 +464,7 @@ class Catalogue:
         self, core: CoreMetadata, extra: NormalizedName | None, context: VariantContext, label: str
     ) -> tuple[list[Need], list[str]]:
         environment = self.candidates.target.environment
-        found: list[Need] = []
+        needs: list[Need] = []
         ignored: list[str] = []
         for requirement in core.requires:
             try:
@@ -478,8 +478,8 @@ class Catalogue:
                 continue
             # An extra adds to the requirements of its project.
             if applies and without == (extra is None):
-                found += self._instead(requirement, label)
-        return found, ignored
+                needs += self._instead(requirement, label)
+        return needs, ignored
 
     def note(self, text: str, release: tuple[NormalizedName, Version] | None = None) -> None:
         """Store a note for the user.
@@ -574,15 +574,15 @@ class Catalogue:
     def _core_of_build(
         self, name: NormalizedName, release: Version, place: int
     ) -> tuple[CoreMetadata, VariantContext, str]:
-        found = self.release_build(name, release, place)
-        if found is None:
+        build = self.release_build(name, release, place)
+        if build is None:
             raise ValueError(name, release, place)  # the solver requests only builds it was given
-        if found.is_installed:
-            return self._installed_core[name], found.context, found.context.label
-        wheel = self.candidates.wheel_of(name, release, found.label)
+        if build.is_installed:
+            return self._installed_core[name], build.context, build.context.label
+        wheel = self.candidates.wheel_of(name, release, build.label)
         if wheel is None:
             raise ValueError(name, release, place)  # the solver requests sound builds only
-        return self.candidates.core_metadata(wheel), found.context, found.context.label
+        return self.candidates.core_metadata(wheel), build.context, build.context.label
 
     def _instead(self, requirement: Requirement, label: str) -> Iterator[Need]:
         """Yield the needs of a requirement, or of the user's overrides of it."""

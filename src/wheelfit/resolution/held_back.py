@@ -248,10 +248,10 @@ class HeldBackSearch:
 
 
 def _by_name(needs: Iterable[Need]) -> Mapping[NormalizedName, Sequence[Need]]:
-    found: dict[NormalizedName, list[Need]] = {}
+    by_name: dict[NormalizedName, list[Need]] = {}
     for need in needs:
-        found.setdefault(need.package.name, []).append(need)
-    return found
+        by_name.setdefault(need.package.name, []).append(need)
+    return by_name
 
 
 def _wrong_python(release: Release, here: Version) -> str:

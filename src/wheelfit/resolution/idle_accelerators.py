@@ -56,26 +56,26 @@ class _Idle:
         """Yield the accelerators left idle although another build would use them."""
         if not self._remedies.around.policy.preferences.variants:
             return
-        found: dict[str, dict[NormalizedName, Remedy]] = {}
+        by_namespace: dict[str, dict[NormalizedName, Remedy]] = {}
         for name in self._arriving:
             pin = self._remedies.pins.get(name)
             if pin is not None and self._may_be_idle(pin):
                 for namespace, remedy in self._uses(pin):
-                    found.setdefault(namespace, {})[name] = remedy
-        for namespace, remedies in found.items():
+                    by_namespace.setdefault(namespace, {})[name] = remedy
+        for namespace, remedies in by_namespace.items():
             yield self._idle(namespace, remedies)
         yield from self._without_builds()
 
     def _without_builds(self) -> Iterator[AcceleratorUse]:
         """Yield the accelerators left idle by packages with builds for others only."""
-        found: dict[tuple[str, str], list[NormalizedName]] = {}
+        idle: dict[tuple[str, str], list[NormalizedName]] = {}
         for name in self._arriving:
             pin = self._remedies.pins.get(name)
             if pin is None or pin.is_given or accelerators_of(pin.properties):
                 continue
             for namespace, why in self._lacking_builds(name):
-                found.setdefault((namespace, why), []).append(name)
-        for (namespace, why), names in found.items():
+                idle.setdefault((namespace, why), []).append(name)
+        for (namespace, why), names in idle.items():
             line = (
                 f"{listed(names)} {'leaves' if len(names) == 1 else 'leave'} the "
                 f"{device_of(namespace)} of {self._remedies.holder(namespace)} idle: {why}"
@@ -165,10 +165,10 @@ class _Idle:
                 continue
             if not any(accelerators_of(one.when) for one in family.members):
                 continue
-            found = self._remedies.best(family, pin)
-            if found is None:
+            remedy_of_member = self._remedies.best(family, pin)
+            if remedy_of_member is None:
                 continue
-            member, remedy = found
+            member, remedy = remedy_of_member
             for namespace in accelerators_of(member.when):
                 if namespace not in told:
                     told.add(namespace)
@@ -182,12 +182,12 @@ class _Idle:
         needs = needs_of_extras(pin.core, self._remedies.around.environment) if pin.core else {}
         everything = {*self._remedies.pins, *self._remedies.around.there}
         rows: list[tuple[str, str, tuple[str, ...]]] = []
-        for extra, found in needs.items():
-            others = {one.name for one in found if owner_of_libraries(one.name) is None}
+        for extra, needed in needs.items():
+            others = {one.name for one in needed if owner_of_libraries(one.name) is None}
             if extra in pin.extras or others & everything:
                 return
-            owners = dict.fromkeys(filter(None, (owner_of_libraries(one.name) for one in found)))
-            majors = dict.fromkeys(filter(None, map(_major_of, found)))
+            owners = dict.fromkeys(filter(None, (owner_of_libraries(one.name) for one in needed)))
+            majors = dict.fromkeys(filter(None, map(_major_of, needed)))
             rows += [(extra, owner, tuple(majors)) for owner in owners]
             build = None if owners else _build_of(extra)
             if build is not None:
@@ -262,7 +262,7 @@ def _interpreters(
     :param members: the members whose builds count.
     """
     platforms = {tag.platform for tag in candidates.target.tags}
-    found: dict[str, None] = {}
+    interpreters: dict[str, None] = {}
     listing = candidates.listing(name)
     for release in () if listing is None else listing.releases.values():
         for wheel in release.wheels:
@@ -270,8 +270,8 @@ def _interpreters(
                 if wheel.rejection is None:
                     return None
                 tags = wheel.filename.tags
-                found |= {tag.interpreter: None for tag in tags if tag.platform in platforms}
-    return list(found)
+                interpreters |= {tag.interpreter: None for tag in tags if tag.platform in platforms}
+    return list(interpreters)
 
 
 def _hardware(namespace: str) -> HardwareFamily:

@@ -210,11 +210,11 @@ def held_by(
     builds = [one for one in chosen if one.properties]
     for agreement in agreements:
         packages = {build.name: agreement.values(build.properties) for build in builds}
-        found = common(packages.values())
-        if found is not None:
+        agreed = common(packages.values())
+        if agreed is not None:
             yield AgreementOutcome(
                 agreement,
-                _sorted(found),
+                _sorted(agreed),
                 MappingProxyType({n: _sorted(values) for n, values in packages.items() if values}),
                 forced.get(agreement.name, ForcedValue()),
             )
@@ -281,10 +281,10 @@ def settle(
     return AgreedBuilds(chosen.found, tuple(held))
 
 
-def _chosen(found: Attempt[Found] | RefusedAttempt) -> Attempt[Found]:
-    if isinstance(found, RefusedAttempt):
-        raise found.why()
-    return found
+def _chosen(attempt: Attempt[Found] | RefusedAttempt) -> Attempt[Found]:
+    if isinstance(attempt, RefusedAttempt):
+        raise attempt.why()
+    return attempt
 
 
 _MOST = 40
@@ -344,19 +344,19 @@ class _Settling(Struct, Generic[Found]):
 
     # --- trying ---------------------------------------------------------------------
 
-    def _open(self, found: Attempt[Found]) -> Agreement | None:
+    def _open(self, attempt: Attempt[Found]) -> Agreement | None:
         """Return the first agreement that does not hold in a set and is not decided yet."""
-        decided = {one.agreement.name for one in found.agreed}
+        decided = {one.agreement.name for one in attempt.agreed}
         for agreement in self._agreements:
-            if agreement.name not in decided and not self._holds(found, agreement):
+            if agreement.name not in decided and not self._holds(attempt, agreement):
                 return agreement
         return None
 
-    def _holds(self, found: Attempt[Found], agreement: Agreement) -> bool:
+    def _holds(self, attempt: Attempt[Found], agreement: Agreement) -> bool:
         sides = self._sides.get(agreement.name)
         values = {
             one.name: agreement.values(one.properties)
-            for one in found.chosen.values()
+            for one in attempt.chosen.values()
             if one.properties and not (sides is not None and one.stays)
         }
         agreeing = common(values.values())
@@ -375,16 +375,16 @@ class _Settling(Struct, Generic[Found]):
             if name not in self._may_turn and present.properties:
                 yield name, agreement.values(present.properties)
 
-    def _explore(self, found: Attempt[Found] | RefusedAttempt) -> None:
+    def _explore(self, attempt: Attempt[Found] | RefusedAttempt) -> None:
         """Search from a set that does not agree for sets that do."""
-        if isinstance(found, RefusedAttempt):
-            self._refused.append(found)
+        if isinstance(attempt, RefusedAttempt):
+            self._refused.append(attempt)
             return
-        agreement = self._open(found)
+        agreement = self._open(attempt)
         if agreement is None:
-            self._found.append(found)
+            self._found.append(attempt)
             return
-        self._look_at(found)
+        self._look_at(attempt)
         tried: set[str] = set()
         sides = self._sides.get(agreement.name)
         # An attempt may show further values; a value that no build declares cannot help.
@@ -395,12 +395,12 @@ class _Settling(Struct, Generic[Found]):
                 continue
             self._attempts += 1
             agreed = Agreed(agreement, value, spares_installed=sides is not None)
-            following = self._choose((*found.agreed, agreed), self._effort, self._free.found)
+            following = self._choose((*attempt.agreed, agreed), self._effort, self._free.found)
             self._look_at(following)
             self._explore(following)
 
-    def _look_at(self, found: Attempt[Found] | RefusedAttempt) -> None:
-        for properties in set(found.seen()):
+    def _look_at(self, attempt: Attempt[Found] | RefusedAttempt) -> None:
+        for properties in set(attempt.seen()):
             for agreement in self._agreements:
                 self._seen[agreement.name] |= agreement.values(properties)
 
@@ -436,11 +436,11 @@ class _Settling(Struct, Generic[Found]):
         )
         return min(higher, key=key)
 
-    def _exchanged(self, found: Attempt[Found]) -> list[NormalizedName]:
+    def _exchanged(self, attempt: Attempt[Found]) -> list[NormalizedName]:
         """Return the installed packages that a set would replace by another build."""
         names = []
         for name, present in self._installed.items():
-            one = found.chosen.get(name)
+            one = attempt.chosen.get(name)
             if one is None or one.stays or name in self._companions:
                 continue
             free = self._free.chosen.get(name)
@@ -458,25 +458,25 @@ class _Settling(Struct, Generic[Found]):
         )
         return any(before and after and before.isdisjoint(after) for before, after in pairs)
 
-    def _older_named(self, found: Attempt[Found]) -> list[NormalizedName]:
+    def _older_named(self, attempt: Attempt[Found]) -> list[NormalizedName]:
         """Return the named packages at an older version than in the free choice."""
-        return [name for name in self._older(found) if name in self._order]
+        return [name for name in self._older(attempt) if name in self._order]
 
-    def _older_rest(self, found: Attempt[Found]) -> list[NormalizedName]:
+    def _older_rest(self, attempt: Attempt[Found]) -> list[NormalizedName]:
         """Return the packages not named at an older version than in the free choice."""
-        return [name for name in self._older(found) if name not in self._order]
+        return [name for name in self._older(attempt) if name not in self._order]
 
-    def _older(self, found: Attempt[Found]) -> Iterator[NormalizedName]:
+    def _older(self, attempt: Attempt[Found]) -> Iterator[NormalizedName]:
         free = self._free.chosen
-        for name, one in found.chosen.items():
+        for name, one in attempt.chosen.items():
             if name in free and one.version < free[name].version:
                 yield name
 
-    def _poorer(self, found: Attempt[Found]) -> list[NormalizedName]:
+    def _poorer(self, attempt: Attempt[Found]) -> list[NormalizedName]:
         """Return the packages that lose a feature of their free choice."""
         names = []
         for agreement in self._agreements:
-            for name, one in found.chosen.items():
+            for name, one in attempt.chosen.items():
                 free = self._free.chosen.get(name)
                 if free is None or agreement.values(one.properties):
                     continue
@@ -494,8 +494,8 @@ class _Settling(Struct, Generic[Found]):
             names, clauses = self._bound(best, agreed, offers)
             if clauses:
                 return names, clauses
-        found, clause = self._lead(best, agreed)
-        return tuple(found), (clause,)
+        leading, clause = self._lead(best, agreed)
+        return tuple(leading), (clause,)
 
     def _bound(
         self,

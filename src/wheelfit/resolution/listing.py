@@ -195,13 +195,13 @@ class Releases(Mapping[Version, Release]):
         if release is None:
             files = self._files[version]
             wheels = [(*self._judge(file, filename), filename) for file, filename in files.wheels]
-            found = [Wheel(file, filename, rejection) for file, rejection, filename in wheels]
+            usable = [Wheel(file, filename, rejection) for file, rejection, filename in wheels]
             if files.sources:
-                found.append(self._unbuilt(files))
+                usable.append(self._unbuilt(files))
             release = self._made[version] = Release(
                 self._name,
                 files.version,
-                _without_copies(found),
+                _without_copies(usable),
                 tuple(files.index_files),
                 tuple(files.others),
                 self._is_given,
@@ -348,18 +348,18 @@ def sort_page(
     for file in page.files:
         if file.source not in absent:
             sorting.place(file)
-    found = dict(sorted(sorting.found.items(), key=itemgetter(0), reverse=True))
+    files_by_version = dict(sorted(sorting.found.items(), key=itemgetter(0), reverse=True))
     judge = _Judge(target, allowed)
-    releases = Releases(page.name, found, judge, is_given=is_given)
+    releases = Releases(page.name, files_by_version, judge, is_given=is_given)
     ignored = tuple(sorting.ignored)
     if page.status.is_quarantined:
         ignored = (f"the project is {page.status}",)  # why there is nothing
     family = page.bridge
     ranks: Mapping[Version, int] = {}
     if family is not None and family.is_of_indexes and not page.joins_builds:
-        ranks = _ranks_of_builds(family, found)
+        ranks = _ranks_of_builds(family, files_by_version)
     elif page.order:
-        ranks = {version: _rank(files, page.order) for version, files in found.items()}
+        ranks = {version: _rank(files, page.order) for version, files in files_by_version.items()}
     return Listing(
         page.name,
         releases,
@@ -372,7 +372,7 @@ def sort_page(
 
 
 def _ranks_of_builds(
-    family: BridgeFamily, found: Mapping[Version, _Files]
+    family: BridgeFamily, files_by_version: Mapping[Version, _Files]
 ) -> Mapping[Version, int]:
     """Return the places of versions that differ in their build: as the family has its members.
 
@@ -380,9 +380,9 @@ def _ranks_of_builds(
     """
     places = {
         version: family.place_of(filename for _, filename in files.wheels)
-        for version, files in found.items()
+        for version, files in files_by_version.items()
     }
-    newest = sorted(found, key=places.__getitem__)
+    newest = sorted(files_by_version, key=places.__getitem__)
     newest.sort(key=without_build, reverse=True)
     return {version: place for place, version in enumerate(newest)}
 
@@ -529,7 +529,7 @@ def _promised(file: File, allowed: AllowedHashes) -> tuple[File, str | None]:
     # The index promises nothing. With one digest to choose from, the download
     # is checked against that one.
     single = {
-        algorithm: next(iter(found)) for algorithm, found in digests.items() if len(found) == 1
+        algorithm: next(iter(values)) for algorithm, values in digests.items() if len(values) == 1
     }
     if not single:
         return file, "the index gives no hash to compare with the allowed ones"

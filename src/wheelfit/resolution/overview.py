@@ -156,11 +156,11 @@ def newest_release(
         for version in allowed
         if not all(wheel.is_yanked for wheel in listing.releases[version].wheels)
     ]
-    found = sound or (allowed if is_pin(wanted) else [])
-    if not found:
+    usable = sound or (allowed if is_pin(wanted) else [])
+    if not usable:
         message = f"no version of {name} with wheels matches {name}{wanted}"
         raise NoSolution(message, note=listing.newest)
-    return listing.releases[max(found)]
+    return listing.releases[max(usable)]
 
 
 def overview(

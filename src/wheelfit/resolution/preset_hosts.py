@@ -37,14 +37,17 @@ def host_of_preset(
 
     detections = preset.detections(rocm_same_major=rocm_same_major)
     # A file has no entry for failed detections, so they are reported here (P-17).
-    failed = [found for found in detections if found.status is Status.FAILED]
+    failed = [detection for detection in detections if detection.status is Status.FAILED]
     file = HostFile.from_detections(
         detections,
         created_by=f"wheelfit {__version__}",
         origin=f"preset {preset.name}",
     )
     file = replace(file, interpreter=interpreter, platforms=platforms_of_preset(preset, version))
-    return file, (*preset.notes, *(warning for found in failed for warning in found.warnings))
+    return file, (
+        *preset.notes,
+        *(warning for detection in failed for warning in detection.warnings),
+    )
 
 
 def platforms_of_preset(preset: Preset, version: str | None = None) -> tuple[str, ...]:
@@ -102,12 +105,12 @@ def _versions(
     document: VariantDocument, namespace: str, features: Iterable[str]
 ) -> tuple[str, ...]:
     """Return the versions that the labels of a document name, ascending, as presets spell them."""
-    found = {
+    values = {
         value
         for properties in document.variants.values()
         for feature in features
         for value in properties.values(namespace, feature)
         if _WHOLE.fullmatch(value)
     }
-    spelled = {value if "." in value else f"{value}.0" for value in found}
+    spelled = {value if "." in value else f"{value}.0" for value in values}
     return tuple(sorted(spelled, key=lambda text: tuple(map(int, text.split(".")))))

@@ -42,7 +42,7 @@ def read_conflicts(
     :param known: its extras and groups.
     :param fault: called with the path of an invalid value, and the reason.
     """
-    found: dict[tuple[Member, ...], None] = {}
+    conflicts: dict[tuple[Member, ...], None] = {}
     for tool in ("wheelfit", "uv"):
         tables = table.get("tool")
         own = tables.get(tool) if isinstance(tables, Mapping) else None
@@ -54,8 +54,8 @@ def read_conflicts(
         for index, row in enumerate(rows):
             members = _members((*steps, index), row, name, known, fault)
             if members is not None:
-                found[members] = None
-    return tuple(found)
+                conflicts[members] = None
+    return tuple(conflicts)
 
 
 def _members(

@@ -145,7 +145,7 @@ class _Reading:
         )
         members = self._tables(("dependency-groups",), groups, are_groups=True)
         flat = _Flat(extras, members, lambda *fault: self._faults(Fault(*fault)))
-        found = ProjectFile(
+        project = ProjectFile(
             self._where,
             self._name,
             python,
@@ -159,7 +159,7 @@ class _Reading:
             hint = "name what it needs, or give a wheel of it" if self._is_dynamic else None
             faults = with_lines(self._faults, self._lines)
             raise InvalidDocument(faults, code="invalid-project", where=self._where, hint=hint)
-        return found
+        return project
 
     def _conflicts(
         self,
@@ -224,10 +224,10 @@ class _Reading:
         self, steps: tuple[str, ...], value: object, *, are_groups: bool = False
     ) -> dict[NormalizedName, list[_Item]]:
         """Read a table of lists; names that mean the same are a fault."""
-        found: dict[NormalizedName, list[_Item]] = {}
+        items_by_name: dict[NormalizedName, list[_Item]] = {}
         if not isinstance(value, Mapping):
             self._root.must_be("a table", value, *steps)
-            return found
+            return items_by_name
         for key, items in value.items():
             at = (*steps, key)
             try:
@@ -235,11 +235,11 @@ class _Reading:
             except InvalidName:
                 self._fault(at, "is not a name")
                 continue
-            if name in found:
+            if name in items_by_name:
                 self._fault(at, f"{name} is there already, spelled otherwise")
                 continue
-            found[name] = self._items(at, items, are_groups=are_groups)
-        return found
+            items_by_name[name] = self._items(at, items, are_groups=are_groups)
+        return items_by_name
 
     def _items(
         self, steps: tuple[str, ...], value: object, *, are_groups: bool = False
@@ -247,16 +247,16 @@ class _Reading:
         if not isinstance(value, list):
             self._root.must_be("a list", value, *steps)
             return []
-        found: list[_Item] = []
+        read: list[_Item] = []
         for index, one in enumerate(value):
             at: tuple[str | int, ...] = (*steps, index)
             if isinstance(one, str):
-                found += self._requirement(at, one)
+                read += self._requirement(at, one)
             elif are_groups and isinstance(one, Mapping):
-                found += self._include(at, one)
+                read += self._include(at, one)
             else:
                 self._root.must_be("a string", one, *at)
-        return found
+        return read
 
     def _requirement(self, steps: tuple[str | int, ...], text: str) -> Iterator[_Item]:
         path = path_of(*steps)
@@ -292,19 +292,19 @@ def _included(
     groups: Mapping[NormalizedName, Sequence[_Item]],
 ) -> set[Member]:
     """Return the extras and groups that one stands for, itself among them."""
-    found: set[Member] = set()
+    members: set[Member] = set()
     pending = [member]
     while pending:
         one = pending.pop()
-        if one in found:
+        if one in members:
             continue
-        found.add(one)
+        members.add(one)
         for item in (extras if one.kind == "extra" else groups).get(one.name, ()):
             if isinstance(item, _Include):
                 pending.append(Member("group", item.group))
             elif isinstance(item, _Own):
                 pending += [Member("extra", name) for name in item.extras]
-    return found
+    return members
 
 
 class _Flat:

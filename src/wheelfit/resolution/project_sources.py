@@ -64,7 +64,7 @@ def read_sources(
     :param folder: its folder, the base of relative paths.
     :param fault: called with the path of an invalid value, and the reason.
     """
-    found: dict[NormalizedName, tuple[ProjectSource, ...]] = {}
+    sources_of: dict[NormalizedName, tuple[ProjectSource, ...]] = {}
     for tool in TOOLS:
         sources = _at(table, "tool", tool, "sources")
         for key, value in sources.items():
@@ -78,8 +78,8 @@ def read_sources(
                 continue
             rows = value if isinstance(value, list) else [value]
             read = [_source(row, folder, steps, fault) for row in rows]
-            found.setdefault(name, tuple(one for one in read if one is not None))
-    return found
+            sources_of.setdefault(name, tuple(one for one in read if one is not None))
+    return sources_of
 
 
 def _at(table: Mapping[str, Any], *steps: str) -> Mapping[str, Any]:

@@ -82,8 +82,8 @@ def obtain(
 
     Parameters and errors are those of `read_each_source` and `decide_source`.
     """
-    found = read_each_source(release, wheels, repository, policy)
-    return decide_source(found, wheels, lambda _document, _wheels: True)
+    by_source = read_each_source(release, wheels, repository, policy)
+    return decide_source(by_source, wheels, lambda _document, _wheels: True)
 
 
 def read_each_source(
@@ -130,24 +130,24 @@ def _of_one_source(
 
 
 def decide_source(
-    found: Mapping[str, ReleaseMetadata],
+    by_source: Mapping[str, ReleaseMetadata],
     wheels: Sequence[Wheel],
     fits: Callable[[VariantDocument, Sequence[Wheel]], bool],
 ) -> ReleaseMetadata:
     """Take the metadata of one source, or of several that agree (F-127), in no order of our own.
 
-    :param found: the metadata by source.
+    :param by_source: the metadata by source.
     :param wheels: the variant wheels in question.
     :param fits: returns whether the target runs any of some wheels by a document; called only where
         several sources have the release.
     :raises InconsistentDocuments: several sources have variants that fit, and contradict
         each other.
     """
-    if len(found) == 1:
-        return next(iter(found.values()))
+    if len(by_source) == 1:
+        return next(iter(by_source.values()))
     documents = {
         source: metadata.document
-        for source, metadata in found.items()
+        for source, metadata in by_source.items()
         if metadata.document is not None
     }
     fitting = {
@@ -161,15 +161,15 @@ def decide_source(
         for wheel in wheels
         if wheel.file.source not in deciding
     }
-    for metadata in found.values():
+    for metadata in by_source.values():
         rejections.update(metadata.rejections)
     from wheelfit.core.index_metadata import combine
 
     return ReleaseMetadata(
         combine(deciding.items()) if deciding else None,
         rejections,
-        tuple(note for metadata in found.values() for note in metadata.notes),
-        tuple(one for metadata in found.values() for one in metadata.degradations),
+        tuple(note for metadata in by_source.values() for note in metadata.notes),
+        tuple(one for metadata in by_source.values() for one in metadata.degradations),
     )
 
 
@@ -260,15 +260,15 @@ class _Reading:
                 "look up in the wheels"
             )
             raise _Unusable(TooCostly.reference, reason)  # F-77
-        found = [(where, own) for _, where, own in self._look_up(self._wheels)]
-        if not found:
+        documents = [(where, own) for _, where, own in self._look_up(self._wheels)]
+        if not documents:
             labels = [f"{', '.join(labels)}: {why}" for labels, _, why in self._reasons()]
             code = next(iter(self._ignored.values()))[0]
             raise _Unusable(code, "; ".join(labels))
         from wheelfit.core.index_metadata import combine
 
         try:
-            return combine(found)
+            return combine(documents)
         except InconsistentDocuments as error:
             self._pass_over(error)
             reason = f"its wheels contradict each other: {error.message}"

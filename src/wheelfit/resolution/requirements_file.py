@@ -165,13 +165,13 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str, str]]:
 
 def _parted(line: str) -> tuple[str, str]:
     """Return a line without its comment, and that."""
-    found = _COMMENT.search(line)
-    start = len(line) if found is None else found.start()
+    comment = _COMMENT.search(line)
+    start = len(line) if comment is None else comment.start()
     return line[:start].strip(), line[start:].strip()
 
 
 def _expand(line: str, environ: Mapping[str, str]) -> str:
-    return _VARIABLE.sub(lambda found: environ.get(found[1], found[0]), line)
+    return _VARIABLE.sub(lambda match: environ.get(match[1], match[0]), line)
 
 
 def _read_line(

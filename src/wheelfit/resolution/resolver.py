@@ -123,7 +123,7 @@ def _gone_back(
     held: Container[NormalizedName],
 ) -> dict[NormalizedName, Pin]:
     """Return the pins below their installed version, which the request admits too."""
-    found = {}
+    pins = {}
     candidates = candidates.within(resolution.context)
     said = (*request.requirements, *request.constraints, *request.overrides)
     upgraded = _upgraded(request)
@@ -139,8 +139,8 @@ def _gone_back(
             if asked.requirement.name == pin.name
             and asked.requirement.applies(candidates.target.environment)
         ):
-            found[pin.name] = pin
-    return found
+            pins[pin.name] = pin
+    return pins
 
 
 def _upgraded(request: ResolutionRequest) -> frozenset[NormalizedName]:
@@ -291,17 +291,17 @@ class _Resolving:
                 )
                 return RefusedAttempt(agreed, lambda: exhausted, tuple)
         versions = {package.name: version for package, version in solved.versions.items()}
-        found = _Found(solved, catalogue, versions)
-        return Attempt(agreed, self._set(found), lambda: _seen(catalogue), found, effort)
+        solution = _Found(solved, catalogue, versions)
+        return Attempt(agreed, self._set(solution), lambda: _seen(catalogue), solution, effort)
 
-    def _set(self, found: _Found) -> dict[NormalizedName, ChosenBuild]:
+    def _set(self, solution: _Found) -> dict[NormalizedName, ChosenBuild]:
         """Return a solution as a set of builds, including the other installed builds."""
         chosen = {
             name: ChosenBuild.that_stays(present) for name, present in self._request.around.items()
         }
-        candidates, final = found.catalogue.candidates, self._final(found)
-        for name, version in found.versions.items():
-            present, build = found.kept(name), found.build(name)
+        candidates, final = solution.catalogue.candidates, self._final(solution)
+        for name, version in solution.versions.items():
+            present, build = solution.kept(name), solution.build(name)
             if present is not None:
                 chosen[name] = ChosenBuild.that_stays(present)
                 continue
@@ -350,10 +350,10 @@ class _Resolving:
         """Return the overrides of a requested requirement, or the requirement itself."""
         if not self._replacements.concern(asked.requirement.name):
             return [asked]
-        found = list(self._replacements.instead(asked))
-        instead = ", ".join(map(str, found)) or "nothing"
+        replacing = list(self._replacements.instead(asked))
+        instead = ", ".join(map(str, replacing)) or "nothing"
         self._details.append(f"{asked} is replaced by {instead}")
-        return found
+        return replacing
 
     def _check_constraints(self) -> None:
         for asked in self._limits:
@@ -453,36 +453,36 @@ class _Resolving:
     def _declared(self) -> Mapping[NormalizedName, KnownVersion]:
         return self._policy.providers.abi_versions
 
-    def _final(self, found: _Found) -> Candidates:
+    def _final(self, solution: _Found) -> Candidates:
         """Return the candidates as they are once the version of everything is known (F-111)."""
         known = {name: KnownVersion(version) for name, version in self._request.there.items()}
-        for name, version in found.versions.items():
-            present = found.catalogue.present(name)
+        for name, version in solution.versions.items():
+            present = solution.catalogue.present(name)
             is_kept = present is not None and present.version == version
             known[name] = KnownVersion(version, INSTALLED if is_kept else "is chosen")
-        candidates = found.catalogue.candidates
+        candidates = solution.catalogue.candidates
         known |= self._declared()
         return candidates.within(replace(candidates.context, known=KnownVersions(known)))
 
     # --- the result ------------------------------------------------------------------
 
-    def _resolution(self, found: _Found, held: tuple[AgreementOutcome, ...]) -> Resolution:
-        candidates, final = found.catalogue.candidates, self._final(found)
-        chosen = found.versions
+    def _resolution(self, solution: _Found, held: tuple[AgreementOutcome, ...]) -> Resolution:
+        candidates, final = solution.catalogue.candidates, self._final(solution)
+        chosen = solution.versions
         extras: dict[NormalizedName, set[NormalizedName]] = {}
-        for package in found.solved.versions:
+        for package in solution.solved.versions:
             if package.extra is not None:
                 extras.setdefault(package.name, set()).add(package.extra)
         edges = dict.fromkeys(
             Edge(one.name, other.name)
-            for one, other in found.solved.edges
+            for one, other in solution.solved.edges
             if one.name != other.name
         )
         requested = {need.package.name for need in self._roots}
         pins: list[Pin] = []
         kept: list[InstalledBuild] = []
         for name in _needed_first(chosen, edges):
-            present, build = found.kept(name), found.build(name)
+            present, build = solution.kept(name), solution.build(name)
             if present is not None:
                 kept.append(present)
                 continue
@@ -497,21 +497,21 @@ class _Resolving:
             core = candidates.core_metadata(pin.choice.wheel(pin.filename.text))
             own = frozenset(extras.get(name, ()))
             pins.append(replace(pin, extras=own, reason=reason, core=core))
-        search = self._search(found)
+        search = self._search(solution)
         held_back = self._held_back(search, pins)
         told = {(one.name, one.latest) for one in held_back}
         notes = [*candidates.cautions(pin.choice for pin in pins)]
-        notes += [*about_mixture(held), *found.catalogue.notes(chosen)]
+        notes += [*about_mixture(held), *solution.catalogue.notes(chosen)]
         for pin in pins:
             listing = candidates.listing(pin.name)
             notes += [f"{pin.name}: {note}" for note in (listing.notes if listing else ())]
             notes += passed_over(
                 candidates.choice(pin.name, newer)
-                for newer in found.catalogue.passed_over(pin.name, pin.version)
+                for newer in solution.catalogue.passed_over(pin.name, pin.version)
                 if (pin.name, newer) not in told
             )
             notes += pin.choice.notes
-        notes += self._unaccelerated(pins, found.catalogue, search)
+        notes += self._unaccelerated(pins, solution.catalogue, search)
         self._check_hashes(pin.name for pin in pins)
         return Resolution(
             tuple(pins),
@@ -545,17 +545,17 @@ class _Resolving:
                 f"{f', but {why_not}' if why_not else f' ({pin.name}=={other} takes it)'}"
             )
 
-    def _search(self, found: _Found) -> HeldBackSearch | None:
+    def _search(self, solution: _Found) -> HeldBackSearch | None:
         """Return the search for packages not at the newest release; None without dependencies."""
         if not self._request.dependencies:
             return None
         from wheelfit.resolution.held_back import HeldBackSearch
 
         return HeldBackSearch(
-            found.catalogue,
+            solution.catalogue,
             self._roots,
             self._constraints(),
-            found.solved,
+            solution.solved,
             prereleases=self._request.prereleases,
             preferred=self._request.preferred,
         )

@@ -102,10 +102,10 @@ def solve(
             raise
         # A build was given up because nothing needs what it was made for. Before that is
         # the last word, look for a solution in which something does.
-        found = search.exhaustive()
-        if found is None:
+        best = search.exhaustive()
+        if best is None:
             raise error from None
-        return found
+        return best
 
 
 class _Search:

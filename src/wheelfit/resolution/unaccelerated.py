@@ -64,7 +64,7 @@ def accelerations(resolution: Resolution, candidates: Candidates) -> Iterator[Ac
     """
     candidates = candidates.within(resolution.context)
     for pin in resolution.pins:
-        found = acceleration_of(
+        acceleration = acceleration_of(
             pin.name,
             pin.version,
             pin.label,
@@ -72,15 +72,15 @@ def accelerations(resolution: Resolution, candidates: Candidates) -> Iterator[Ac
             pin.choice.selection.verdicts,
             candidates,
         )
-        if found is not None:
-            yield found
+        if acceleration is not None:
+            yield acceleration
     for kept in resolution.kept:
         listing = None if accelerators_of(kept.properties) else candidates.listing(kept.name)
         is_listed = listing is not None and kept.version in listing.releases
         verdicts: Iterable[Verdict] = ()
         if is_listed:
             verdicts = candidates.choice(kept.name, kept.version).selection.verdicts
-        found = acceleration_of(
+        acceleration = acceleration_of(
             kept.name,
             kept.version,
             kept.label,
@@ -89,8 +89,8 @@ def accelerations(resolution: Resolution, candidates: Candidates) -> Iterator[Ac
             candidates,
             is_kept=True,
         )
-        if found is not None:
-            yield found
+        if acceleration is not None:
+            yield acceleration
 
 
 def acceleration_of(
@@ -196,12 +196,12 @@ _LOOKED_AT = 8
 """Releases in which a build for an accelerator is looked for."""
 
 
-def refusal(found: Iterable[Acceleration]) -> NoFit | None:
+def refusal(packages: Iterable[Acceleration]) -> NoFit | None:
     """Return the error that packages would go without an accelerator; None if none does.
 
-    :param found: the result of `accelerations`.
+    :param packages: the result of `accelerations`.
     """
-    without = [one for one in found if not one.used]
+    without = [one for one in packages if not one.used]
     if not without:
         return None
     names = ", ".join(f"{one.name} {one.version}" for one in without)

@@ -111,9 +111,9 @@ class _Unusable:
         needing = bringing or [
             name for name in self._remedies.pins if owner_of_libraries(name) is None
         ]
-        found = {name: self._remedies.by_bridge(name) for name in needing}
-        remedies = [one for one in found.values() if one is not None]
-        others = [name for name in bringing if found[name] is None]
+        remedy_of = {name: self._remedies.by_bridge(name) for name in needing}
+        remedies = [one for one in remedy_of.values() if one is not None]
+        others = [name for name in bringing if remedy_of[name] is None]
         line = (
             f"{what}{libraries_in_words(namespace)} libraries come along that {why}; "
             f"{self._without(remedies, others, names)}"
@@ -149,7 +149,7 @@ class _Unusable:
     ) -> str:
         """Return the remedy where no bridge helps, in words."""
         owned = {
-            name: found for name in others if (found := self._remedies.of_owner(name)) is not None
+            name: remedy for name in others if (remedy := self._remedies.of_owner(name)) is not None
         }
         for family, one in owned.values():
             kind = "without them" if one.has_no_libraries else "for it"

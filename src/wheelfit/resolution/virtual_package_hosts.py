@@ -97,8 +97,8 @@ def _detect(
 ) -> Detection:
     """Return the answer of a provider that sees only some virtual packages."""
     variables = _VARIABLES[namespace]
-    found = {name: platform.get(name) for name in variables}
-    environ = {variables[name]: _value(package) for name, package in found.items()}
+    packages = {name: platform.get(name) for name in variables}
+    environ = {variables[name]: _value(package) for name, package in packages.items()}
     # The least processor of a Mac is one of Apple's, of other systems any of its architecture.
     least = "m1" if row.processor == "apple-m1" else ""
     if environ.get(overrides.CONDA_ARCHSPEC) == "":
@@ -122,7 +122,7 @@ def _detect(
         detection = _ask(namespace, {overrides.CONDA_ARCHSPEC: least}, row)
     evidence = tuple(
         Evidence("virtual packages", str(package) if package else f"no {name}")
-        for name, package in found.items()
+        for name, package in packages.items()
     )
     return replace(detection, evidence=evidence, warnings=())
 
@@ -136,9 +136,9 @@ def _ask(namespace: str, environ: dict[str, str], row: PlatformRow) -> Detection
         system=row.system,
         architecture=row.architecture,
     )
-    found = Machine(surroundings).detect(namespace)
-    assert found is not None  # noqa: S101 - these providers are built in
-    return found
+    detection = Machine(surroundings).detect(namespace)
+    assert detection is not None  # noqa: S101 - these providers are built in
+    return detection
 
 
 def _value(package: VirtualPackage | None) -> str:

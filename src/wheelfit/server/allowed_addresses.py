@@ -75,24 +75,24 @@ def _distance(address: str) -> int:
         return _THIS_MACHINE
     text = address.strip("[]").partition("%")[0].rstrip(".")
     try:
-        found = ipaddress.ip_address(text)
+        ip = ipaddress.ip_address(text)
     except ValueError:
         old = _old_form(text)
         if old is None:
             return _PUBLIC
-        found = old
-    found = getattr(found, "ipv4_mapped", None) or found
-    if found.is_loopback:
+        ip = old
+    ip = getattr(ip, "ipv4_mapped", None) or ip
+    if ip.is_loopback:
         return _THIS_MACHINE
-    if found.is_link_local or found.is_unspecified or found.is_multicast or found in _METADATA:
+    if ip.is_link_local or ip.is_unspecified or ip.is_multicast or ip in _METADATA:
         return _NEVER
     # Translations of IPv4 addresses lead to the address in their last bytes.
-    embedded = getattr(found, "sixtofour", None)
-    if embedded is None and found in _TRANSLATED:
-        embedded = ipaddress.IPv4Address(int(found) & 0xFFFFFFFF)
+    embedded = getattr(ip, "sixtofour", None)
+    if embedded is None and ip in _TRANSLATED:
+        embedded = ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)
     if embedded is not None:
         return max(_PRIVATE, _distance(str(embedded)))
-    return _PUBLIC if found.is_global and found not in _NEAR else _PRIVATE
+    return _PUBLIC if ip.is_global and ip not in _NEAR else _PRIVATE
 
 
 def _old_form(text: str) -> ipaddress.IPv4Address | None:

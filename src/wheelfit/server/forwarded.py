@@ -61,16 +61,18 @@ class TrustedProxies:
         :param peer: the address that connected.
         :param headers: by lower-case name; values of repeated headers are joined by commas.
         """
-        found = ForwardedRequest(peer)
+        request = ForwardedRequest(peer)
         hops = self._read(headers)
         with suppress(ValueError):
-            while self._trusts(found.client) and (hop := next(hops, None)) is not None:
-                found = ForwardedRequest(
-                    hop.client or found.client, hop.scheme or found.scheme, hop.host or found.host
+            while self._trusts(request.client) and (hop := next(hops, None)) is not None:
+                request = ForwardedRequest(
+                    hop.client or request.client,
+                    hop.scheme or request.scheme,
+                    hop.host or request.host,
                 )
                 if not hop.client:
                     break
-        return found
+        return request
 
     def _is_trusted(self, client: str) -> bool:
         try:

@@ -88,7 +88,7 @@ class Answer:
     def text(cls, status: int, sentence: str, headers: Mapping[str, str] = _NO_HEADERS) -> Answer:
         """Return an answer for people, with control characters escaped."""
         kind = {"content-type": "text/plain; charset=utf-8"}
-        shown = _CONTROL.sub(lambda found: ascii(found[0])[1:-1], sentence)
+        shown = _CONTROL.sub(lambda match: ascii(match[0])[1:-1], sentence)
         return cls.of(status, f"{shown}\n".encode(errors="replace"), {**kind, **headers})
 
 

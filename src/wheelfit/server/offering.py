@@ -102,10 +102,12 @@ class OfferRules:
         """Return the vulnerabilities that withhold a release, in words; empty if none does."""
         if self.advisories is None:
             return ""
-        found = [one for one in self.advisories.affecting(name, version) if one.withdrawn is None]
-        if not found:
+        advisories = [
+            one for one in self.advisories.affecting(name, version) if one.withdrawn is None
+        ]
+        if not advisories:
             return ""
-        return f"{name} {version} has known vulnerabilities: {vulnerabilities_in_words(found)}"
+        return f"{name} {version} has known vulnerabilities: {vulnerabilities_in_words(advisories)}"
 
     def _too_late(self, name: NormalizedName, file: File) -> str:
         """Return the reason why a file is withheld as too recent; empty if it is offered."""

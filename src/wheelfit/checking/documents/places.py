@@ -49,13 +49,13 @@ def places(data: bytes, wanted: Collection[str] = ()) -> dict[str, Place]:
 
     :param wanted: paths; when all of them are found, the rest is not read. Empty: read all.
     """
-    found = {"": Place(1)}
+    by_path = {"": Place(1)}
     with suppress(ValueError, IndexError):
-        _find(data.decode("utf-8"), found, set(wanted))
-    return found
+        _find(data.decode("utf-8"), by_path, set(wanted))
+    return by_path
 
 
-def _find(text: str, found: dict[str, Place], missing: set[str]) -> None:
+def _find(text: str, by_path: dict[str, Place], missing: set[str]) -> None:
     """Find places in a text until none is missing."""
     read_all = not missing
     line = 1
@@ -67,12 +67,12 @@ def _find(text: str, found: dict[str, Place], missing: set[str]) -> None:
 
     def arrive(key: _Span | None = None) -> str:
         path = path_of(*steps)
-        found.setdefault(path, Place(line, key))
+        by_path.setdefault(path, Place(line, key))
         return path
 
     def leave(path: str, value: _Span) -> None:
-        if found[path].value is None:
-            found[path].value = value
+        if by_path[path].value is None:
+            by_path[path].value = value
         missing.discard(path)
 
     for match in _SIGN.finditer(text):
@@ -113,10 +113,12 @@ def with_places(findings: Iterable[Finding], data: bytes) -> list[Finding]:
     if not any(one.path for one in listed):
         return listed
     renamed = {other for one in listed if (other := _new_path(one)) is not None}
-    found = places(data, renamed.union(one.path for one in listed if one.path))
-    lines = {path: place.line for path, place in found.items()}
+    by_path = places(data, renamed.union(one.path for one in listed if one.path))
+    lines = {path: place.line for path, place in by_path.items()}
     text = _Text(data.decode("utf-8", "replace"))
-    return [_corrected(one._replace(line=nearest(one.path, lines)), found, text) for one in listed]
+    return [
+        _corrected(one._replace(line=nearest(one.path, lines)), by_path, text) for one in listed
+    ]
 
 
 def with_places_in_toml(findings: Iterable[Finding], data: bytes) -> list[Finding]:
@@ -142,13 +144,13 @@ def _new_path(finding: Finding) -> str | None:
     return f"{parent}{dot}{json.loads(correction.text)}"
 
 
-def _corrected(finding: Finding, found: dict[str, Place], text: _Text) -> Finding:
+def _corrected(finding: Finding, by_path: dict[str, Place], text: _Text) -> Finding:
     """Return a finding whose correction has its region; without one where that has no place."""
-    correction, place = finding.correction, found.get(finding.path)
+    correction, place = finding.correction, by_path.get(finding.path)
     if correction is None and finding.code != BAD_VALUES.code:
         return finding
     span = None
-    if place is not None and _new_path(finding) not in found:  # a table has each key once
+    if place is not None and _new_path(finding) not in by_path:  # a table has each key once
         span = place.key if correction is not None and correction.is_of_key else place.value
     if span is None:
         return _uncorrected(finding)

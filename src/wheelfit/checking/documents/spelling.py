@@ -58,9 +58,9 @@ def meant_by(text: str, known: Iterable[str]) -> str | None:
     'License :: OSI Approved'
     """
     known = list(known)
-    found = [one for one in known if _folded(one) == _folded(text)]
-    found = found or [one for one in known if is_slip(text, one)]
-    return found[0] if len(found) == 1 else None
+    similar = [one for one in known if _folded(one) == _folded(text)]
+    similar = similar or [one for one in known if is_slip(text, one)]
+    return similar[0] if len(similar) == 1 else None
 
 
 def _folded(text: str) -> str:

@@ -156,7 +156,7 @@ def _pin_report(
 
     def versions(name: NormalizedName) -> set[Version] | None:
         """Return the versions in all sources, as any may meet a pin; None: none has the project."""
-        found = here.get(name)
+        known_versions = here.get(name)
         for source in sources:
             try:
                 page = source.project(name)
@@ -164,8 +164,8 @@ def _pin_report(
                 unsure[name] = error
                 continue
             if page is not None:
-                found = (found or set()) | _versions(page)
-        return found
+                known_versions = (known_versions or set()) | _versions(page)
+        return known_versions
 
     pins = _pins_of(releases)
     names = sorted({pin.name for pin in pins})

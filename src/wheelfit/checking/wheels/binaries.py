@@ -202,8 +202,8 @@ def _unclaimed(binaries: Binaries, values: Sequence[str], place: CheckedFile) ->
     oldest = [
         one
         for value in values
-        if (found := takers(value)) is not None and found[1] is CodeKind.PTX
-        for one in found[0]
+        if (taken := takers(value)) is not None and taken[1] is CodeKind.PTX
+        for one in taken[0]
     ]
     left = [
         code
@@ -287,14 +287,14 @@ def _ptx_findings(
 
 
 def _bound(values: Sequence[str]) -> _Bound | None:
-    found = []
+    bounds = []
     for value in values:
         try:
             version = parse_version(value)
         except InvalidVersion:
             continue
-        found.append(_Bound(value, (version.major, version.minor)))
-    return min(found, key=lambda one: one.pair, default=None)
+        bounds.append(_Bound(value, (version.major, version.minor)))
+    return min(bounds, key=lambda one: one.pair, default=None)
 
 
 # --- traces of the build --------------------------------------------------------------------

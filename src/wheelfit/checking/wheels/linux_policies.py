@@ -75,13 +75,13 @@ def linux_policy(kind: str, version: tuple[int, int], machine: str) -> LinuxPoli
 def _policies() -> dict[tuple[str, tuple[int, int]], Any]:
     """Return all policies, of each kind the oldest first."""
     text = _FILE.read_text("utf-8")
-    found = {}
+    policies = {}
     for name, policy in json.loads(text).items():
         kind, _, version = name.partition("_")
         if version:
             major, _, minor = version.partition("_")
-            found[kind, (int(major), int(minor))] = policy
-    return dict(sorted(found.items()))
+            policies[kind, (int(major), int(minor))] = policy
+    return dict(sorted(policies.items()))
 
 
 def _numbers(text: str) -> Numbers:

@@ -110,10 +110,10 @@ def platform_findings(
     yield from _promise_findings(claims, native, place)
     if any(claim.c_library == "musl" for claim in claims):
         for one in native:
-            if found := _glibc(one):
+            if glibc := _glibc(one):
                 yield place.found(
                     checks.FOREIGN_BINARY,
-                    f"{one.member} needs glibc ({found[1]}), the tag says musl",
+                    f"{one.member} needs glibc ({glibc[1]}), the tag says musl",
                 )
 
 
@@ -166,7 +166,7 @@ def _floor_findings(
     floor = _floor(claim)
     if claim.policy is not None and (glibc := claim.policy.symbols.get("GLIBC")):
         floor = max(floor, (glibc[0], glibc[1]))  # aarch64 has some of 2.18 in manylinux_2_17
-    found: dict[tuple[str, Severity | None], list[str]] = defaultdict(list)
+    members_by_message: dict[tuple[str, Severity | None], list[str]] = defaultdict(list)
     for one in native:
         if one.format is not claim.format or claim.machines.isdisjoint(one.machines):
             continue
@@ -175,7 +175,7 @@ def _floor_findings(
             if wanted is not None and wanted[0] > floor:
                 admitted = f"{floor[0]}.{floor[1]}"
                 message = f"wants {wanted[1]}, the tag {claim.tag} admits glibc {admitted}"
-                found[message, None].append(one.member)
+                members_by_message[message, None].append(one.member)
             continue
         for system in one.minimum_systems:
             if system.machine in claim.machines and system.version > floor:
@@ -185,8 +185,8 @@ def _floor_findings(
                     f"is made for macOS {version} on {system.machine}, the tag {claim.tag} admits "
                     f"{floor[0]}.{floor[1]}"
                 )
-                found[message, severity].append(one.member)
-    for (message, severity), members in found.items():
+                members_by_message[message, severity].append(one.member)
+    for (message, severity), members in members_by_message.items():
         yield place.found(
             checks.PLATFORM_TOO_OLD, f"{some_of(members)} {message}", severity=severity
         )
@@ -210,13 +210,13 @@ _RELATIVE_RELOCATIONS = "GLIBC_ABI_DT_RELR"  # since 2.36
 
 def _glibc(binary: Binary) -> tuple[tuple[int, int], str] | None:
     """Return the newest version of glibc that a binary wants, and its symbol version."""
-    found = []
+    versions = []
     for version in binary.versions:
         if version.library.startswith(_UNWINDER):
             continue
         match = _GLIBC.fullmatch(version.name)
         if match is not None:
-            found.append(((int(match[1]), int(match[2])), version.name))
+            versions.append(((int(match[1]), int(match[2])), version.name))
         elif version.name == _RELATIVE_RELOCATIONS:
-            found.append(((2, 36), version.name))
-    return max(found, default=None)
+            versions.append(((2, 36), version.name))
+    return max(versions, default=None)

@@ -139,7 +139,7 @@ def _binaries(archive: WheelArchive, *, instructions: bool) -> Binaries:
     )
 
     is_stable = oldest_stable(archive.filename) is not None
-    found = []
+    binaries = []
     for member, file in unpacked_binaries(archive):
         binary = read_binary(file, member.name)
         if binary is None:
@@ -150,8 +150,8 @@ def _binaries(archive: WheelArchive, *, instructions: bool) -> Binaries:
             binary = with_instructions(binary, file)
         symbols = python_symbols(file) if is_stable and binary.format is Format.ELF else ()
         paths = build_paths(file, code_sections(file, binary))
-        found.append(replace(binary, build_paths=paths, python_symbols=symbols))
-    return Binaries(tuple(found))
+        binaries.append(replace(binary, build_paths=paths, python_symbols=symbols))
+    return Binaries(tuple(binaries))
 
 
 def check_parts(

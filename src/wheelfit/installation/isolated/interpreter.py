@@ -203,14 +203,14 @@ def _files(stdlib) -> list[str] | None:  # type: ignore[no-untyped-def]  # noqa:
             mapped = [line.rstrip("\n").partition("/") for line in stream]
     except OSError:
         return None
-    found = {slash + name for _, slash, name in mapped if slash}
-    found.update(getattr(module, "__file__", None) or "" for module in list(sys.modules.values()))
-    found.update(sys.path)  # what is put there would be found
-    found.add(os.path.join(stdlib, "EXTERNALLY-MANAGED"))  # noqa: PTH118
-    found.add(os.path.abspath(__file__))  # noqa: PTH100
-    if any(name.endswith(" (deleted)") for name in found):
+    files = {slash + name for _, slash, name in mapped if slash}
+    files.update(getattr(module, "__file__", None) or "" for module in list(sys.modules.values()))
+    files.update(sys.path)  # what is put there would be found
+    files.add(os.path.join(stdlib, "EXTERNALLY-MANAGED"))  # noqa: PTH118
+    files.add(os.path.abspath(__file__))  # noqa: PTH100
+    if any(name.endswith(" (deleted)") for name in files):
         return None  # it is being exchanged this moment
-    return sorted(name for name in found if os.path.isabs(name))  # noqa: PTH117
+    return sorted(name for name in files if os.path.isabs(name))  # noqa: PTH117
 
 
 def _parts(tag) -> list[str]:  # type: ignore[no-untyped-def]  # noqa: ANN001

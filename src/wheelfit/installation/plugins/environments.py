@@ -134,12 +134,12 @@ class PluginEnvironments:
         :raises IntegrityError: a wheel is not valid.
         """
         for pin in pins:
-            found = wheels[pin.name].sha256
-            if found != files[pin.filename.text]:
+            actual = wheels[pin.name].sha256
+            if actual != files[pin.filename.text]:
                 raise HashMismatch(
                     algorithm="sha256",
                     expected=[files[pin.filename.text]],
-                    actual=found,
+                    actual=actual,
                     where=redact(pin.file.url),
                 )
         key = _key(interpreter, files)
@@ -252,10 +252,10 @@ def environments_holding(folder: Path, digests: Iterable[str]) -> Iterator[Path]
 def fault_of_folder(folder: Path) -> str | None:
     """Return the reason nothing in a folder may be run, in a clause; None when it may."""
     try:
-        found = folder.lstat()
+        status = folder.lstat()
     except OSError as error:
         return f"it cannot be looked at: {error.strerror}"
-    if not stat.S_ISDIR(found.st_mode):
+    if not stat.S_ISDIR(status.st_mode):
         return "it is not a folder"
     unsafe = unsafe_folder(str(folder))
     return None if unsafe is None else unsafe.reason
@@ -311,7 +311,7 @@ def _read_record(place: Path) -> dict[str, Any]:
 
 def _tree(place: Path) -> dict[str, str]:
     """Return everything in an environment: files by hash and links by target."""
-    found: dict[str, str] = {}
+    tree: dict[str, str] = {}
     for folder, folders, names in os.walk(place):
         for name in sorted((*folders, *names)):
             path = Path(folder, name)
@@ -319,9 +319,9 @@ def _tree(place: Path) -> dict[str, str]:
             if key == _RECORD:
                 continue
             if path.is_symlink():
-                found[key] = f"-> {path.readlink()}"
+                tree[key] = f"-> {path.readlink()}"
             elif path.is_file():
-                found[key] = sha256_of_file(path)
+                tree[key] = sha256_of_file(path)
             else:
-                found[key] = "folder"
-    return found
+                tree[key] = "folder"
+    return tree

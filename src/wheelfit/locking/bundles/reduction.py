@@ -126,12 +126,12 @@ def index_files(kept: Iterable[Kept]) -> dict[NormalizedName, dict[str, bytes]]:
         for text, those in labels.items():
             key = one.package.name, text
             parts.setdefault(key, []).append(prune(one.document, frozenset(those)))
-    found: dict[NormalizedName, dict[str, bytes]] = {}
+    by_project: dict[NormalizedName, dict[str, bytes]] = {}
     for (name, filename), documents in sorted(parts.items()):
         whole = _merged(filename, documents)
         data = write_document(whole, _layout(whole), accept_losses=True)
-        found.setdefault(name, {})[filename] = data
-    return found
+        by_project.setdefault(name, {})[filename] = data
+    return by_project
 
 
 def _merged(filename: str, documents: Sequence[VariantDocument]) -> VariantDocument:

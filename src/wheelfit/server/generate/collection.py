@@ -93,21 +93,21 @@ def collect(folder: Path, *, without: frozenset[Path] = frozenset()) -> Collecti
     newer: list[str] = []
     provenance: dict[str, CollectedFile] = {}
     yanked: dict[str, CollectedFile] = {}
-    for found in walk(folder, without=without):
-        name = found.name
+    for file in walk(folder, without=without):
+        name = file.name
         if name.endswith(_PROVENANCE):
-            provenance[name.removesuffix(_PROVENANCE)] = found
+            provenance[name.removesuffix(_PROVENANCE)] = file
         elif name.endswith(_YANKED):
             about = name.removesuffix(_YANKED)
-            yanked[about if about.endswith(_ARCHIVES) else about.rpartition("/")[2]] = found
-        elif name.endswith(".whl") or (name.endswith(_ARCHIVES) and release_of(found.filename)):
-            archives.append(found)
+            yanked[about if about.endswith(_ARCHIVES) else about.rpartition("/")[2]] = file
+        elif name.endswith(".whl") or (name.endswith(_ARCHIVES) and release_of(file.filename)):
+            archives.append(file)
         elif name.endswith(_ARCHIVES):
             strange.append(name)
         elif is_newer_format(name):
             newer.append(name)
-        elif parse_index_file_name(found.filename) is not None:
-            index_files.append(found)
+        elif parse_index_file_name(file.filename) is not None:
+            index_files.append(file)
     return Collection(
         tuple(archives), tuple(index_files), provenance, yanked, tuple(strange), tuple(newer)
     )

@@ -83,24 +83,24 @@ class Memory:
                 self._files = dict(data["files"])
                 self._combined = dict(data["combined"])
 
-    def facts(self, found: CollectedFile) -> FileFacts | None:
+    def facts(self, file: CollectedFile) -> FileFacts | None:
         """Return the facts of a file; None if it is new, or has changed."""
-        entry = self._files.get(found.name)
+        entry = self._files.get(file.name)
         try:
-            if entry is None or tuple(entry["signature"]) != found.signature:
+            if entry is None or tuple(entry["signature"]) != file.signature:
                 return None
             if self._full and not entry["full"]:
                 return None
             facts = FileFacts.of_mapping(entry)
         except (LookupError, TypeError, ValueError):
             return None
-        self._used[found.name] = entry
+        self._used[file.name] = entry
         return facts
 
-    def learn(self, found: CollectedFile, facts: FileFacts) -> None:
+    def learn(self, file: CollectedFile, facts: FileFacts) -> None:
         """Add the facts of a file."""
-        about = {"signature": found.signature, "full": self._full}
-        self._used[found.name] = about | facts.to_mapping()
+        about = {"signature": file.signature, "full": self._full}
+        self._used[file.name] = about | facts.to_mapping()
 
     def combined(self, release: str, key: str) -> bytes | None:
         """Return the document of a release; None if the key of its wheels is another."""

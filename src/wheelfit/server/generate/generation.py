@@ -88,19 +88,19 @@ def generate(
     """
     with target.opened():
         collection = collect(folder, without=without)
-        facts = {found.name: memory.facts(found) for found in collection.archives}
+        facts = {archive.name: memory.facts(archive) for archive in collection.archives}
         new = [
-            found
-            for found in collection.archives
-            if facts[found.name] is None
-            and (not wishes.releases or release_of(found.filename) in wishes.releases)
+            archive
+            for archive in collection.archives
+            if facts[archive.name] is None
+            and (not wishes.releases or release_of(archive.filename) in wishes.releases)
         ]
         if new:
             from wheelfit.server.generate.inspection import look_at_all
 
-            for found, learnt in look_at_all(new, full=wishes.full, progress=progress):
-                facts[found.name] = learnt
-                memory.learn(found, learnt)
+            for archive, learnt in look_at_all(new, full=wishes.full, progress=progress):
+                facts[archive.name] = learnt
+                memory.learn(archive, learnt)
         before = read_manifest(target.read(MANIFEST), where=target.name)
         known = {name: one for name, one in facts.items() if one is not None}
         survey = _Survey(collection, known, before, wishes, memory, in_place=in_place)
@@ -150,8 +150,8 @@ def _notes(folder: Path, collection: Collection) -> Iterator[str]:
         yield f"{name} is left out: it is not named as a source distribution"
     for name in collection.newer:
         yield f"{name} is left out: {NEWER_FORMAT}"
-    files = {found.name for found in collection.archives}
-    releases = {release_of(found.filename) for found in collection.archives}
+    files = {archive.name for archive in collection.archives}
+    releases = {release_of(archive.filename) for archive in collection.archives}
     for name in sorted(collection.provenance.keys() - files):
         yield f"{collection.provenance[name].name} is left out: there is no such file"
     for name in sorted(collection.yanked.keys() - files):
@@ -225,8 +225,8 @@ class _Survey:
     def _all_releases(self) -> set[Release]:
         return {
             release
-            for found in self._collection.archives
-            if (release := release_of(found.filename)) is not None
+            for archive in self._collection.archives
+            if (release := release_of(archive.filename)) is not None
         }
 
     # --- refused files ------------------------------------------------------------------
@@ -239,15 +239,15 @@ class _Survey:
         """Yield the files with nothing against them alone."""
         wanted = self._wishes.releases
         seen: dict[str, CollectedFile] = {}
-        for found in self._collection.archives:
-            filename = found.filename
+        for archive in self._collection.archives:
+            filename = archive.filename
             release = release_of(filename)
             if wanted and release not in wanted:
                 continue
-            facts = self._facts[found.name]
-            place = CheckedFile(found.name)
-            other = seen.setdefault(filename.casefold(), found)
-            if other is not found:
+            facts = self._facts[archive.name]
+            place = CheckedFile(archive.name)
+            other = seen.setdefault(filename.casefold(), archive)
+            if other is not archive:
                 if other.filename == filename and self._facts[other.name].sha256 == facts.sha256:
                     continue
                 self._refuse(filename, [place.found(SAME_NAME, f"there is {other.name} too")])
@@ -259,37 +259,37 @@ class _Survey:
                     f"it was published with sha256 {known[:16]}…, and has {facts.sha256[:16]}…"
                 )
                 faults.append(place.found(CHANGED_FILE, message))
-            provenance = self._provenance(found, facts, faults)
+            provenance = self._provenance(archive, facts, faults)
             if faults or release is None:
                 self._refuse(filename, faults)
                 continue
             yield _Candidate(
-                found,
+                archive,
                 facts,
                 release,
                 parse_wheel_filename(filename) if filename.endswith(".whl") else None,
                 provenance,
-                self._yanked(found, release),
+                self._yanked(archive, release),
             )
 
     def _provenance(
-        self, found: CollectedFile, facts: FileFacts, faults: list[Finding]
+        self, archive: CollectedFile, facts: FileFacts, faults: list[Finding]
     ) -> bytes | None:
-        beside = self._collection.provenance.get(found.name)
+        beside = self._collection.provenance.get(archive.name)
         if beside is None:
             return None
         from wheelfit.server.generate.inspection import provenance_fault
 
         data = beside.path.read_bytes()
-        fault = provenance_fault(data, found.filename, facts.sha256)
+        fault = provenance_fault(data, archive.filename, facts.sha256)
         if fault is not None:
             faults.append(CheckedFile(beside.name).found(FOREIGN_PROVENANCE, fault))
             return None
         return data
 
-    def _yanked(self, found: CollectedFile, release: Release) -> str | None:
+    def _yanked(self, archive: CollectedFile, release: Release) -> str | None:
         marks = self._collection.yanked
-        mark = marks.get(found.name)
+        mark = marks.get(archive.name)
         if mark is None:
             names = {key for key in marks if not key.endswith((".whl", ".tar.gz", ".zip"))}
             mark = next((marks[key] for key in sorted(names) if _names(key, release)), None)
@@ -331,13 +331,13 @@ class _Survey:
                     self._refuse(variant.found.filename, ())
                     candidates.remove(variant)
                 self.refused += findings
-        for found in self._collection.index_files:
-            if parse_index_file_name(found.filename) == release and (document or not variants):
+        for file in self._collection.index_files:
+            if parse_index_file_name(file.filename) == release and (document or not variants):
                 from wheelfit.server.generate.inspection import (
                     published_findings,
                 )
 
-                self.refused += published_findings(found, document)
+                self.refused += published_findings(file, document)
         return document
 
     def _kept(self, release: Release, candidates: Sequence[_Candidate]) -> list[File]:
@@ -377,15 +377,15 @@ class _Survey:
     # --- published files ----------------------------------------------------------------
 
     def _entry(self, one: _Candidate) -> File:
-        found, facts = one.found, one.facts
+        file, facts = one.found, one.facts
         if self._in_place:
-            path = found.name
+            path = file.name
         else:
-            path = f"{FILES}/{facts.sha256[:16]}/{found.filename}"
-            self.parts[path] = PublishedFile(path, facts.sha256, found.size, found.path)
+            path = f"{FILES}/{facts.sha256[:16]}/{file.filename}"
+            self.parts[path] = PublishedFile(path, facts.sha256, file.size, file.path)
         if facts.metadata_sha256 is not None:
             beside = f"{path}.metadata"
-            read = partial(_metadata_of, found, facts.metadata)
+            read = partial(_metadata_of, file, facts.metadata)
             self.parts[beside] = PublishedFile(
                 beside, facts.metadata_sha256, facts.metadata_size, read
             )
@@ -395,18 +395,18 @@ class _Survey:
             digest = hashlib.sha256(data).hexdigest()
             self.parts[beside] = PublishedFile(beside, digest, len(data), lambda: data)
         url = f"../../{quote(path)}"
-        published = self._published.get(found.filename)
+        published = self._published.get(file.filename)
         if published is not None and published.hashes.get("sha256") == facts.sha256:
             time = published.upload_time
         else:
-            time = _time(found.modified)
+            time = _time(file.modified)
         return File(
-            found.filename,
+            file.filename,
             url,
             {"sha256": facts.sha256},
             requires_python=facts.requires_python,
             yanked=one.yanked,
-            size=found.size,
+            size=file.size,
             upload_time=time,
             metadata_hashes=None
             if facts.metadata_sha256 is None
@@ -434,12 +434,12 @@ def _names(text: str, release: Release) -> bool:
         return False
 
 
-def _metadata_of(found: CollectedFile, known: bytes | None) -> bytes:
+def _metadata_of(archive: CollectedFile, known: bytes | None) -> bytes:
     if known is not None:
         return known
     from wheelfit.wheels.archive import WheelArchive
 
-    with WheelArchive(found.path) as wheel:
+    with WheelArchive(archive.path) as wheel:
         return wheel.metadata()
 
 

@@ -74,7 +74,7 @@ def look_at_all(
     progress.done()
 
 
-def look_at(found: CollectedFile, *, full: bool = False) -> FileFacts:
+def look_at(archive: CollectedFile, *, full: bool = False) -> FileFacts:
     """Inspect a wheel or a source distribution.
 
     :param full: unpack and hash every member; otherwise RECORD is compared with the central
@@ -82,36 +82,36 @@ def look_at(found: CollectedFile, *, full: bool = False) -> FileFacts:
     :raises FileProblem: it cannot be read, or changes meanwhile.
     """
     try:
-        source: Path | Memory = found.path
-        with found.path.open("rb", buffering=0) as file:
-            if found.size < _LARGE:
+        source: Path | Memory = archive.path
+        with archive.path.open("rb", buffering=0) as file:
+            if archive.size < _LARGE:
                 data = file.read()
                 digest = hashlib.sha256(data).hexdigest()
                 source = Memory(data)
             else:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
-        if found.filename.endswith(".whl"):
-            facts = _wheel(found, source, digest, full=full)
+        if archive.filename.endswith(".whl"):
+            facts = _wheel(archive, source, digest, full=full)
         else:
-            facts = _source(found, digest)
+            facts = _source(archive, digest)
     except OSError as error:
         reason = error.strerror or type(error).__name__
-        raise FileProblem(f"the file cannot be read: {reason}", where=str(found.path)) from error
-    if found.look_again().signature != found.signature:
+        raise FileProblem(f"the file cannot be read: {reason}", where=str(archive.path)) from error
+    if archive.look_again().signature != archive.signature:
         raise FileProblem(
             "the file changed while it was read",
-            where=str(found.path),
+            where=str(archive.path),
             hint="generate the index when all files are there",
         )
     return facts
 
 
-def _wheel(found: CollectedFile, source: Path | Memory, digest: str, *, full: bool) -> FileFacts:
-    findings, known = check_wheel(source, found.filename, where=found.name)
+def _wheel(wheel: CollectedFile, source: Path | Memory, digest: str, *, full: bool) -> FileFacts:
+    findings, known = check_wheel(source, wheel.filename, where=wheel.name)
     faults = [finding for finding in findings if finding.severity is Severity.ERROR]
     metadata = b"" if known is None else known.metadata
     if full:
-        faults = _all_faults(found, digest)
+        faults = _all_faults(wheel, digest)
     return FileFacts(
         digest,
         header_value(metadata, "Requires-Python") if metadata else None,
@@ -123,37 +123,37 @@ def _wheel(found: CollectedFile, source: Path | Memory, digest: str, *, full: bo
     )
 
 
-def _all_faults(found: CollectedFile, digest: str) -> list[Finding]:
+def _all_faults(archive: CollectedFile, digest: str) -> list[Finding]:
     """Return the reasons for which a live index refuses an upload."""
     from wheelfit.server.uploads.rules import check_file
 
-    verdict = check_file(found.path, found.filename, sha256=digest, size=found.size)
+    verdict = check_file(archive.path, archive.filename, sha256=digest, size=archive.size)
     findings = []
     for violation in verdict.violations:
         check = CHECKS.get(violation.reference)
         rule, remedy = (check.rule, check.remedy) if check else ("F-131", _REMEDY)
         findings.append(
             Finding(
-                Severity.ERROR, violation.reference, rule, found.name, violation.message, remedy
+                Severity.ERROR, violation.reference, rule, archive.name, violation.message, remedy
             )
         )
     return findings
 
 
-def _source(found: CollectedFile, digest: str) -> FileFacts:
+def _source(archive: CollectedFile, digest: str) -> FileFacts:
     import tarfile
     import zipfile
     import zlib
 
-    place = CheckedFile(found.name)
+    place = CheckedFile(archive.name)
     try:
         # The version of the file name is used: projects write 1.0 and mean 1.0.0.
-        name, _ = parse_sdist_filename(found.filename)
+        name, _ = parse_sdist_filename(archive.filename)
     except ValueError as error:
         fault = place.found(checks.INVALID_FILENAME, str(error)[:200])
         return FileFacts(digest, findings=(fault,))
     try:
-        metadata = _package_info(found)
+        metadata = _package_info(archive)
     except (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, ValueError) as error:
         fault = place.found(checks.UNSOUND_ARCHIVE, f"it is not an archive: {error}")
         return FileFacts(digest, findings=(fault,))
@@ -168,18 +168,18 @@ def _source(found: CollectedFile, digest: str) -> FileFacts:
     return FileFacts(digest, header_value(metadata, "Requires-Python"))
 
 
-def _package_info(found: CollectedFile) -> bytes | None:
+def _package_info(sdist: CollectedFile) -> bytes | None:
     """Read ``PKG-INFO`` at the top of a source distribution; None if it has none."""
     import tarfile
     import zipfile
 
-    if found.filename.endswith(".zip"):
-        with zipfile.ZipFile(found.path) as archive:
+    if sdist.filename.endswith(".zip"):
+        with zipfile.ZipFile(sdist.path) as archive:
             for member in archive.infolist()[:_MOST_MEMBERS]:
                 if _is_package_info(member.filename) and member.file_size <= _LARGEST_METADATA:
                     return archive.read(member)
         return None
-    with tarfile.open(found.path, "r|gz") as archive:
+    with tarfile.open(sdist.path, "r|gz") as archive:
         for count, entry in enumerate(archive):
             if count > _MOST_MEMBERS:
                 break
@@ -283,21 +283,21 @@ def combined_document(wheels: Sequence[VariantWheel]) -> tuple[bytes | None, tup
     return written, ()
 
 
-def published_findings(found: CollectedFile, generated: bytes | None) -> Iterator[Finding]:
+def published_findings(index_file: CollectedFile, generated: bytes | None) -> Iterator[Finding]:
     """Yield differences in meaning between a variants document and the wheels (F-74).
 
     :param generated: the document of the wheels; None if there is none.
     """
-    place = CheckedFile(found.name)
+    place = CheckedFile(index_file.name)
     if generated is None:
         yield place.found(checks.LABEL_WITHOUT_WHEEL, "the release has no variant wheel")
         return
     try:
-        theirs = read_document(found.path.read_bytes(), where=found.name)
+        theirs = read_document(index_file.path.read_bytes(), where=index_file.name)
     except InvalidDocument as error:
         yield place.found(checks.UNREADABLE_DOCUMENT, _in_one_line(error))
         return
-    ours = read_document(generated, where=found.name)
+    ours = read_document(generated, where=index_file.name)
     for what, one, other in (
         ("default-priorities", theirs.priorities, ours.priorities),
         ("variants", dict(theirs.variants), dict(ours.variants)),

@@ -101,9 +101,9 @@ class StoreTarget:
         """
         try:
             with self._failures(_LOCK):
-                found = self._store.get(_LOCK)
-                since = datetime.fromisoformat(json.loads(bytes(found.bytes()))["since"])
-                version = {key: found.meta[key] for key in ("e_tag", "version") if found.meta[key]}
+                lock = self._store.get(_LOCK)
+                since = datetime.fromisoformat(json.loads(bytes(lock.bytes()))["since"])
+                version = {key: lock.meta[key] for key in ("e_tag", "version") if lock.meta[key]}
         except FileNotFoundError:
             return self._take(token, "create")  # it was just removed
         except (ValueError, LookupError, TypeError):

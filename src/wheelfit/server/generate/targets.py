@@ -210,10 +210,10 @@ class FolderTarget:
 
     def _has(self, part: PublishedFile) -> bool:
         try:
-            found = self._root.lstat(part.path)
+            status = self._root.lstat(part.path)
         except (OSError, ValueError):
             return False
-        if not stat.S_ISREG(found.st_mode) or found.st_size != part.size:
+        if not stat.S_ISREG(status.st_mode) or status.st_size != part.size:
             return False
         if part.sha256[:16] in part.path:
             return True
@@ -310,8 +310,8 @@ class FolderTarget:
 
 def _refuse_links(root: RootedFolder) -> None:
     """Raise if the folder of a project is a link, before anything is changed."""
-    with os.scandir(root.handle(SIMPLE)) as found:
-        for entry in found:
+    with os.scandir(root.handle(SIMPLE)) as entries:
+        for entry in entries:
             if entry.is_symlink() and not entry.name.startswith((".", "index.")):
                 raise LinkInTheWay(
                     "the folder of a project is a link, which is not followed",

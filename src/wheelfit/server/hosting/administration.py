@@ -155,7 +155,7 @@ class StoreAdministration:
             written(moment_of(wanted[name], self.now())) if wanted[name] else ""
             for name in ("since", "until")
         )
-        found = self.store.records.audit.entries(
+        entries = self.store.records.audit.entries(
             AuditFilter(
                 project=canonicalize_name(wanted["project"]),
                 actor=wanted["actor"],
@@ -166,7 +166,7 @@ class StoreAdministration:
                 max_count=int(max_count),
             )
         )
-        return [asdict(entry) for entry in found]
+        return [asdict(entry) for entry in entries]
 
     def close(self) -> None:
         """Close the database."""
@@ -212,7 +212,7 @@ def select(
     :param may_read: returns whether a project is visible; others are treated as missing.
     :raises FileProblem: a name has no match.
     """
-    found: dict[str, StoredFile] = {}
+    selected: dict[str, StoredFile] = {}
     for text in what:
         name, is_release, version = text.partition("==")
         if not is_release and project_of(text) is not None:
@@ -222,8 +222,8 @@ def select(
             files = _of_project(store, canonicalize_name(name), version if is_release else None)
         if not files or not may_read(files[0].project):
             raise FileProblem("the index has no such file, release or project", where=text[:200])
-        found |= {file.filename: file for file in files}
-    return tuple(found.values())
+        selected |= {file.filename: file for file in files}
+    return tuple(selected.values())
 
 
 def _of_project(store: Store, name: NormalizedName, version: str | None) -> list[StoredFile]:

@@ -169,19 +169,19 @@ class ServerAdministration:
         request = Request(url, data, self._headers, method=method)  # noqa: S310 - it is http(s)
         try:
             with self._opener.open(request, timeout=_PATIENCE) as answer:
-                found = json.loads(answer.read(_MOST))
+                content = json.loads(answer.read(_MOST))
         except HTTPError as error:
             with error:
                 raise _error(error.code, _words(error), self._url) from None
         except (OSError, HTTPException) as error:
             raise _unreachable(error, self._url) from None
         except (ValueError, RecursionError):
-            found = None
-        if not _fits(found, shape):
+            content = None
+        if not _fits(content, shape):
             raise InvalidPage(
                 "this is not an index server", where=self._url, hint="check the URL of --at"
             )
-        return found  # type: ignore[no-any-return]  # which is a mapping
+        return content  # type: ignore[no-any-return]  # which is a mapping
 
 
 def _opener(context: SSLContext | None) -> OpenerDirector:

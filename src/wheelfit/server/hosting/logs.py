@@ -99,10 +99,10 @@ def library_messages(log: Log) -> Iterator[None]:
     thread_hook, unraisable_hook = threading.excepthook, sys.unraisablehook
     root.addHandler(handler)
     logging.captureWarnings(capture=True)
-    threading.excepthook = lambda found: _uncaught(
-        log, found.exc_value, getattr(found.thread, "name", "")
+    threading.excepthook = lambda event: _uncaught(
+        log, event.exc_value, getattr(event.thread, "name", "")
     )
-    sys.unraisablehook = lambda found: _uncaught(log, found.exc_value, repr(found.object))
+    sys.unraisablehook = lambda event: _uncaught(log, event.exc_value, repr(event.object))
     try:
         yield
     finally:

@@ -194,8 +194,8 @@ class TrustedPublishing:
         place = str(about.get("jwks_uri"))
         if origin(place).scheme != origin(issuer).scheme:
             raise ValueError("the keys of its issuer lie where anybody on the way can change them")
-        found = self._jwt.PyJWKSet.from_dict(self._json(place))
-        return {key.key_id: key for key in found.keys if key.key_id is not None}
+        key_set = self._jwt.PyJWKSet.from_dict(self._json(place))
+        return {key.key_id: key for key in key_set.keys if key.key_id is not None}
 
     def _json(self, url: str) -> dict[str, Any]:
         answer = self._client.get(url, limit=_LONGEST)

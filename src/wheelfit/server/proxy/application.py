@@ -192,10 +192,10 @@ class Proxy:
         media_type = choose_type(request.headers.get("accept"))
         if media_type is None:
             return unacceptable()
-        found = self._find(normal, html=media_type != JSON)
-        if found is None:
+        upstream_and_page = self._find(normal, html=media_type != JSON)
+        if upstream_and_page is None:
             return missing("no index behind the proxy has this project")
-        upstream, page = found
+        upstream, page = upstream_and_page
         if page.has_variants:
             written = self._written(upstream, page, normal, asked, profile, asker, media_type)
             preferred = written.listed.preferred
@@ -281,10 +281,10 @@ class Proxy:
     ) -> Answer:
         normal = _normal(name)
         match = _KEY.fullmatch(key)
-        found = self._find(normal, html=False)
-        if match is None or found is None:
+        upstream_and_page = self._find(normal, html=False)
+        if match is None or upstream_and_page is None:
             return missing()
-        upstream, page = found
+        upstream, page = upstream_and_page
         wheel = filename.removesuffix(".metadata")
         parsed = upstream.parsed(normal, page)
         file = original_of(parsed.files, wheel)

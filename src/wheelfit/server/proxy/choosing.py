@@ -61,7 +61,7 @@ _UNIVERSAL = ("arm64", "x86_64")
 
 def platforms_of_tags(tags: Iterable[Tag]) -> frozenset[MarkerPlatform | None]:
     """Return the platforms of a wheel; None for all of them."""
-    return frozenset(found for tag in tags for found in _platforms(tag.platform))
+    return frozenset(platform for tag in tags for platform in _platforms(tag.platform))
 
 
 def _platforms(tag: str) -> Iterable[MarkerPlatform | None]:
@@ -85,11 +85,11 @@ def merged_requirements(needs: Mapping[MarkerPlatform | None, Sequence[str]]) ->
     :param needs: the requirements of each platform, in order; None: of all that are not named.
     """
     named = [platform for platform in needs if platform is not None]
-    found: dict[str, set[MarkerPlatform | None]] = {}
+    platforms_of: dict[str, set[MarkerPlatform | None]] = {}
     for platform, requirements in needs.items():
         for text in requirements:
-            found.setdefault(text, set()).add(platform)
-    return tuple(_limited(text, places, named, needs) for text, places in found.items())
+            platforms_of.setdefault(text, set()).add(platform)
+    return tuple(_limited(text, places, named, needs) for text, places in platforms_of.items())
 
 
 def _limited(
@@ -242,7 +242,7 @@ def taken(
     offered: OfferedRelease, ranks: Mapping[Label, int], here: frozenset[MarkerPlatform | None]
 ) -> dict[MarkerPlatform | None, Wheel]:
     """Return a wheel of the build that is taken on each platform; None: wherever else."""
-    found: dict[MarkerPlatform | None, Wheel] = {}
+    wheel_of: dict[MarkerPlatform | None, Wheel] = {}
     worst = len(ranks)
 
     def rank(wheel: Wheel) -> int:
@@ -255,14 +255,14 @@ def taken(
         for platform in platforms_of_tags(wheel.filename.tags):
             if platform is None:
                 everywhere.append(wheel)
-            known = found.get(platform)
+            known = wheel_of.get(platform)
             if known is None or rank(wheel) < rank(known):
-                found[platform] = wheel
+                wheel_of[platform] = wheel
     for wheel in everywhere:
-        for platform, known in found.items():
+        for platform, known in wheel_of.items():
             if rank(wheel) < rank(known):
-                found[platform] = wheel
+                wheel_of[platform] = wheel
     if offered.chosen is not None:
-        for platform in here & found.keys():
-            found[platform] = offered.chosen
-    return found
+        for platform in here & wheel_of.keys():
+            wheel_of[platform] = offered.chosen
+    return wheel_of

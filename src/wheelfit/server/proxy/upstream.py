@@ -156,8 +156,8 @@ class Upstream(ReadsFiles):
         return self._rules.applied(parsed, self._note)
 
     def _raw(self, url: str, *, html: bool) -> RawPage | None:
-        found = self._pages.get(url, _ACCEPT_HTML if html else ACCEPT, _made)
-        return None if found is None else found[1]
+        copy_and_page = self._pages.get(url, _ACCEPT_HTML if html else ACCEPT, _made)
+        return None if copy_and_page is None else copy_and_page[1]
 
 
 def _made(answer: Answer) -> RawPage:
@@ -274,8 +274,8 @@ class FolderUpstream(Upstream):
 
     def parsed(self, name: NormalizedName, page: RawPage) -> ProjectPage:
         """Return a page, parsed."""
-        found = self._listed(name)
-        return found if found is not None else super().parsed(name, page)
+        listed = self._listed(name)
+        return listed if listed is not None else super().parsed(name, page)
 
     def _listed(self, name: NormalizedName) -> ProjectPage | None:
         page = self._index.project(name)
@@ -322,14 +322,14 @@ class BridgedUpstream(Upstream):
             return replace(own, digest=digest, has_variants=True)
         # It is another page whenever that of a member is.
         names = tuple(dict.fromkeys((name, *family.distributions)))
-        found = [raw for raw in map(self._plain.raw, names) if raw is not None]
-        digest = hashlib.sha256("\n".join(raw.digest for raw in found).encode()).hexdigest()
-        return replace(own or found[0], digest=digest, has_variants=True)
+        pages = [raw for raw in map(self._plain.raw, names) if raw is not None]
+        digest = hashlib.sha256("\n".join(raw.digest for raw in pages).encode()).hexdigest()
+        return replace(own or pages[0], digest=digest, has_variants=True)
 
     def parsed(self, name: NormalizedName, page: RawPage) -> ProjectPage:
         """Return a page, parsed."""
         if self._shelf.of(name) is not None:
-            found = self._bridged.project(name)
-            if found is not None and found.bridge is not None:
-                return found
+            bridged = self._bridged.project(name)
+            if bridged is not None and bridged.bridge is not None:
+                return bridged
         return self._plain.parsed(name, page)

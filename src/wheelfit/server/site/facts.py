@@ -154,11 +154,11 @@ class SiteFacts:
 
     def release(self, project: ProjectFacts, version: Version) -> ReleaseFacts | None:
         """Return the facts of a release; None if it is not listed."""
-        found = project.listing.releases.get(version)
-        if found is None:
+        release = project.listing.releases.get(version)
+        if release is None:
             return None
         key = (project.page.name, version, project.stamp)
-        return self._releases.get(key, lambda: self._look(project, found))
+        return self._releases.get(key, lambda: self._look(project, release))
 
     def summary(self, project: ProjectFacts, version: Version) -> str:
         """Return the summary in the METADATA of a release; empty: there is none.
@@ -186,9 +186,9 @@ class SiteFacts:
         try:
             choice = candidates.usable(name, version)
         except FileProblem as error:
-            found = explain_choice(candidates, candidates.choice(name, version))
+            explanation = explain_choice(candidates, candidates.choice(name, version))
             note = f"what the metadata of the chosen wheel says does not count: {error}"
-            return replace(found, notes=(note, *found.notes))
+            return replace(explanation, notes=(note, *explanation.notes))
         return explain_choice(candidates, choice)
 
     def _look(self, project: ProjectFacts, release: Release) -> ReleaseFacts:
@@ -297,13 +297,13 @@ Link = tuple[str, str]
 
 def _links(raw: Mapping[str, object]) -> tuple[tuple[Link, ...], tuple[Link, ...]]:
     """Return the links of the metadata: those to follow, and those only to read."""
-    found: dict[str, str] = {}
+    addresses: dict[str, str] = {}
     if home := _field(raw, "home_page"):
-        found["Homepage"] = home
+        addresses["Homepage"] = home
     urls = raw.get("project_urls")
     if isinstance(urls, dict):
-        found |= {str(words)[:100]: str(url)[:_LONGEST_FIELD] for words, url in urls.items()}
-    pairs = tuple(found.items())[:_MOST_LINKS]
+        addresses |= {str(words)[:100]: str(url)[:_LONGEST_FIELD] for words, url in urls.items()}
+    pairs = tuple(addresses.items())[:_MOST_LINKS]
     followed = tuple(pair for pair in pairs if is_web_address(pair[1]))
     return followed, tuple(pair for pair in pairs if pair not in followed)
 

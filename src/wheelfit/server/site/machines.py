@@ -77,9 +77,9 @@ def usual_target() -> Target:
 def overview_hosts(document: VariantDocument | None) -> Iterator[OverviewHost]:
     """Yield the machines of the overview of a release."""
     for name in presets_for(document):
-        found = _onlooker(name)
-        if found is not None:
-            yield found
+        host = _onlooker(name)
+        if host is not None:
+            yield host
 
 
 @lru_cache(maxsize=1024)
@@ -222,7 +222,7 @@ def preset_groups() -> tuple[PresetGroup, ...]:
         family = family_of(line.example)
         name = "Platforms" if family is None else family.devices
         groups.setdefault(name, []).append((line.example, line.words))
-    return tuple(PresetGroup(name, tuple(found)) for name, found in groups.items())
+    return tuple(PresetGroup(name, tuple(presets)) for name, presets in groups.items())
 
 
 _LIMITS = FormLimits(file=256 << 10, fields=4 << 10, parts=8)

@@ -42,24 +42,26 @@ def button_groups(machines: Mapping[str, str]) -> tuple[ButtonGroup, ...]:
 
     :param machines: names and descriptions of the presets that differ for it.
     """
-    found: dict[str, dict[str, Button]] = {SYSTEM: {}, PROCESSOR: {}, DEVICE: {}, VERSION: {}}
+    buttons: dict[str, dict[str, Button]] = {SYSTEM: {}, PROCESSOR: {}, DEVICE: {}, VERSION: {}}
     for name, words in machines.items():
         family = family_of(name)
         if family is None:
-            found[SYSTEM][name] = Button(name, name)
+            buttons[SYSTEM][name] = Button(name, name)
             continue
         example = _EXAMPLES.search(words)
         examples = "" if example is None else example[1]
         versioned = VERSIONED.match(name)
         if name.startswith("cpu-"):
-            found[PROCESSOR][name] = Button(name, name.removeprefix("cpu-"), examples)
+            buttons[PROCESSOR][name] = Button(name, name.removeprefix("cpu-"), examples)
         elif versioned is None:
-            found[DEVICE][name] = Button(name, name, examples)
+            buttons[DEVICE][name] = Button(name, name, examples)
         else:
             kind, version, device = versioned[1], versioned[2], name[versioned.end() :]
             label = (family.presets and family.presets.version_name) or kind
-            found[VERSION][f"{kind}-{version}"] = Button(f"{kind}-{version}", f"{label} {version}")
-            found[DEVICE][f"{kind}-{device}"] = Button(f"{kind}-{device}", device, examples)
+            buttons[VERSION][f"{kind}-{version}"] = Button(
+                f"{kind}-{version}", f"{label} {version}"
+            )
+            buttons[DEVICE][f"{kind}-{device}"] = Button(f"{kind}-{device}", device, examples)
     titles = {
         SYSTEM: ("System", "not chosen"),
         PROCESSOR: ("Processor", "any"),
@@ -67,9 +69,9 @@ def button_groups(machines: Mapping[str, str]) -> tuple[ButtonGroup, ...]:
         VERSION: ("Driver or toolkit", "the newest"),
     }
     groups = [
-        ButtonGroup(field, words, (Button("", nothing), *found[field].values()))
+        ButtonGroup(field, words, (Button("", nothing), *buttons[field].values()))
         for field, (words, nothing) in titles.items()
-        if found[field]
+        if buttons[field]
     ]
     pythons = (Button(name, name) for name in PYTHON_NAMES)
     return (*groups, ButtonGroup(PYTHON, "Python", (Button("", "the newest"), *pythons)))

@@ -52,15 +52,15 @@ def project_json(
         release = release_of(file.filename)
         if release is not None and release[1] in by_version:
             by_version[release[1]].append(_file(file, url_of(file)))
-    found: dict[str, Any] = {
+    document: dict[str, Any] = {
         "info": _info(project, version, metadata),
         "urls": by_version[version],
     }
     if has_all:
-        found["releases"] = {str(one): files for one, files in by_version.items()}
+        document["releases"] = {str(one): files for one, files in by_version.items()}
     if vulnerabilities is not None:
-        found["vulnerabilities"] = list(map(_vulnerability, vulnerabilities))
-    return found
+        document["vulnerabilities"] = list(map(_vulnerability, vulnerabilities))
+    return document
 
 
 def _vulnerability(vulnerability: Vulnerability) -> dict[str, Any]:

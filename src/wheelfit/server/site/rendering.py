@@ -96,8 +96,8 @@ def visible(text: str) -> str:
 
 
 def _date(file: File) -> str:
-    found = time_of_upload(file)
-    return "" if found is None else found.date().isoformat()
+    uploaded = time_of_upload(file)
+    return "" if uploaded is None else uploaded.date().isoformat()
 
 
 def _tags(row: LabelRow) -> set[Tag]:
@@ -113,8 +113,8 @@ def _few(words: Sequence[str]) -> str:
 
 def _sizes(row: LabelRow) -> str:
     """Return the sizes of the wheels of a label."""
-    found = [wheel.file.size for wheel in row.wheels if wheel.file.size is not None]
-    if not found:
+    sizes = [wheel.file.size for wheel in row.wheels if wheel.file.size is not None]
+    if not sizes:
         return ""
-    least, most = size_in_words(min(found)), size_in_words(max(found))
+    least, most = size_in_words(min(sizes)), size_in_words(max(sizes))
     return most if least == most else f"{least} to {most}"

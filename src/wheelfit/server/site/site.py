@@ -239,7 +239,7 @@ class Site:
             metadata = self._facts.metadata(project, wanted)
         except (FileProblem, IntegrityError):  # the page of the release has the reason
             metadata = {}
-        found = project_json(
+        document = project_json(
             project,
             wanted,
             metadata,
@@ -247,7 +247,7 @@ class Site:
             has_all=version is None,
             vulnerabilities=self._vulnerabilities(project, wanted),
         )
-        content = json.dumps(found).encode("utf-8", "replace")
+        content = json.dumps(document).encode("utf-8", "replace")
         return self._answer(request, content, "application/json")
 
     def _vulnerabilities(
@@ -274,19 +274,19 @@ class Site:
         return [upload for upload in self._uploads() if upload.project in names]
 
     def _uploads_of_pages(self) -> list[RecentUpload]:
-        found: list[RecentUpload] = []
+        uploads: list[RecentUpload] = []
         for name in self._index.projects():
             project = self._facts.project(name)
-            found += () if project is None else _uploads_of(project)[:_RELEASES_IN_A_FEED]
-        return sorted(found, key=_moment, reverse=True)
+            uploads += () if project is None else _uploads_of(project)[:_RELEASES_IN_A_FEED]
+        return sorted(uploads, key=_moment, reverse=True)
 
     # --- pages --------------------------------------------------------------------------------
 
     def _projects(self, query: Mapping[str, str]) -> _Page:
         search = query.get("q", "")[:_LONGEST_SEARCH]
         names = list(self._index.projects())
-        found = _found(names, search)
-        part = self._part(found, query, _PROJECTS_ON_A_PAGE)
+        matching = _found(names, search)
+        part = self._part(matching, query, _PROJECTS_ON_A_PAGE)
         enough = time.monotonic() + self._patience
         rows = [self._row(name, enough) for name in part.items]
         values = {
@@ -403,10 +403,10 @@ class Site:
     def _release(self, query: Mapping[str, str], name: str, version: str) -> Answer | _Page | None:
         if (elsewhere := _spelled(name, "../../", f"{segment(version)}/")) is not None:
             return elsewhere
-        found = self._find(name, version)
-        if found is None:
+        project_and_facts = self._find(name, version)
+        if project_and_facts is None:
             return None
-        project, facts = found
+        project, facts = project_and_facts
         release = facts.release
         if version != str(release.version):
             return _redirect(f"../{segment(str(release.version))}/")
@@ -440,10 +440,10 @@ class Site:
         return _Page("release.html", values)
 
     def _which(self, request: Request, name: str, version: str) -> _Page | None:
-        found = self._find(name, version)
-        if found is None:
+        project_and_facts = self._find(name, version)
+        if project_and_facts is None:
             return None
-        project, facts = found
+        project, facts = project_and_facts
         asked, query = MachineQuery(), read_query(request.query)
         machine: Machine | None = None
         explanation: Explanation | None = None
@@ -533,8 +533,8 @@ def _found(names: Sequence[NormalizedName], search: str) -> Sequence[NormalizedN
     wanted = canonicalize_name(search)
     if not wanted:
         return names
-    found = [name for name in names if wanted in name]
-    return sorted(found, key=lambda name: (name != wanted, not name.startswith(wanted), name))
+    matching = [name for name in names if wanted in name]
+    return sorted(matching, key=lambda name: (name != wanted, not name.startswith(wanted), name))
 
 
 def _groups(overview: Overview) -> tuple[Group, ...]:
@@ -564,12 +564,12 @@ def _counted(labels: Iterable[str]) -> Iterable[tuple[str, int]]:
 
 def _uploads_of(project: ProjectFacts) -> list[RecentUpload]:
     """Return the releases of a project with an upload time that are not yanked, newest first."""
-    found = (
+    uploads = (
         RecentUpload(project.page.name, str(version), time.isoformat())
         for version, time in project.uploaded.items()
         if version in project.listing.releases and version not in project.yanked
     )
-    return sorted(found, key=_moment, reverse=True)
+    return sorted(uploads, key=_moment, reverse=True)
 
 
 def _moment(upload: RecentUpload) -> datetime:

@@ -112,8 +112,8 @@ def check_pages(target: Target) -> dict[str, str] | None:
             )
         return None
     try:
-        found = json.loads(data)["pages"]
-        pages = {str(path): str(digest) for path, digest in found.items()}
+        digests = json.loads(data)["pages"]
+        pages = {str(path): str(digest) for path, digest in digests.items()}
     except (ValueError, LookupError, TypeError, AttributeError):
         return {}  # ours but unreadable: all pages are written again
     for path in pages:

@@ -167,10 +167,10 @@ def _tables() -> dict[str, dict[str, str]]:
     """Return the columns of each table, with their types, as the migrations make them."""
     tables: dict[str, dict[str, str]] = {}
     for statement in (one for step in MIGRATIONS for one in step):
-        found = re.fullmatch(r"CREATE TABLE (\w+) \((.*)\)", statement)
-        if found is not None:
-            columns = re.findall(r"(?:^|, )(\w+) (TEXT|\{number\}|\{bytes\})", found[2])
-            tables[found[1]] = dict(columns)
+        match = re.fullmatch(r"CREATE TABLE (\w+) \((.*)\)", statement)
+        if match is not None:
+            columns = re.findall(r"(?:^|, )(\w+) (TEXT|\{number\}|\{bytes\})", match[2])
+            tables[match[1]] = dict(columns)
     return tables
 
 

@@ -83,8 +83,8 @@ class ObjectBlobs:
         if start >= stop:
             return
         with failures(self._where):
-            found = self._store.get(_key(sha256), options={"range": (start, stop)})
-            for piece in found.stream(_PIECE):
+            result = self._store.get(_key(sha256), options={"range": (start, stop)})
+            for piece in result.stream(_PIECE):
                 yield bytes(piece)
 
     def delete(self, sha256: str) -> None:

@@ -51,14 +51,14 @@ def disagreements(documents: Sequence[WheelDocument]) -> tuple[Violation, ...]:
         return (Violation("invalid-document", error.message, where),)
     if not read:
         return ()
-    found = tuple(map(_contradiction, contradictions(read)))
-    if not found:
+    violations = tuple(map(_contradiction, contradictions(read)))
+    if not violations:
         try:
             write_document(combine(read))
         except InvalidDocument as error:
             message = f"the documents of the release cannot be written as one: {error.message}"
             return (Violation("inconsistent-variants", message, documents[-1].filename),)
-    return found
+    return violations
 
 
 def _contradiction(contradiction: Contradiction) -> Violation:

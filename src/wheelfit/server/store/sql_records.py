@@ -192,10 +192,12 @@ class Records:
                     "SELECT filename, sha256, content FROM release_document WHERE filename = ?",
                     (filename,),
                 )
-                found = [ReleaseDocument(name, sha, bytes(content)) for name, sha, content in rows]
+                documents = [
+                    ReleaseDocument(name, sha, bytes(content)) for name, sha, content in rows
+                ]
             else:
-                found = documents_of(execute, release[0], stage)
-        return next((document for document in found if document.filename == filename), None)
+                documents = documents_of(execute, release[0], stage)
+        return next((document for document in documents if document.filename == filename), None)
 
     def serial(self, project: NormalizedName | None = None) -> int:
         """Return the number of the last visible change of a project, or of any; 0: none."""
@@ -242,10 +244,10 @@ class Records:
             " ORDER BY uploaded DESC LIMIT ?",
             most,
         )
-        found: dict[tuple[str, str], RecentUpload] = {}
+        uploads: dict[tuple[str, str], RecentUpload] = {}
         for row in rows:
-            found.setdefault(row[:2], RecentUpload(*row))
-        return tuple(found.values())
+            uploads.setdefault(row[:2], RecentUpload(*row))
+        return tuple(uploads.values())
 
     # --- files -----------------------------------------------------------------------
 
@@ -518,11 +520,11 @@ class Records:
     def revoke(self, token: str) -> bool:
         """Delete a token; return False if there is none of this identifier."""
         with self._database.writing() as execute:
-            found = execute("SELECT id FROM token WHERE id = ?", (token,))
+            rows = execute("SELECT id FROM token WHERE id = ?", (token,))
             execute("DELETE FROM token WHERE id = ?", (token,))
-            if found:
+            if rows:
                 note(execute, self._actor, "revoke-token", [("", token)])
-        return bool(found)
+        return bool(rows)
 
     def owners(self, project: NormalizedName) -> frozenset[str]:
         """Return the owners of a project; none if it is new."""

@@ -125,10 +125,10 @@ def accept_listed(
         return provenance, (*_entry_violations(file, new), *_provenance_violations(provenance, new))
 
     uploaded = min(time_of_upload(file) or now, now)
-    found = _accept(draft, file.filename, store, (), compare, uploaded=written(uploaded), by=by)
-    if isinstance(found, AcceptedUpload) and file.yanked is not None:
+    result = _accept(draft, file.filename, store, (), compare, uploaded=written(uploaded), by=by)
+    if isinstance(result, AcceptedUpload) and file.yanked is not None:
         store.records.yank([file.filename], file.yanked, time=written(now))
-    return found
+    return result
 
 
 def _accept(
@@ -235,12 +235,12 @@ def _digest_violations(upload: Upload) -> Iterator[Violation]:
         yield Violation("no-digest", message, "the form")
     if upload.first("md5_digest"):
         promised["md5_digest"] = _md5(upload)
-    for name, found in promised.items():
+    for name, actual in promised.items():
         for digest in upload.fields.get(name, ()):
             if digest.strip() and not hmac.compare_digest(
-                digest.strip().lower().encode(), found.encode()
+                digest.strip().lower().encode(), actual.encode()
             ):
-                message = f"it promises {digest.strip()[:128]!r}, what came has {found}"
+                message = f"it promises {digest.strip()[:128]!r}, what came has {actual}"
                 yield Violation("hash-mismatch", message, f"the form: {name}")
 
 

@@ -140,13 +140,13 @@ class NamedFiles:
         files = (
             File(unquote(url.rpartition("/")[2]), url, source=page.source) for url in self.urls
         )
-        found = tuple(file for file in files if project_of(file.filename) == name)
-        return structs.replace(page, files=found) if found else None
+        own = tuple(file for file in files if project_of(file.filename) == name)
+        return structs.replace(page, files=own) if own else None
 
     def names(self, web: Web) -> Iterable[NormalizedName]:  # noqa: ARG002 - nobody is asked
         """Return the names of all projects."""
-        found = (project_of(unquote(url.rpartition("/")[2])) for url in self.urls)
-        return dict.fromkeys(filter(None, found))
+        projects = (project_of(unquote(url.rpartition("/")[2])) for url in self.urls)
+        return dict.fromkeys(filter(None, projects))
 
     def inside(self, file: File) -> File:
         """Return a file as its own metadata names it."""

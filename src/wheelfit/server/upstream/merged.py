@@ -79,13 +79,13 @@ class Merged(ReadsContent):
 
     def projects(self) -> Iterable[NormalizedName]:
         """Return the names of all projects, sorted."""
-        found = {
+        names = {
             name
             for source in self._sources
             for name in source.index.projects()
             if source in self._candidates(name)
         }
-        return sorted(found)
+        return sorted(names)
 
     def project(self, name: NormalizedName) -> ProjectPage | None:
         """Return the page of a project, from its owner."""

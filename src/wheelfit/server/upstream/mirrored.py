@@ -290,10 +290,10 @@ class Mirrored(ReadsContent):
     def _show(self, name: NormalizedName) -> _ServedPage | None:
         if not self._settings.admits(name):
             return None
-        found = self._looked_up(name)
-        if found is None:
+        place_and_page = self._looked_up(name)
+        if place_and_page is None:
             return None
-        place, listed = found
+        place, listed = place_and_page
         if len(self._asked) < _MOST_NAMES:
             self._asked.add(name)
         stamp = (*place, self._generations.get(name, 0), self._rules.stamp(name))
@@ -310,10 +310,10 @@ class Mirrored(ReadsContent):
         if url is None:
             listed = self._listing.of(name, ProjectPage(name, (), source))
             return None if listed is None else (("", self._settings.url), listed)
-        found = self._pages.get(url, ACCEPT, partial(self._parsed, name))
-        if found is None:
+        copy_and_page = self._pages.get(url, ACCEPT, partial(self._parsed, name))
+        if copy_and_page is None:
             return None
-        copy, page = found
+        copy, page = copy_and_page
         listed = self._listing.of(name, page)
         return None if listed is None else ((copy.sha256, copy.url), listed)
 

@@ -192,10 +192,10 @@ class Pull:
 
     def _wait(self, is_there: Callable[[], bool], seconds: float) -> bool:
         """Wait for a condition, and return whether it is met; the caller has the lock."""
-        found = self._changed.wait_for(lambda: is_there() or self._error is not None, seconds)
+        is_changed = self._changed.wait_for(lambda: is_there() or self._error is not None, seconds)
         if self._error is not None:
             raise self._error
-        return found
+        return is_changed
 
     def _late(self) -> Unreachable:
         return Unreachable(

@@ -175,11 +175,11 @@ def platforms_of(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def _each_of(texts: Iterable[str], known: re.Pattern[str], example: str) -> tuple[str, ...]:
-    found = tuple(texts)
-    for text in found:
+    checked = tuple(texts)
+    for text in checked:
         if known.fullmatch(text) is None:
             raise InvalidConfiguration(f"no wheel is for {text[:40]!r}", hint=f"as {example}")
-    return found
+    return checked
 
 
 def mirror_of_text(text: str, families: KnownFamilies = SHIPPED) -> MirrorSettings:
@@ -284,12 +284,12 @@ def _checked(settings: MirrorSettings, families: KnownFamilies) -> MirrorSetting
 
 def folders_of(family: BridgeFamily) -> tuple[str, ...]:
     """Return the places of a family below the base of a mirror: of its indexes, pages and files."""
-    found = (
+    folders = (
         place.rpartition("/")[0] if member.files else place
         for member in family.members
         for place in map(path_in_mirror, member.locations)
     )
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(folders))
 
 
 def _family(name: str, families: KnownFamilies) -> BridgeFamily:
