@@ -61,8 +61,8 @@ def build_wheel(
     if _passes_on() or not (
         _about_variants(settings) or _recipe().keys() - {"backend", "backend-path"}
     ):
-        found = _own_backend().build_wheel(wheel_directory, settings or None, metadata_directory)
-        return str(found)
+        filename = _own_backend().build_wheel(wheel_directory, settings or None, metadata_directory)
+        return str(filename)
     return _built(_request(settings, wheel_directory))
 
 
@@ -102,10 +102,10 @@ def _pyproject() -> dict[str, Any]:
 
 
 def _recipe() -> dict[str, Any]:
-    found: Any = _pyproject()
+    table: Any = _pyproject()
     for key in ("tool", "wheelfit", "build"):
-        found = found.get(key) if isinstance(found, dict) else None
-    return found if isinstance(found, dict) else {}
+        table = table.get(key) if isinstance(table, dict) else None
+    return table if isinstance(table, dict) else {}
 
 
 def _own_backend() -> Any:
@@ -117,10 +117,10 @@ def _own_backend() -> Any:
     module, _, attribute = named.partition(":")
     own = [str(Path(folder).resolve()) for folder in recipe.get("backend-path", ())]
     sys.path[:0] = [folder for folder in own if folder not in sys.path]
-    found: Any = importlib.import_module(module)
+    backend: Any = importlib.import_module(module)
     for name in filter(None, attribute.split(".")):
-        found = getattr(found, name)
-    return found
+        backend = getattr(backend, name)
+    return backend
 
 
 def _request(settings: Mapping[str, str | Sequence[str]], folder: str) -> BuildRequest:

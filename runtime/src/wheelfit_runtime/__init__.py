@@ -45,9 +45,9 @@ def __getattr__(name: str) -> object:
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     # No `importlib`, whose import takes a millisecond; what is imported stands in sys.modules.
-    found = getattr(__import__(home, fromlist=(name,)), name)
-    globals()[name] = found
-    return found
+    value = getattr(__import__(home, fromlist=(name,)), name)
+    globals()[name] = value
+    return value
 
 
 class VariantWarning(UserWarning):

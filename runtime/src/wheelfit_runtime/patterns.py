@@ -36,9 +36,9 @@ else:
 
         def __getattr__(self, name):
             """Return an attribute of the compiled pattern, and keep it from then on."""
-            found = getattr(re.compile(*self._said), name)
-            self.__dict__[name] = found
-            return found
+            value = getattr(re.compile(*self._said), name)
+            self.__dict__[name] = value
+            return value
 
         def __repr__(self) -> str:
             return f"pattern({self._said[0]!r})"

@@ -73,10 +73,10 @@ class Workers:
             for folder in folders:
                 token = stack.enter_context(_token(folder))
                 expected[token] = _look(token)
-            for worker, found in self.on_all(_look_at_all, tuple(expected)).items():
-                if isinstance(found, BaseException):
-                    raise _unfit(f"a worker cannot look at files: {found}", worker)
-                for path, seen in zip(expected, found, strict=True):
+            for worker, digests in self.on_all(_look_at_all, tuple(expected)).items():
+                if isinstance(digests, BaseException):
+                    raise _unfit(f"a worker cannot look at files: {digests}", worker)
+                for path, seen in zip(expected, digests, strict=True):
                     if seen != expected[path]:
                         raise _unfit(
                             f"it does not see {Path(path).parent} as this machine does",

@@ -80,11 +80,11 @@ def check_consistency(wheels: Mapping[Path, Path]) -> None:
             filename = _filename(path)
             if filename is not None and filename.is_variant and path not in wheels:
                 beside.setdefault((filename.name, filename.version), []).append(path)
-    for release, found in meant.items():
+    for release, own in meant.items():
         others = beside.get(release, [])
-        if len(found) + len(others) == 1:
+        if len(own) + len(others) == 1:
             continue  # there is nothing that it could contradict
-        documents = [(name, read_wheel_document(path)) for name, path in found]
+        documents = [(name, read_wheel_document(path)) for name, path in own]
         for path in others:
             with suppress(InvalidWheel, FileProblem):  # that it is broken is another matter
                 documents.append((path.name, read_wheel_document(path)))

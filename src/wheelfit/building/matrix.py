@@ -231,14 +231,14 @@ def _or_pattern(parse: _Parser) -> _Parser:
 def _runners(table: Table) -> Mapping[str, Mapping[str, tuple[str, ...]]]:
     """Read the names of runners, by service and platform."""
     table.only(*_SERVICES)
-    found = {}
+    by_service = {}
     for service in _SERVICES:
         names = table.table(service)
         platforms = [name for name in names.content if names.parsed(_platform, name, name)]
         runners = {name: tuple(_distinct(names, name, _runner, single=True)) for name in platforms}
         if service in table:
-            found[service] = MappingProxyType(runners)
-    return MappingProxyType(found)
+            by_service[service] = MappingProxyType(runners)
+    return MappingProxyType(by_service)
 
 
 def _label(variants: tuple[str, ...], text: str) -> str:

@@ -106,23 +106,23 @@ def plugin_requirements(
     table: ProjectTable, used: Iterable[str], *, validate: bool
 ) -> tuple[str, ...]:
     """Return the plugins that must be among the build requirements (B-12, B-23)."""
-    found: list[str] = []
+    requirements: list[str] = []
     for namespace, provider in table.providers.items():
         if isinstance(provider, BuildTimeProvider) or (
             validate and isinstance(provider, PluginProvider) and namespace in set(used)
         ):
-            found += provider.requires
-    return tuple(dict.fromkeys(found))
+            requirements += provider.requires
+    return tuple(dict.fromkeys(requirements))
 
 
 def plugin_names(table: ProjectTable) -> tuple[str, ...]:
     """Return the names of all packages that providers require, with any markers."""
-    found: list[str] = []
+    names: list[str] = []
     for provider in table.providers.values():
         if isinstance(provider, BuildTimeProvider | PluginProvider):
             plugin = PluginProvider(tuple(text.partition(";")[0] for text in provider.requires))
-            found += [package.name for package in required_packages(plugin, {})]
-    return tuple(dict.fromkeys(found))
+            names += [package.name for package in required_packages(plugin, {})]
+    return tuple(dict.fromkeys(names))
 
 
 def ask_providers(
@@ -174,9 +174,9 @@ def ask_providers(
         elif isinstance(provider, PluginProvider) and namespace in wanted:
             if speaks_for_vendor(namespace, provider) and not validate:
                 continue
-            found = answer_of(namespace, provider, "get_all_configs")
-            if found is not None:
-                valid[namespace] = found
-                if found.failure is not None:
-                    tell(f"{namespace}: {found.failure}")
+            configs = answer_of(namespace, provider, "get_all_configs")
+            if configs is not None:
+                valid[namespace] = configs
+                if configs.failure is not None:
+                    tell(f"{namespace}: {configs.failure}")
     return ProviderAnswers(table, build_time, valid, plugins)

@@ -48,10 +48,10 @@ def repair_wheel(
         plain = given / filename.plain
         copy_wheel(wheel, plain, overwrite=False, sync=False)
         printed = _run(_words(command, plain, results), environ, filename.text)
-        found = [path for path in results.iterdir() if path.suffix == ".whl"]
-        if len(found) != 1:
-            raise _failed(filename.text, f"{len(found)} wheels came of it, not one", printed)
-        return _labelled(wheel, found[0], filename, folder)
+        wheels = [path for path in results.iterdir() if path.suffix == ".whl"]
+        if len(wheels) != 1:
+            raise _failed(filename.text, f"{len(wheels)} wheels came of it, not one", printed)
+        return _labelled(wheel, wheels[0], filename, folder)
 
 
 def _words(command: str, wheel: Path, results: Path) -> list[str]:

@@ -192,10 +192,10 @@ def _first_right(text: str, wanted: Table, ways: Iterable[_Way], where: str) -> 
 
 def _says(text: str, wanted: Table) -> bool:
     try:
-        found = tomllib.loads(text)
+        document = tomllib.loads(text)
     except tomllib.TOMLDecodeError:
         return False
-    return _pruned(found) == _pruned(wanted)
+    return _pruned(document) == _pruned(wanted)
 
 
 def _pruned(data: Table) -> dict[str, Any]:

@@ -86,10 +86,10 @@ def require_abi_exports(table: object) -> AbiExports:
 
     :raises InvalidDocument: it has faults; names all of them.
     """
-    found, faults = read_abi_exports(table)
-    if found is None:
+    exports, faults = read_abi_exports(table)
+    if exports is None:
         raise InvalidDocument(faults)
-    return found
+    return exports
 
 
 def parse_abi_exports(data: bytes, *, where: str) -> AbiExports:

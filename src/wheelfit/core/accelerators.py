@@ -77,15 +77,15 @@ def owner_of_libraries(name: str) -> str | None:
 
 def concerned_extras(core: CoreMetadata) -> list[str]:
     """Return the extras whose dependencies may be for an accelerator, by their texts alone."""
-    found: set[str] = set()
+    extras: set[str] = set()
     for text in core.requires_texts if core.provides_extra else ():
         head, _, marker = text.lower().replace("_", "-").partition(";")
         if "extra" in marker:
             name = _NAME_END.split(head, maxsplit=1)[0]
             is_library = owner_of_libraries(name) is not None
             named = core.provides_extra if is_library else set(name.split("-"))
-            found |= {extra for extra in core.provides_extra & named if extra in marker}
-    return sorted(found)
+            extras |= {extra for extra in core.provides_extra & named if extra in marker}
+    return sorted(extras)
 
 
 def is_for_accelerator(name: str, extra: str) -> bool:
@@ -110,8 +110,8 @@ def library_major(name: str, version: str) -> str | None:
     if name in family.toolkit_packages:
         major = version.partition(".")[0]
         return major if major.isdecimal() else None
-    _, found, major = name.rpartition(family.library_suffix or "-")
-    return major if found and major in family.library_needs else None
+    _, separator, major = name.rpartition(family.library_suffix or "-")
+    return major if separator and major in family.library_needs else None
 
 
 def library_needs(namespace: str, major: str) -> tuple[Property, ...]:

@@ -125,9 +125,9 @@ def _each(row: Table) -> Iterator[Table]:
         return
     values = {key: each.strings(key) for key in each.content}
     count = 1
-    for key, found in values.items():
-        count *= len(found)
-        if not found:
+    for key, values_of_key in values.items():
+        count *= len(values_of_key)
+        if not values_of_key:
             each.fault("must not be empty", key)
     if count > _MOST_ROWS:
         row.fault(f"stands for {count} members, more than {_MOST_ROWS}", "each")
@@ -194,7 +194,7 @@ def _label(row: Table) -> Label | None:
 
 def _when(row: Table) -> PropertySet:
     """Return the conditions, written as ``variants.json`` has the properties of a label."""
-    found = []
+    properties = []
     for namespace, features in row.named("when").items():
         if namespace not in PLUGINS and namespace != ABI:
             known = ", ".join(sorted([*PLUGINS, ABI]))
@@ -204,8 +204,8 @@ def _when(row: Table) -> PropertySet:
             for value in features.strings(feature):
                 text = f"{namespace} :: {feature} :: {value}"
                 parsed = features.parsed(parse_property, text, feature)
-                found += [] if parsed is None else [parsed]
-    return PropertySet(found)
+                properties += [] if parsed is None else [parsed]
+    return PropertySet(properties)
 
 
 def _versions(row: Table) -> SpecifierSet:
@@ -254,8 +254,8 @@ def _leads_out(place: str) -> bool:
 
 def _name(table: Table, key: str) -> NormalizedName:
     text = _line(table, key, needed=True)
-    found = table.parsed(_canonical, text, key) if text else None
-    return canonicalize_name("") if found is None else found
+    canonical = table.parsed(_canonical, text, key) if text else None
+    return canonicalize_name("") if canonical is None else canonical
 
 
 def _canonical(text: str) -> NormalizedName:

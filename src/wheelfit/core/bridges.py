@@ -222,20 +222,20 @@ class BridgeFamily:
         """Return everything outside that names of packages and files are taken from."""
         from packaging.requirements import Requirement
 
-        found = {("the base", self.base), *(("the host", host) for host in self.hosts)}
+        places = {("the base", self.base), *(("the host", host) for host in self.hosts)}
         for member in self.members:
-            found.add(("the distribution", member.distribution))
-            found.update(
+            places.add(("the distribution", member.distribution))
+            places.update(
                 ("the place", location) for location in member.locations if "://" in location
             )
             for text in member.requires:
                 needed = Requirement(text)
-                found.add(("the requirement", text if needed.url else needed.name))
+                places.add(("the requirement", text if needed.url else needed.name))
             if self.base and member.is_of_registry:
                 ways = ("the registry for", "the registry, beside its places, for")
                 for project in member.projects or self.projects:
-                    found.update((way, project) for way in ways[: 1 + self.registry])
-        return found
+                    places.update((way, project) for way in ways[: 1 + self.registry])
+        return places
 
     def notes(
         self, version: Version, labels: Container[Label | None], project: NormalizedName
@@ -264,8 +264,8 @@ class BridgeFamily:
 
         :param filenames: of one release; without any it is that behind the last member.
         """
-        found = {id(self.member_of_wheel(filename)) for filename in filenames}
-        places = (place for place, member in enumerate(self.members) if id(member) in found)
+        members = {id(self.member_of_wheel(filename)) for filename in filenames}
+        places = (place for place, member in enumerate(self.members) if id(member) in members)
         return next(places, len(self.members))
 
     def member_of_wheel(self, filename: WheelFilename) -> FamilyMember | None:

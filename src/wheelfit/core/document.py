@@ -69,10 +69,10 @@ class VariantDocument(Struct, frozen=True):
 
         :return: its properties; None when the label is not listed or is unusable.
         """
-        found = self.variants.get(Label(label))
-        if found is None and label == NULL and label not in self.unusable:
+        properties = self.variants.get(Label(label))
+        if properties is None and label == NULL and label not in self.unusable:
             return EMPTY
-        return found
+        return properties
 
     def __post_init__(self) -> None:
         for name in ("providers", "variants", "feature_priorities", "value_priorities", "unusable"):

@@ -53,15 +53,15 @@ def representatives(markers: Sequence[Marker]) -> tuple[dict[str, str], ...] | N
             ):
                 if isinstance(side, Variable):
                     name = "python_full_version" if side.name in _PYTHON else side.name
-                    found = values.setdefault(name, {})
+                    points = values.setdefault(name, {})
                     if isinstance(other, Literal):
-                        found.update(dict.fromkeys(_points(name, other.value)))
+                        points.update(dict.fromkeys(_points(name, other.value)))
     values.pop("extra", None)
-    for name, found in values.items():
+    for name, points in values.items():
         # Of a text also one that has all that is looked for in it, and one that has nothing.
-        edges = ("0", f"{_LAST}") if name in _PYTHON else (" ".join(found), _OTHER)
-        found.update(dict.fromkeys(edges))
-    if prod(len(found) for found in values.values()) * max(1, len(markers)) > _MOST:
+        edges = ("0", f"{_LAST}") if name in _PYTHON else (" ".join(points), _OTHER)
+        points.update(dict.fromkeys(edges))
+    if prod(len(points) for points in values.values()) * max(1, len(markers)) > _MOST:
         return None
     return tuple(
         _complete(dict(zip(values, chosen, strict=True))) for chosen in product(*values.values())

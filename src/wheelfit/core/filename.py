@@ -233,10 +233,10 @@ def project_of(filename: str) -> NormalizedName | None:
 
 
 def _build(text: str, part: str) -> BuildTag:
-    found = _BUILD.fullmatch(part)
-    if found is None or is_endless(part):  # F-13: with 7 parts nothing else can stand there
+    match = _BUILD.fullmatch(part)
+    if match is None or is_endless(part):  # F-13: with 7 parts nothing else can stand there
         _refuse(text, f"{_shown(part)} is not a valid build tag")
-    digits, rest = found.groups()
+    digits, rest = match.groups()
     return (int(digits), rest)
 
 

@@ -66,12 +66,12 @@ def host_differences(left: HostFile, right: HostFile, base: Target) -> tuple[Dif
 
     :param base: the target in use; used where a file states nothing.
     """
-    found = [*_of_targets(left.target(base, "left"), right.target(base, "right"))]
+    differences = [*_of_targets(left.target(base, "left"), right.target(base, "right"))]
     namespaces = {entry.namespace for file in (left, right) for entry in file.providers}
     for namespace in sorted(namespaces):
         for path, one, other in _pairs(namespace, left, right):
-            found += _of_entries(path, one, other)
-    return tuple(one for one in found if one.left != one.right)
+            differences += _of_entries(path, one, other)
+    return tuple(one for one in differences if one.left != one.right)
 
 
 def _of_targets(left: Target, right: Target) -> Iterator[Difference]:

@@ -138,24 +138,27 @@ class HostFile:
         :param scrub: removes data that identifies the machine or its user from a text; users share
             these files.
         """
-        known = (found for found in detections if found.status not in _UNANSWERED)
+        known = (detection for detection in detections if detection.status not in _UNANSWERED)
         file = cls(
             providers=tuple(
                 HostProvider(
-                    found.namespace,
-                    features=found.features,
+                    detection.namespace,
+                    features=detection.features,
                     # The answer of a plugin does not apply to another one.
-                    resolved=(f"{found.plugin.name}=={found.plugin.version}",)
-                    if found.plugin
+                    resolved=(f"{detection.plugin.name}=={detection.plugin.version}",)
+                    if detection.plugin
                     else (),
                     evidence=tuple(
-                        Evidence(scrub(one.source), scrub(one.value)) for one in found.evidence
+                        Evidence(scrub(one.source), scrub(one.value)) for one in detection.evidence
                     ),
-                    devices=tuple(one._replace(device=scrub(one.device)) for one in found.devices),
-                    version=found.version or (found.plugin.version if found.plugin else ""),
-                    warnings=tuple(dict.fromkeys(map(scrub, found.warnings))),
+                    devices=tuple(
+                        one._replace(device=scrub(one.device)) for one in detection.devices
+                    ),
+                    version=detection.version
+                    or (detection.plugin.version if detection.plugin else ""),
+                    warnings=tuple(dict.fromkeys(map(scrub, detection.warnings))),
                 )
-                for found in known
+                for detection in known
             ),
             created_by=created_by,
             origin=origin,

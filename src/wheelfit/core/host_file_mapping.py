@@ -169,11 +169,11 @@ class _Table(Table):
 
     def distinct(self, key: str) -> tuple[str, ...]:
         """Return a list of distinct strings."""
-        found = self.strings(key)
-        if len(set(found)) != len(found):
-            twice = next(item for item in found if found.count(item) > 1)
+        items = self.strings(key)
+        if len(set(items)) != len(items):
+            twice = next(item for item in items if items.count(item) > 1)
             self.fail(key, f"lists {twice!r} twice")
-        return found
+        return items
 
 
 def _file_version(metadata: _Table) -> str:

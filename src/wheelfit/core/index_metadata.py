@@ -224,10 +224,10 @@ def _priorities(documents: Documents, conflicts: list[Contradiction]) -> tuple[s
         key=lambda pair: (-len(pair[1]), pair[1], pair[0]),
     )
     for where, document in documents:
-        found = document.priorities
-        if longest[: len(found)] != found:
+        own = document.priorities
+        if longest[: len(own)] != own:
             steps = ("default-priorities", "namespace")
-            values = (", ".join(longest), ", ".join(found))
+            values = (", ".join(longest), ", ".join(own))
             conflicts.append(Contradiction(longest_where, where, steps, values))
     return longest
 

@@ -187,10 +187,10 @@ def writing_faults(document: VariantDocument, layout: WrittenLayout = "850") -> 
             path = path_of("providers", name)
             faults.append(Fault(path, f"it is unusable: {provider.reason}", "F-132"))
             skipped.add(path)
-    found = check_document(_WRITERS[layout](document))
+    own_faults = check_document(_WRITERS[layout](document))
     if layout == "825":
-        return (*faults, *found)
-    return (*faults, *(fault for fault in found if fault.path not in skipped))
+        return (*faults, *own_faults)
+    return (*faults, *(fault for fault in own_faults if fault.path not in skipped))
 
 
 NEWEST_KEYS = pep850.KEYS
@@ -246,10 +246,10 @@ def _without_unsound_releases(parts: Parts, findings: Findings) -> Parts:
         reason = None
         for feature, values in properties.features():
             if feature.namespace in namespaces:
-                found = abi_dependency.fault(feature.name, values)
-                if found is not None:
+                fault = abi_dependency.fault(feature.name, values)
+                if fault is not None:
                     steps = ("variants", label, feature.namespace, feature.name)
-                    reason = reason or str(findings.fault(steps, *found))
+                    reason = reason or str(findings.fault(steps, *fault))
         if reason is None:
             kept[label] = properties
         else:

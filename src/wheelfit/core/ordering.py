@@ -170,8 +170,8 @@ class _Entry:
         try:
             return self._found[wanted]
         except KeyError:
-            found = self._found[wanted] = self._find(wanted)
-            return found
+            key = self._found[wanted] = self._find(wanted)
+            return key
 
     def _find(self, wanted: tuple[str, ...]) -> FeatureKey | None:
         supported = [value for value in wanted if value in self.keys]
@@ -265,16 +265,16 @@ class Ranking:
         """Return the keys of a property set, or None when it may not be chosen."""
         if self._required and not all(_names(properties, one) for one in self._required):
             return None
-        found: list[FeatureKey] = []
+        keys: list[FeatureKey] = []
         entries = self._entries
         for feature, wanted in properties.features():
             entry = entries.get(feature.namespace, _NO_FEATURES).get(feature.name)
             key = entry.key(wanted) if entry is not None else None
             if key is None:
                 return None  # F-28
-            found.append(key)
-        found.sort()
-        return tuple(found)
+            keys.append(key)
+        keys.sort()
+        return tuple(keys)
 
     def best(self, key: Iterable[FeatureKey]) -> tuple[Property, ...]:
         """Return the best property of each feature, most important first."""

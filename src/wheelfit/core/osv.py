@@ -114,17 +114,17 @@ class Affected(Struct, frozen=True):
 
 def _read_range(events: tuple[Event, ...]) -> AffectedRange:
     """Return a range; a bound that is no version makes it larger, never smaller."""
-    found: list[tuple[Version, int]] = []
+    bounds: list[tuple[Version, int]] = []
     limits = []
     for event in events:
         if event.introduced is not None:
-            found.append((_version(event.introduced) or Version("0.dev0"), _INTRODUCED))
+            bounds.append((_version(event.introduced) or Version("0.dev0"), _INTRODUCED))
         for text, kind in ((event.fixed, _FIXED), (event.last_affected, _LAST)):
             if text is not None and (version := _version(text)) is not None:
-                found.append((version, kind))
+                bounds.append((version, kind))
         if event.limit is not None and (version := _version(event.limit)) is not None:
             limits.append(version)
-    return AffectedRange(tuple(sorted(found)), tuple(limits))
+    return AffectedRange(tuple(sorted(bounds)), tuple(limits))
 
 
 def _version(text: str) -> Version | None:

@@ -365,7 +365,7 @@ def _without(mapping: Mapping[str, tuple[str, ...]], key: str) -> dict[str, tupl
 def _by_namespace(
     values: Mapping[Feature, tuple[str, ...]],
 ) -> dict[str, dict[str, tuple[str, ...]]]:
-    found: dict[str, dict[str, tuple[str, ...]]] = {}
+    by_namespace: dict[str, dict[str, tuple[str, ...]]] = {}
     for feature, items in values.items():
-        found.setdefault(feature.namespace, {})[feature.name] = items
-    return found
+        by_namespace.setdefault(feature.namespace, {})[feature.name] = items
+    return by_namespace

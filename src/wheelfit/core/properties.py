@@ -176,8 +176,8 @@ class PropertySet:
         """Return the values of a feature, ascending; none when it is not in the set."""
         wanted = (namespace, name)
         index = bisect_left(self._features, wanted, key=_order)
-        found = self._features[index : index + 1]
-        return found[0][1] if found and _order(found[0]) == wanted else ()
+        items = self._features[index : index + 1]
+        return items[0][1] if items and _order(items[0]) == wanted else ()
 
     def has(self, namespace: str, name: str, value: str) -> bool:
         """Return whether a property is in the set."""

@@ -115,10 +115,10 @@ def parse_endpoint(text: str) -> str | None:
 
     :return: the reference without blanks; None when it is none.
     """
-    found = _ENDPOINT.fullmatch(text.strip(" \t"))
-    if found is None:
+    match = _ENDPOINT.fullmatch(text.strip(" \t"))
+    if match is None:
         return None
-    module, attributes = found["module"], found["attributes"]
+    module, attributes = match["module"], match["attributes"]
     return module if attributes is None else f"{module}:{attributes}"
 
 

@@ -158,8 +158,8 @@ class _Judge(Struct, eq=False):
         return self.tag_ranks[tags]
 
     def variant(self, filename: WheelFilename) -> RankedVariant | None:
-        found = None if filename.label is None else self.labels.get(filename.label)
-        return found if isinstance(found, RankedVariant) else None
+        variant = None if filename.label is None else self.labels.get(filename.label)
+        return variant if isinstance(variant, RankedVariant) else None
 
     def _declared(self, filename: WheelFilename) -> PropertySet | None:
         if filename.label is None or self.document is None:

@@ -47,13 +47,13 @@ class Agreement(NamedTuple):
 
     def values(self, properties: PropertySet) -> frozenset[str]:
         """Return the values a build is compatible with; none if it declares none."""
-        found: set[str] = set()
+        relevant: set[str] = set()
         for feature in self.features:
             values: Sequence[str] = properties.values(feature.namespace, feature.name)
             if values and self.is_bound:
                 values = [min(values, key=value_key)]
-            found.update(self._relevant(value) for value in values)
-        return frozenset(found)
+            relevant.update(self._relevant(value) for value in values)
+        return frozenset(relevant)
 
     def called(self, values: Iterable[str]) -> str:
         """Return the words for values, as ``CUDA 12`` or ``ROCm 6 or 7``."""
@@ -102,11 +102,11 @@ class Agreed(NamedTuple):
 
 def common(values: Iterable[frozenset[str]]) -> frozenset[str] | None:
     """Return the values that builds have in common; None when none of them declares one."""
-    found: frozenset[str] | None = None
+    shared: frozenset[str] | None = None
     for some in values:
         if some:
-            found = some if found is None else found & some
-    return found
+            shared = some if shared is None else shared & some
+    return shared
 
 
 def turned(
@@ -134,15 +134,15 @@ def named(text: str, agreements: Iterable[Agreement]) -> frozenset[str]:
     if wanted == ALL:
         return frozenset(one.name for one in known)
     feature = parse_feature(wanted) if "::" in wanted else None
-    found = frozenset(one.name for one in known if wanted == one.name or feature in one.features)
-    if not found:
+    matching = frozenset(one.name for one in known if wanted == one.name or feature in one.features)
+    if not matching:
         names = ", ".join(one.name for one in known)
         raise UserError(
             f"packages need not agree on {wanted!r}",
             code="invalid-property",
             hint=f"they agree on {names}",
         )
-    return found
+    return matching
 
 
 def with_own(own: Iterable[Agreement]) -> tuple[Agreement, ...]:

@@ -79,10 +79,10 @@ def find_shorthand(name: str, own: Iterable[Shorthand] = ()) -> Shorthand:
     :raises UnknownShorthand: there is no such shorthand.
     """
     mine = {one.name: one for one in own}
-    found = mine.get(name) or _built_in(name.lower())
-    if found is None:
+    shorthand = mine.get(name) or _built_in(name.lower())
+    if shorthand is None:
         raise _unknown(name, (*mine, *NAMES))
-    return found
+    return shorthand
 
 
 def is_built_in(name: str) -> bool:

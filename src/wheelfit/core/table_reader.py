@@ -197,14 +197,14 @@ class Table:
         if not isinstance(given, list):
             self.must_be(f"{'a string or ' if single else ''}a list of strings", given, key)
             return []
-        found: list[_Value] = []
+        parsed: list[_Value] = []
         for index, item in enumerate(given):
             if isinstance(item, str):
                 value = self.parsed(parse, item, key, index, rule=rule)
-                found += [] if value is None else [value]
+                parsed += [] if value is None else [value]
             else:
                 self.must_be("a string", item, key, index)
-        return found
+        return parsed
 
     def parsed(
         self, parse: Callable[[str], _Value], text: str, *steps: Step, rule: str = ""

@@ -106,15 +106,15 @@ def _system(platform: str) -> tuple[str, str]:
         return "any platform", ""
     if platform in _WINDOWS:
         return f"Windows {_WINDOWS[platform]}", ""
-    if found := _LINUX.fullmatch(platform):
-        kind, major, minor, machine = found.groups()
+    if match := _LINUX.fullmatch(platform):
+        kind, major, minor, machine = match.groups()
         if kind == "musllinux":
             return f"Linux {machine} (musl)", f"musl {major}.{minor}"
         return f"Linux {machine}", f"glibc {major}.{minor}"
-    if found := _OLD_LINUX.fullmatch(platform):
-        kind, machine = found.groups()
+    if match := _OLD_LINUX.fullmatch(platform):
+        kind, machine = match.groups()
         return f"Linux {machine}", f"glibc {_GLIBC[kind]}" if kind in _GLIBC else ""
-    if found := _MACOS.fullmatch(platform):
-        major, minor, machine = found.groups()
+    if match := _MACOS.fullmatch(platform):
+        major, minor, machine = match.groups()
         return f"macOS {machine}", f"macOS {major}.{minor}"
     return platform, ""

@@ -44,19 +44,19 @@ def _outermost(
     values: Mapping[tuple[str | int, ...], _Span], path: tuple[str, ...]
 ) -> tuple[_Span, Sequence[_Span], _Span | None] | None:
     """Return the value of a key, those beside it, and the braces around them; None: it has none."""
-    found = next((steps for steps in values if steps[: len(path)] == path), None)
-    if found is None:
+    inside = next((steps for steps in values if steps[: len(path)] == path), None)
+    if inside is None:
         return None
     around = next(
-        (found[:size] for size in range(len(path) - 1, 0, -1) if found[:size] in values), None
+        (inside[:size] for size in range(len(path) - 1, 0, -1) if inside[:size] in values), None
     )
     if around is None:
-        return values[found], (), None
+        return values[inside], (), None
     size = len(around)
     beside = [
         span for steps, span in values.items() if len(steps) > size and steps[:size] == around
     ]
-    return values[found], beside, values[around]
+    return values[inside], beside, values[around]
 
 
 def _without_pair(text: str, value: _Span, beside: Sequence[_Span], braces: _Span | None) -> str:

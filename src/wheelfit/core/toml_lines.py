@@ -37,12 +37,12 @@ def nearest(path: str, lines: Mapping[str, int]) -> int | None:
 
 def with_lines(faults: Iterable[Fault], lines: Mapping[str, int]) -> list[Fault]:
     """Return faults with the line of each in its message, as ``line 3: is missing``."""
-    found: dict[Fault, None] = {}
+    with_line: dict[Fault, None] = {}
     for fault in faults:
         line = nearest(fault.path, lines)
         start = f"line {line}: " if line else ""
-        found[Fault(fault.path, f"{start}{fault.message}", fault.rule)] = None
-    return list(found)
+        with_line[Fault(fault.path, f"{start}{fault.message}", fault.rule)] = None
+    return list(with_line)
 
 
 def lines_of(text: str) -> Mapping[str, int]:
@@ -73,13 +73,13 @@ def blocks_of(text: str) -> list[tuple[int, int, tuple[str | int, ...]]]:
     lines = text.split("\n")
     headers = headers_of(text)
     ends = [*(line - 1 for line, _ in headers[1:]), len(lines)][: len(headers)]
-    found = []
+    blocks = []
     for (line, steps), end in zip(headers, ends, strict=True):
         last = end
         while last > line and (not lines[last - 1].strip() or lines[last - 1].lstrip()[0] == "#"):
             last -= 1
-        found.append((line - 1, last, steps))
-    return found
+        blocks.append((line - 1, last, steps))
+    return blocks
 
 
 def values_of(text: str) -> Mapping[tuple[str | int, ...], tuple[int, int]]:
@@ -113,11 +113,11 @@ class _Walk:
         self._tokens: list[tuple[str, str, int]] = []
         self._starts: list[int] = []
         line = 1
-        for found in _TOKEN.finditer(text):
-            kind, token = found.lastgroup or "", found[0]
+        for match in _TOKEN.finditer(text):
+            kind, token = match.lastgroup or "", match[0]
             if kind != "comment":
                 self._tokens.append((kind, token, line))
-                self._starts.append(found.start())
+                self._starts.append(match.start())
             line += token.count("\n")
         self._at = 0
         self._lines: dict[_Steps, int] = {}

@@ -146,8 +146,8 @@ def _load(data: bytes, where: str, kind: type[WheelfitError], code: Code | None 
 
 
 def _check_version(table: Table) -> None:
-    found = table.content.get("version")
-    if type(found) is not int or found != FILE_VERSION:
+    version = table.content.get("version")
+    if type(version) is not int or version != FILE_VERSION:
         table.fault(f"must be {FILE_VERSION}", "version")
 
 
@@ -202,7 +202,7 @@ def _versions(row: Table) -> SpecifierSet:
 
 
 def _files(row: Table) -> tuple[TrustedFile, ...]:
-    found: dict[str, TrustedFile] = {}
+    files: dict[str, TrustedFile] = {}
     for file in row.tables("files"):
         file.only("filename", "sha256")
         try:
@@ -215,7 +215,7 @@ def _files(row: Table) -> tuple[TrustedFile, ...]:
         digest = file.required("sha256")
         if not _DIGEST.fullmatch(digest):
             file.must_be("a SHA-256: 64 hexadecimal digits, lower case", digest, "sha256")
-        if parsed.text in found:
+        if parsed.text in files:
             file.fault("is there more than once", "filename")
-        found[parsed.text] = TrustedFile(parsed.text, digest)
-    return tuple(found.values())
+        files[parsed.text] = TrustedFile(parsed.text, digest)
+    return tuple(files.values())

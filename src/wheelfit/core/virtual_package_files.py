@@ -139,7 +139,7 @@ def _of_manifest(document: Mapping[str, Any], where: str) -> tuple[CondaPlatform
             where,
             'write [workspace] platforms = ["linux-64"], or name a host file',
         )
-    found: list[CondaPlatform] = []
+    platforms: list[CondaPlatform] = []
     for environment, features in _environments(root, where):
         places = [_table(feature.get("system-requirements")) for feature in features]
         limits = [
@@ -150,11 +150,11 @@ def _of_manifest(document: Mapping[str, Any], where: str) -> tuple[CondaPlatform
         for entry in listed:
             one = _of_entry(entry, places, where)
             is_of_environment = all({one.subdir, one.name} & set(map(str, each)) for each in limits)
-            known = {(each.subdir, each.packages) for each in found}
+            known = {(each.subdir, each.packages) for each in platforms}
             if is_of_environment and (one.subdir, one.packages) not in known:
                 name = f"{environment}:{one.name}" if environment else one.name
-                found.append(CondaPlatform(one.subdir, one.packages, name))
-    return tuple(found)
+                platforms.append(CondaPlatform(one.subdir, one.packages, name))
+    return tuple(platforms)
 
 
 def _environments(

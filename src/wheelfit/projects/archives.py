@@ -125,9 +125,11 @@ def _check(entries: Sequence[_Entry], folder: Path, where: str, limits: ArchiveL
         raise InvalidSource(shown[0], where=where, note="\n".join(shown[1:20]) or None)
     tops = {entry.name.partition("/")[0] for entry in entries}
     if len(tops) != 1:
-        found = ", ".join(sorted(tops)[:5]) or "nothing"
+        tops_in_words = ", ".join(sorted(tops)[:5]) or "nothing"
         raise InvalidSource(
-            "the archive must consist of one folder with the project", where=where, note=found
+            "the archive must consist of one folder with the project",
+            where=where,
+            note=tops_in_words,
         )
     (top,) = tops
     if all(entry.name == top and entry.kind != stat.S_IFDIR for entry in entries):

@@ -165,12 +165,14 @@ class Backend:
     def metadata(self, kind: Kind, folder: Path) -> bytes | None:
         """Return the METADATA the wheel will have; None if only a build would show it."""
         with self._explained("asked for its metadata"):
-            found = self._builder.prepare(kind, folder, self._settings)
-            if found is None:
+            metadata_folder = self._builder.prepare(kind, folder, self._settings)
+            if metadata_folder is None:
                 return None
-            place = Path(found).resolve()
+            place = Path(metadata_folder).resolve()
             if place.parent != folder.resolve():
-                raise build.BuildException(f"its metadata is not where it should be: {found}")
+                raise build.BuildException(
+                    f"its metadata is not where it should be: {metadata_folder}"
+                )
             return (place / "METADATA").read_bytes()
 
     def build(self, kind: Kind, folder: Path) -> Path:
@@ -178,12 +180,12 @@ class Backend:
         with self._explained(f"built as {_THING[kind]}"):
             what = "source distribution" if kind == "sdist" else "wheel"
             try:
-                found = Path(self._builder.build(kind, folder, self._settings))
+                built = Path(self._builder.build(kind, folder, self._settings))
             except TypeError:  # from joining it to the folder
                 raise build.BuildException(f"its backend names no {what}") from None
-            if found.resolve().parent != folder.resolve() or not found.is_file():
-                raise build.BuildException(f"there is no {what} where it should be: {found.name}")
-            return found
+            if built.resolve().parent != folder.resolve() or not built.is_file():
+                raise build.BuildException(f"there is no {what} where it should be: {built.name}")
+            return built
 
     def _run(
         self,

@@ -97,17 +97,17 @@ class ProjectText:
         """Return every list with its elements, names as they are written."""
         data = tomllib.loads(self.text)
         own = _table(data, "project")
-        found: dict[DependencyList, Sequence[object]] = {}
+        lists: dict[DependencyList, Sequence[object]] = {}
         if isinstance(own.get("dependencies"), list):
-            found[DependencyList()] = own["dependencies"]
+            lists[DependencyList()] = own["dependencies"]
         for kind, table in (
             ("extra", _table(own, "optional-dependencies")),
             ("group", _table(data, "dependency-groups")),
         ):
             for name, items in table.items():
                 if isinstance(items, list):
-                    found[DependencyList(kind, name)] = items  # type: ignore[arg-type]
-        return found
+                    lists[DependencyList(kind, name)] = items  # type: ignore[arg-type]
+        return lists
 
     def find(self, wanted: DependencyList) -> DependencyList | None:
         """Return a list with its name as it is written; None if there is none."""
@@ -199,8 +199,8 @@ def _is_named(data: Mapping[str, Any], project: ProjectText, name: NormalizedNam
     for tool in ("wheelfit", "uv"):
         table = _at(data, ("tool", tool))
         lists += [items for key, items in table.items() if key.endswith("dependencies")]
-    found = (items for items in lists if isinstance(items, list))
-    return bool(project.places_of(name)) or any(any(_named(items, name)) for items in found)
+    item_lists = (items for items in lists if isinstance(items, list))
+    return bool(project.places_of(name)) or any(any(_named(items, name)) for items in item_lists)
 
 
 # --- which requirement is meant ----------------------------------------------------------------
@@ -282,15 +282,15 @@ def _place_of(
     """Return the place of the requirement that gives way; None: the new one is added."""
     same = list(_named(items, new.name))
     alike = [place for place in same if _marker(items[place]) == _text(new.marker)]
-    found = alike if alike or new.marker is not None else same
-    if len(found) > 1:
+    places = alike if alike or new.marker is not None else same
+    if len(places) > 1:
         raise UserError(
             f"several requirements on {new.name} are in {which}",
             where=where,
-            note="\n".join(str(items[place]) for place in found),
+            note="\n".join(str(items[place]) for place in places),
             hint="give the one that is meant with its marker, or remove them first",
         )
-    return found[0] if found else None
+    return places[0] if places else None
 
 
 def _marker(item: object) -> str:
@@ -344,12 +344,12 @@ class _Parts:
 
 def _parts(text: str) -> _Parts:
     start = marker_start(text)
-    found = _HEAD.fullmatch(text if start is None else text[:start])
-    if found is None:
+    match = _HEAD.fullmatch(text if start is None else text[:start])
+    if match is None:
         raise InvalidRequirement("this is not a requirement", source=text)
-    extras = tuple(one.strip() for one in (found["extras"] or "").split(",") if one.strip())
+    extras = tuple(one.strip() for one in (match["extras"] or "").split(",") if one.strip())
     marker = "" if start is None else text[start + 1 :].strip()
-    return _Parts(found["name"], extras, found["rest"].strip(), marker)
+    return _Parts(match["name"], extras, match["rest"].strip(), marker)
 
 
 # --- changes of the text -----------------------------------------------------------------------

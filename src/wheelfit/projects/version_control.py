@@ -141,13 +141,13 @@ def _find(git: _Git, wanted: RepositoryUrl) -> str:
         # A full commit id takes precedence over a branch of that name.
         return _find_commit(git, revision)
     for name in (f"refs/remotes/origin/{revision}", f"refs/tags/{revision}"):
-        found = git.try_("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
-        if found is not None:
-            return found
+        commit = git.try_("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
+        if commit is not None:
+            return commit
     if re.fullmatch(r"[0-9a-fA-F]{4,63}", revision):
-        found = git.try_("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
-        if found is not None:
-            return found
+        commit = git.try_("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
+        if commit is not None:
+            return commit
     # A ref of another kind, as refs/pull/1/head.
     git("fetch", "--quiet", "--no-tags", "--", "origin", revision)
     return git("rev-parse", "--verify", "--quiet", "FETCH_HEAD^{commit}")
@@ -155,11 +155,11 @@ def _find(git: _Git, wanted: RepositoryUrl) -> str:
 
 def _find_commit(git: _Git, identity: str) -> str:
     """Return the commit of a whole id, which may be that of a tag."""
-    found = git.try_("rev-parse", "--verify", "--quiet", f"{identity}^{{commit}}")
-    if found is None:  # no branch has it
+    commit = git.try_("rev-parse", "--verify", "--quiet", f"{identity}^{{commit}}")
+    if commit is None:  # no branch has it
         git("fetch", "--quiet", "--no-tags", "--", "origin", identity)
-        found = git("rev-parse", "--verify", "--quiet", f"{identity}^{{commit}}")
-    return found
+        commit = git("rev-parse", "--verify", "--quiet", f"{identity}^{{commit}}")
+    return commit
 
 
 class _Git:

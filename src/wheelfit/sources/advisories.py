@@ -96,7 +96,7 @@ class Advisories:
             self._lock.release()
 
     def _read(self) -> _Records:
-        found: dict[NormalizedName, dict[str, Vulnerability]] = {}
+        by_project: dict[NormalizedName, dict[str, Vulnerability]] = {}
         faults: list[str] = []
         size = 0
         for count, (name, data) in enumerate(_records(self._path)):
@@ -105,7 +105,7 @@ class Advisories:
                 raise FileProblem("there are too many OSV records", where=str(self._path))
             try:
                 for one in read_record(data):
-                    found.setdefault(one.project, {})[one.id] = one
+                    by_project.setdefault(one.project, {})[one.id] = one
             except ValueError as error:
                 faults.append(f"{name}: {error}")
         if faults:
@@ -113,7 +113,7 @@ class Advisories:
                 f"OSV records that cannot be read do not count ({len(faults)}): "
                 + "; ".join(faults[:_SHOWN])
             )
-        if not found:
+        if not by_project:
             raise FileProblem(
                 "there is no OSV record of a project on PyPI",
                 where=str(self._path),
@@ -122,7 +122,7 @@ class Advisories:
         return _Records(
             {
                 name: tuple(vulnerability for _, vulnerability in sorted(by_id.items()))
-                for name, by_id in found.items()
+                for name, by_id in by_project.items()
             }
         )
 
@@ -141,14 +141,14 @@ class _Records:
 
     def find(self, name: NormalizedName, version: Version) -> tuple[Vulnerability, ...]:
         """Return the vulnerabilities of a release, by comparing each one's versions."""
-        found = []
+        vulnerabilities = []
         for one in self.by_project.get(name, ()):
             affected = self.affected.get((one.id, name))
             if affected is None:
                 affected = self.affected[(one.id, name)] = one.affected()
             if version in affected:
-                found.append(one)
-        return tuple(found)
+                vulnerabilities.append(one)
+        return tuple(vulnerabilities)
 
 
 def _records(path: Path) -> Iterator[tuple[str, bytes]]:
@@ -189,9 +189,9 @@ def _stamp(path: Path) -> Hashable:
     :raises FileProblem: there is no such folder or archive.
     """
     try:
-        found = path.stat()
+        status = path.stat()
         if not path.is_dir():
-            return found.st_mtime_ns, found.st_size, found.st_ino
+            return status.st_mtime_ns, status.st_size, status.st_ino
         each = [os.stat(file) for file in _files(path)]  # noqa: PTH116 - of many
     except (OSError, ValueError) as error:  # with NUL in the path
         reason = getattr(error, "strerror", None) or error

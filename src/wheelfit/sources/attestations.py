@@ -148,12 +148,16 @@ def make_provenance(attestations: bytes, filename: str, sha256: str) -> bytes:
     """
     library = _library()
     try:
-        found = json.loads(attestations)
-        if not isinstance(found, list) or not found or len(found) > _MOST_ATTESTATIONS:
+        statements = json.loads(attestations)
+        if (
+            not isinstance(statements, list)
+            or not statements
+            or len(statements) > _MOST_ATTESTATIONS
+        ):
             raise AttestationProblem("the attestations must be a short list", where=filename)
         bundles = [
             {"publisher": _signer(one, filename), "attestations": [one.model_dump(mode="json")]}
-            for one in map(library.Attestation.model_validate, found)
+            for one in map(library.Attestation.model_validate, statements)
         ]
     except (ValueError, RecursionError) as error:
         raise AttestationProblem(

@@ -102,13 +102,13 @@ def recorded_hash_key(url: str) -> str:
     return key_of("hash", 1, url)
 
 
-def local_digest_key(path: Path, found: os.stat_result) -> str:
+def local_digest_key(path: Path, status: os.stat_result) -> str:
     """Return the key of the SHA-256 of a file on this machine.
 
-    :param found: the file's current status.
+    :param status: the file's current status.
     """
-    times = found.st_size, found.st_mtime_ns, found.st_ctime_ns
-    return key_of("digest", 1, str(path.absolute()), found.st_dev, found.st_ino, *times)
+    times = status.st_size, status.st_mtime_ns, status.st_ctime_ns
+    return key_of("digest", 1, str(path.absolute()), status.st_dev, status.st_ino, *times)
 
 
 def interpreter_key(path: str) -> str:
@@ -230,10 +230,10 @@ class Store:
             return None
         if kind not in self._kinds:
             folder = os.path.join(self._folder, f"{kind}-1")  # noqa: PTH118 - hundreds in one run
-            found = unsafe_folder(folder)
-            if found is not None:
-                self._note(f"the cache {found}")
-            self._kinds[kind] = None if found is not None else folder
+            unsafe = unsafe_folder(folder)
+            if unsafe is not None:
+                self._note(f"the cache {unsafe}")
+            self._kinds[kind] = None if unsafe is not None else folder
         return self._kinds[kind]
 
     def place(self, kind: str, sha256: str) -> Path | None:
@@ -305,10 +305,10 @@ class Store:
         if path is None:
             return None
         try:
-            found = path.lstat()
+            status = path.lstat()
         except OSError:
             return None
-        if not (stat.S_ISREG(found.st_mode) and is_own(found) and self.holder.hold(path)):
+        if not (stat.S_ISREG(status.st_mode) and is_own(status) and self.holder.hold(path)):
             return None
         mark_used(path)
         return path
@@ -334,7 +334,7 @@ class Store:
 
         :param least: bytes of the smallest one.
         """
-        found = []
+        wheels = []
         folder = self.kind_folder("wheels")
         for part in os.scandir(folder) if folder is not None and os.path.isdir(folder) else ():  # noqa: PTH112
             if len(part.name) == 2 and part.is_dir() and not unsafe_folder(part.path):
@@ -343,8 +343,8 @@ class Store:
                         status = entry.stat(follow_symlinks=False)
                         is_wheel = stat.S_ISREG(status.st_mode) and is_own(status)
                         if is_wheel and len(entry.name) == 62 and status.st_size >= least:
-                            found.append((status.st_mtime, part.name + entry.name, entry.path))
-        for _, sha256, path in sorted(found, reverse=True):
+                            wheels.append((status.st_mtime, part.name + entry.name, entry.path))
+        for _, sha256, path in sorted(wheels, reverse=True):
             yield sha256, Path(path)
 
     def forget_wheel(self, sha256: str) -> None:

@@ -144,13 +144,13 @@ class Inventory:
 
     def others(self) -> list[tuple[str, int, int]]:
         """Return our folders without entries, with their number of files and bytes."""
-        found = []
+        others = []
         for name in _OTHERS:
             path = self.folder / name
             if path.is_dir() and not path.is_symlink():
                 measured = _measure(path)
-                found.append((name, measured.files, measured.size))
-        return found
+                others.append((name, measured.files, measured.size))
+        return others
 
     def strangers(self) -> list[str]:
         """Return the names of unknown files, which are never touched."""
@@ -161,9 +161,9 @@ class Inventory:
         """Yield the temporary files of killed processes, without those still being written."""
         for _, _, folder in self._folders():
             for place in (folder, *self._prefixes(folder)):
-                for found in self._scan(place):
-                    path = Path(found.path)
-                    if _LEFTOVER.fullmatch(found.name) and _is_left(path):
+                for entry in self._scan(place):
+                    path = Path(entry.path)
+                    if _LEFTOVER.fullmatch(entry.name) and _is_left(path):
                         yield Leftover(path, _measure(path).size)
 
     def label(self, entry: Entry) -> KeptName | None:
@@ -172,8 +172,8 @@ class Inventory:
         :param entry: an archive or an unpacked wheel.
         """
         twin = self.folder / f"unpacked-{entry.layout}" / entry.key[:2] / entry.key[2:]
-        found = _label_of_tree(entry.path if entry.kind == "unpacked" else twin)
-        return found or (_label_of_archive(entry.path) if entry.kind == "wheels" else None)
+        label = _label_of_tree(entry.path if entry.kind == "unpacked" else twin)
+        return label or (_label_of_archive(entry.path) if entry.kind == "wheels" else None)
 
     def records_of(self, name: NormalizedName) -> Iterator[Entry]:
         """Yield the records of hashes that files of a project had.
@@ -182,17 +182,17 @@ class Inventory:
         """
         for entry in self.entries([RECORDS]):
             with suppress(OSError):
-                found = unpacked_entry(entry.path.read_bytes())
-                if found is not None and found.head.get("name") == name:
+                record = unpacked_entry(entry.path.read_bytes())
+                if record is not None and record.head.get("name") == name:
                     yield entry
 
     def _folders(self) -> list[tuple[str, int, Path]]:
-        found = []
+        folders = []
         for entry in self._scan(self.folder):
             match = _FOLDER.fullmatch(entry.name)
             if match is not None and entry.is_dir(follow_symlinks=False):
-                found.append((match[1], int(match[2]), Path(entry.path)))
-        return sorted(found, key=lambda one: (KINDS.index(one[0]), one[1]))
+                folders.append((match[1], int(match[2]), Path(entry.path)))
+        return sorted(folders, key=lambda one: (KINDS.index(one[0]), one[1]))
 
     def _prefixes(self, folder: Path) -> Iterator[Path]:
         for entry in self._scan(folder):
@@ -207,8 +207,8 @@ class Inventory:
 
     def _scan(self, folder: Path) -> Sequence[os.DirEntry[str]]:
         try:
-            with os.scandir(folder) as found:
-                return list(found)
+            with os.scandir(folder) as entries:
+                return list(entries)
         except FileNotFoundError:
             return []
         except OSError as error:
@@ -316,26 +316,26 @@ def _measure(path: Path) -> _Measured:
     while waiting:
         place = waiting.pop()
         try:
-            found = os.lstat(place)
-            if stat.S_ISDIR(found.st_mode):
+            status = os.lstat(place)
+            if stat.S_ISDIR(status.st_mode):
                 waiting += (entry.path for entry in os.scandir(place))
                 continue
         except OSError:
             continue  # it was removed meanwhile, or belongs to another user
         measured.files += 1
-        measured.size += found.st_size
-        if found.st_nlink > 1:
-            measured.linked += found.st_size
+        measured.size += status.st_size
+        if status.st_nlink > 1:
+            measured.linked += status.st_size
     return measured
 
 
 def _entry(kind: str, layout: int, path: Path) -> Entry | None:
     try:
-        found = path.lstat()
-        is_folder = stat.S_ISDIR(found.st_mode)
+        status = path.lstat()
+        is_folder = stat.S_ISDIR(status.st_mode)
         if is_folder is not (kind == "unpacked"):
             return None
-        used = found.st_mtime
+        used = status.st_mtime
         if is_folder:
             with suppress(OSError):
                 used = (path / MANIFEST).lstat().st_mtime
@@ -343,8 +343,8 @@ def _entry(kind: str, layout: int, path: Path) -> Entry | None:
             return Entry(kind, layout, path, measured.size, measured.linked, measured.files, used)
     except OSError:
         return None
-    linked = found.st_size if found.st_nlink > 1 else 0
-    return Entry(kind, layout, path, found.st_size, linked, 1, used)
+    linked = status.st_size if status.st_nlink > 1 else 0
+    return Entry(kind, layout, path, status.st_size, linked, 1, used)
 
 
 def _label_of_tree(folder: Path) -> KeptName | None:

@@ -135,12 +135,12 @@ class CachedPages(Struct, frozen=True):
         known = self.load(url, accept)
         if known is not None and self.counts(known):
             return known.answer
-        found = self.ask(url, accept, known, limit=limit)
-        if isinstance(found, Answer):
-            return found
+        answer = self.ask(url, accept, known, limit=limit)
+        if isinstance(answer, Answer):
+            return answer
         if keep:
-            self.keep(url, accept, found, known)
-        return found.answer
+            self.keep(url, accept, answer, known)
+        return answer.answer
 
     def counts(self, copy: Copy) -> bool:
         """Return whether a copy can be used without a request to the server.
@@ -343,7 +343,7 @@ class SharedPages(Generic[_T]):
             return known
         try:
             with self._asking():
-                found = self._ask(key, known, read)
+                result = self._ask(key, known, read)
         except NetworkError as error:
             self._note_asked("failed")
             if isinstance(error, UnexpectedStatus) and error.status in _REFUSED:
@@ -356,13 +356,13 @@ class SharedPages(Generic[_T]):
             self._note_stale(key[0], self._pages.clock() - known[0].checked, error)
             return known
         self._trouble = None
-        if found is None:
+        if result is None:
             self._note_asked("missing")
             self._memory.forget(key)
             self._absent.put(key, self._pages.clock())
         else:
-            self._memory.put(key, found)
-        return found
+            self._memory.put(key, result)
+        return result
 
     def _ask(
         self,
@@ -372,18 +372,18 @@ class SharedPages(Generic[_T]):
     ) -> tuple[Copy, _T] | None:
         url, accept = key
         before = None if known is None else known[0]
-        found = self._pages.ask(url, accept, before)
-        if isinstance(found, Answer):
+        answer = self._pages.ask(url, accept, before)
+        if isinstance(answer, Answer):
             # A static host answers 403 for what is not there.
-            if found.status in _MISSING or (
-                found.status == 403 and not self._pages.client.user_at(url)
+            if answer.status in _MISSING or (
+                answer.status == 403 and not self._pages.client.user_at(url)
             ):
                 return None
-            raise unexpected(found.status, found.url)
-        is_same = known is not None and found.is_page_of(known[0])
-        content = known[1] if known is not None and is_same else read(found.answer)
+            raise unexpected(answer.status, answer.url)
+        is_same = known is not None and answer.is_page_of(known[0])
+        content = known[1] if known is not None and is_same else read(answer.answer)
         self._note_asked("revalidated" if is_same else "fetched")
-        kept = self._pages.keep(url, accept, found, before)
+        kept = self._pages.keep(url, accept, answer, before)
         return replace(kept, body=b"", digest=kept.sha256), content
 
     def _kept(self, key: tuple[str, str], read: Callable[[Answer], _T]) -> tuple[Copy, _T] | None:

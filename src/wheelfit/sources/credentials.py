@@ -98,10 +98,10 @@ _LARGEST_NETRC = 1 << 20
 
 def _no_netrc(path: Path) -> str | None:
     """Return the reason a path cannot be read as netrc, as an endless file."""
-    found = path.stat()
-    if not stat.S_ISREG(found.st_mode):
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode):
         return "it is not a file"
-    return f"it has {found.st_size} bytes" if found.st_size > _LARGEST_NETRC else None
+    return f"it has {status.st_size} bytes" if status.st_size > _LARGEST_NETRC else None
 
 
 class _Known(Struct, frozen=True):
@@ -199,8 +199,8 @@ class Credentials:
                 # The index is the more specific name, so it is queried first.
                 names = [index.url] if index is not None else []
                 names.append(urlsplit(url).netloc)
-                found = (self._keyring.find(name, user) for name in names)
-                pair = next((each for each in found if each is not None), None)
+                logins = (self._keyring.find(name, user) for name in names)
+                pair = next((each for each in logins if each is not None), None)
                 self._asked[key] = Login(*pair) if pair is not None else None
             login = self._asked[key]
         return login if login != refused else None

@@ -57,8 +57,8 @@ class FlatListing(ReadsFiles):
     def _pages_by_name(self) -> Mapping[NormalizedName, ProjectPage]:
         with self._lock:
             if self._projects is None:
-                found, notes = self._list()
-                self._projects = _by_project(found, self.name, notes)
+                files, notes = self._list()
+                self._projects = _by_project(files, self.name, notes)
             return self._projects
 
     def _list(self) -> tuple[Iterable[File], tuple[str, ...]]:
@@ -79,7 +79,7 @@ class DirectoryIndex(FlatListing):
         self._path = path
 
     def _list(self) -> tuple[Iterable[File], tuple[str, ...]]:
-        found: list[File] = []
+        files: list[File] = []
         notes: list[str] = []
         base = file_url(self._path)
         try:
@@ -92,15 +92,15 @@ class DirectoryIndex(FlatListing):
         }
         for name in names:
             if name in beside:
-                found += self._labelled(name, base)
+                files += self._labelled(name, base)
             elif name.lower().endswith(_HTML):
                 path = self._path / name
                 more, other = _links(_page(path), "text/html", file_url(path), self.name)
-                found.extend(more)
+                files.extend(more)
                 notes.extend(other)
             else:
-                found.append(local_file(name, base, self.name))
-        return found, tuple(notes)
+                files.append(local_file(name, base, self.name))
+        return files, tuple(notes)
 
     def _labelled(self, name: str, base: str) -> Sequence[File]:
         """Return a wheel as the builds listed in the file beside it.
@@ -298,8 +298,8 @@ def _by_project(
     # Documents alone do not make a project known.
     return MappingProxyType(
         {
-            name: ProjectPage(name, tuple(found), source, notes)
-            for name, found in grouped.items()
-            if not all(file.filename.endswith(VARIANTS_SUFFIX) for file in found)
+            name: ProjectPage(name, tuple(files_of_project), source, notes)
+            for name, files_of_project in grouped.items()
+            if not all(file.filename.endswith(VARIANTS_SUFFIX) for file in files_of_project)
         }
     )

@@ -149,9 +149,9 @@ class _Scan:
 
 
 def _attributes(text: str) -> dict[str, str]:
-    found: dict[str, str] = {}
+    attributes: dict[str, str] = {}
     for name, double, single, bare in _ATTRIBUTE.findall(text):
         value = double or single or bare
         # The first of two equal attributes counts.
-        found.setdefault(name.lower(), unescape(value) if "&" in value else value)
-    return found
+        attributes.setdefault(name.lower(), unescape(value) if "&" in value else value)
+    return attributes

@@ -132,8 +132,8 @@ class _Either:
         self._program: KeyringProgram | None = None
 
     def find(self, service: str, user: str | None) -> tuple[str, str] | None:
-        found = self._package.find(service, user)
-        if found is None and self._package.present is False:
+        login = self._package.find(service, user)
+        if login is None and self._package.present is False:
             self._program = self._program or self._look()
             return None if self._program is None else self._program.find(service, user)
-        return found
+        return login

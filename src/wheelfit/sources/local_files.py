@@ -123,19 +123,19 @@ class LocalFiles:
             raise problem(path, error) from error
         return wheel
 
-    def _known(self, file: File, path: Path, found: os.stat_result) -> UnpackedWheel | None:
+    def _known(self, file: File, path: Path, status: os.stat_result) -> UnpackedWheel | None:
         """Return the kept wheel of a file that was read before and looks the same."""
-        if not file.hashes.keys() <= {"sha256"} or file.size not in (None, found.st_size):
+        if not file.hashes.keys() <= {"sha256"} or file.size not in (None, status.st_size):
             return None  # what else is promised is compared with the file as it is
-        sha256 = self._wheels.digest_of(path, found)
+        sha256 = self._wheels.digest_of(path, status)
         if sha256 is None or file.hashes.get("sha256", sha256) != sha256:
             return None
         filename = parse_wheel_filename(file.filename)
         return self._wheels.find(sha256, filename, where=redact(file.url))
 
 
-def _state(found: os.stat_result) -> tuple[int, ...]:
-    return found.st_ino, found.st_size, found.st_mtime_ns
+def _state(status: os.stat_result) -> tuple[int, ...]:
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def path_of(file: File) -> Path:

@@ -77,9 +77,9 @@ class Memory(Generic[_T]):
         :param key: the key.
         :param make: computes it where it is not cached; its errors reach the caller.
         """
-        found = self.peek(key)
-        if found is not None:
-            return found
+        value = self.peek(key)
+        if value is not None:
+            return value
         return self.alone(key, lambda: self._made(key, make))
 
     def alone(self, key: Hashable, work: Callable[[], _R]) -> _R:
@@ -103,11 +103,11 @@ class Memory(Generic[_T]):
                     self._makers[key] = (lock, waiting - 1)
 
     def _made(self, key: Hashable, make: Callable[[], _T]) -> _T:
-        found = self.peek(key)
-        if found is None:
-            found = make()
-            self.put(key, found)
-        return found
+        value = self.peek(key)
+        if value is None:
+            value = make()
+            self.put(key, value)
+        return value
 
     def _drop(self, key: Hashable) -> None:
         if key in self._kept:

@@ -155,13 +155,13 @@ def _pinned(
 
     urls = {index.name: index.url for index in reversed(settings.indexes)}
     opened: dict[str, list[Repository]] = {}
-    found: dict[NormalizedName, list[Repository]] = {}
+    pinned: dict[NormalizedName, list[Repository]] = {}
     markers: dict[NormalizedName, list[tuple[str, str]]] = {}
     for pin in settings.pins:
         if pin.index not in urls:
             raise _unknown_index(pin, urls)
         name = canonicalize_name(pin.project)
-        own = found.setdefault(name, [])
+        own = pinned.setdefault(name, [])
         if settings.no_index:
             continue
         if pin.index not in opened:
@@ -169,7 +169,7 @@ def _pinned(
         own += (each for each in opened[pin.index] if each not in own)
         markers.setdefault(name, []).extend((each.name, pin.marker) for each in opened[pin.index])
     marked = {n: pairs for n, pairs in markers.items() if any(text for _, text in pairs)}
-    return found, marked
+    return pinned, marked
 
 
 def _unknown_index(pin: PinnedProject, known: Iterable[str]) -> InvalidConfiguration:

@@ -47,7 +47,7 @@ class TreeIndex(FlatListing):
 
     def _list(self) -> tuple[Iterable[File], tuple[str, ...]]:
         entries = self._entries_of_devpi()
-        found: list[File] = []
+        files: list[File] = []
         for folder, folders, names in os.walk(self._path, onerror=_raise):
             folders[:] = sorted(name for name in folders if not name.startswith("."))
             base = file_url(Path(folder))
@@ -60,8 +60,8 @@ class TreeIndex(FlatListing):
                 except OSError as error:
                     raise problem(path, error) from error
                 file = replace(local_file(name, base, self.name), size=size)
-                found.append(replace(file, **entries.get(path, {})))
-        return found, ()
+                files.append(replace(file, **entries.get(path, {})))
+        return files, ()
 
     def _entries_of_devpi(self) -> Mapping[Path, Mapping[str, Any]]:
         """Return the entries of an export of devpi by the paths of their files."""

@@ -60,8 +60,8 @@ def time_of_upload(file: File) -> datetime | None:
     from datetime import UTC, datetime
 
     try:
-        found = datetime.fromisoformat(file.upload_time or "")
-        return None if found.tzinfo is None else found.astimezone(UTC)
+        time = datetime.fromisoformat(file.upload_time or "")
+        return None if time.tzinfo is None else time.astimezone(UTC)
     except (ValueError, OverflowError):  # in the year 1 or 9999, far from Greenwich
         return None
 

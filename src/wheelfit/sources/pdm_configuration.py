@@ -52,17 +52,17 @@ def read_pdm_configuration(
         _read(root / "pdm.toml"),
         _read(Path(environ.get("PDM_CONFIG_FILE") or _user_file(environ, home, platform))),
     )
-    found: dict[str, str] = {}
+    urls: dict[str, str] = {}
     for name, source in (*_sources(root), *_stored(files)):
         url = _url(source, environ)
         if url:
-            found.setdefault(name, url)
-    usual = found.pop(_USUAL, None)
+            urls.setdefault(name, url)
+    usual = urls.pop(_USUAL, None)
     for file in files:
         table = file.get(_USUAL)
         if usual is None and isinstance(table, dict):
             usual = _url(table, environ) or None
-    return IndexesOfPdm(tuple(found.values()), environ.get("PDM_PYPI_URL") or usual)
+    return IndexesOfPdm(tuple(urls.values()), environ.get("PDM_PYPI_URL") or usual)
 
 
 def _sources(root: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -89,7 +89,7 @@ def _url(source: Mapping[str, Any], environ: Mapping[str, str]) -> str:
     url = source.get("url")
     if not isinstance(url, str) or source.get("type") == "find_links":
         return ""
-    url = re.sub(r"\$\{(\w+)\}", lambda found: environ.get(found[1], found[0]), url)
+    url = re.sub(r"\$\{(\w+)\}", lambda match: environ.get(match[1], match[0]), url)
     user, password = source.get("username"), source.get("password")
     if not isinstance(user, str) or split_userinfo(url)[1] is not None:
         return url

@@ -61,8 +61,8 @@ def parse_project_list(body: bytes, content_type: str, *, where: str) -> tuple[N
             name = unquote(path.rstrip("/").rpartition("/")[2])
             if path.endswith("/") and name not in ("", ".", ".."):
                 names.append(name)
-    found: set[NormalizedName] = set()
+    projects: set[NormalizedName] = set()
     for name in names:
         with suppress(InvalidName):
-            found.add(canonicalize_name(name, validate=True))
-    return tuple(sorted(found))
+            projects.add(canonicalize_name(name, validate=True))
+    return tuple(sorted(projects))

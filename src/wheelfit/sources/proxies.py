@@ -41,22 +41,22 @@ class ProxyRules(Struct, frozen=True):
 
         :param system: the operating system's own proxies, used if the environment has none.
         """
-        found: dict[str, str] = {}
+        proxies: dict[str, str] = {}
         for scheme in ("http", "https", "all"):
             value = environ.get(f"{scheme}_proxy")
             if value is None and not (scheme == "http" and "REQUEST_METHOD" in environ):
                 value = environ.get(f"{scheme.upper()}_PROXY")
             if value:
-                found[scheme] = _with_scheme(value)
-        if not found and system:
-            found = {
+                proxies[scheme] = _with_scheme(value)
+        if not proxies and system:
+            proxies = {
                 scheme: _with_scheme(url)
                 for scheme, url in system.items()
                 if scheme in {"http", "https", "all"}
             }
         text = environ.get("no_proxy", environ.get("NO_PROXY", ""))
         exceptions = tuple(part.strip().lower() for part in text.split(",") if part.strip())
-        return cls(found, exceptions)
+        return cls(proxies, exceptions)
 
     def proxy_for(self, url: str) -> str | None:
         """Return the URL of the proxy, maybe with credentials; None for none."""

@@ -196,7 +196,7 @@ class SourceSettings(Struct, frozen=True):
             main = next((index for index in named if index.default), main)
         by = self.origins.get("extra_index_urls", "")
         extra = [NamedIndex("", url, origin=by) for url in self.extra_index_urls]
-        found: dict[str, NamedIndex] = {}
+        by_url: dict[str, NamedIndex] = {}
         for index in (*(one for one in named if not one.default), main, *extra):
-            found.setdefault(index.url, index)
-        return tuple(found.values())
+            by_url.setdefault(index.url, index)
+        return tuple(by_url.values())

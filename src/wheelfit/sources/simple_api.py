@@ -182,8 +182,8 @@ class _Entries:
             forbidden = tuple(name for name, is_there in found_there.items() if is_there)
             requires_python = yanked = metadata_hashes = None
         if fragment and not hashes:
-            found = {name: digest.lower() for name, digest in _HASH.findall(fragment)}
-            hashes = MappingProxyType(found) if found else NO_HASHES
+            digests = {name: digest.lower() for name, digest in _HASH.findall(fragment)}
+            hashes = MappingProxyType(digests) if digests else NO_HASHES
         self.files.append(
             File(
                 filename=filename,
@@ -354,10 +354,10 @@ def _refuse(constant: str) -> None:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    mapping = dict(pairs)
+    if len(mapping) != len(pairs):
         raise ValueError("a key stands twice")  # and what it stood for first may be nonsense
-    return found
+    return mapping
 
 
 _plain_json = json.JSONDecoder(parse_constant=_refuse, object_pairs_hook=_unique)
@@ -474,15 +474,15 @@ def _other_pages(tracks: object, alternates: object, url: str) -> OtherPages:
 
 
 def _places(said: object, url: str) -> tuple[str, ...]:
-    found: dict[str, None] = {}
+    places: dict[str, None] = {}
     for text in said[:_MOST_PLACES] if isinstance(said, (list, tuple)) else ():
         try:
             place = split_userinfo(join(url, text))[0] if isinstance(text, str) else ""
             if _PLAIN_HOST.match(place) and place.isprintable():
-                found[place] = None
+                places[place] = None
         except ValueError:
             continue
-    return tuple(found)
+    return tuple(places)
 
 
 def _check_version(version: str, url: str) -> None:

@@ -67,22 +67,22 @@ def read_uv_configuration(surroundings: UvPlaces) -> IndexesOfUv:
         *(options.get("index") or environ.get("UV_INDEX", "").split()),
         *(options.get("extra-index-url") or environ.get("UV_EXTRA_INDEX_URL", "").split()),
     ]
-    found = _Found(environ)
+    indexes = _Found(environ)
     for text in listed:
-        found.add(_named(text))
+        indexes.add(_named(text))
     defaults = [
         *options.get("default-index", ()),
         *options.get("index-url", ()),
         environ.get("UV_DEFAULT_INDEX", ""),
         environ.get("UV_INDEX_URL", ""),
     ]
-    found.defaults.extend(found.url_of(_named(text)) for text in defaults if text)
+    indexes.defaults.extend(indexes.url_of(_named(text)) for text in defaults if text)
     for table in tables:
-        found.add_table(table)
+        indexes.add_table(table)
     for table in tables:
-        found.add_table(_table(table, "pip"))
+        indexes.add_table(_table(table, "pip"))
     return IndexesOfUv(
-        tuple(dict.fromkeys(found.first)), next(iter(found.defaults), None), tuple(found.left)
+        tuple(dict.fromkeys(indexes.first)), next(iter(indexes.defaults), None), tuple(indexes.left)
     )
 
 
@@ -207,8 +207,8 @@ def _read(path: Path) -> Mapping[str, Any]:
 
 def _table(table: Mapping[str, Any], *keys: str) -> Mapping[str, Any]:
     for key in keys:
-        found = table.get(key)
-        if not isinstance(found, dict):
+        inner = table.get(key)
+        if not isinstance(inner, dict):
             return {}
-        table = found
+        table = inner
     return table

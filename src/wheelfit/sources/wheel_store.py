@@ -352,30 +352,30 @@ class WheelStore:
                 shutil.rmtree(inside, ignore_errors=True)
         return replace(wheel, folder=entry)
 
-    def digest_of(self, path: Path, found: os.stat_result) -> str | None:
+    def digest_of(self, path: Path, status: os.stat_result) -> str | None:
         """Return the SHA-256 of a file on this machine, if it is cached.
 
         A wheel found by it has this hash even if the file has changed since; so none is found where
         contents count.
 
         :param path: the file.
-        :param found: the file's current status.
+        :param status: the file's current status.
         """
         if self._by_content:
             return None
-        entry = self._store.read("members", local_digest_key(path, found))
+        entry = self._store.read("members", local_digest_key(path, status))
         return None if entry is None else entry.body.decode("ascii", "replace")
 
-    def remember_digest(self, path: Path, found: os.stat_result, sha256: str) -> None:
+    def remember_digest(self, path: Path, status: os.stat_result, sha256: str) -> None:
         """Cache the SHA-256 of a file on this machine until its status changes.
 
         :param path: the file.
-        :param found: the file's status before it was read.
+        :param status: the file's status before it was read.
         :param sha256: its SHA-256, hexadecimal.
         """
         # Of two changes within one tick of the clock the second would not be seen.
-        if self._clock() - max(found.st_mtime, found.st_ctime) > _SETTLED:
-            self._store.write("members", local_digest_key(path, found), {}, sha256.encode())
+        if self._clock() - max(status.st_mtime, status.st_ctime) > _SETTLED:
+            self._store.write("members", local_digest_key(path, status), {}, sha256.encode())
 
     def forget(self, sha256: str) -> None:
         """Remove a wheel.

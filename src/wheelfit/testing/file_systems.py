@@ -151,9 +151,9 @@ class WithoutOwners(NativeFileSystem):
 
     def lstat(self, path: AnyPath) -> os.stat_result:
         """Return the status, with the owner and mode that such a system reports."""
-        found = super().lstat(path)
+        status = super().lstat(path)
         owners = (self._owner, self._owner)
-        return os.stat_result((found.st_mode | 0o777, *found[1:4], *owners, *found[6:]))
+        return os.stat_result((status.st_mode | 0o777, *status[1:4], *owners, *status[6:]))
 
     def set_mode(self, path: AnyPath, mode: int) -> None:  # noqa: ARG002
         """Raise an error: modes cannot be set."""

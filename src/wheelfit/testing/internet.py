@@ -169,13 +169,13 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self.server.internet.asked.append(f"https://{host}{path}")
         has = self.server.internet.hosts.get(host)
-        found = has(path.partition("?")[0]) if has is not None else None
-        if found is None:
+        answer = has(path.partition("?")[0]) if has is not None else None
+        if answer is None:
             self.send_response(404)
             self.send_header("Content-Length", "0")
             self.end_headers()
             return
-        body, status = found.content, found.status
+        body, status = answer.content, answer.status
         start, end = 0, len(body)
         asked = self.headers.get("Range", "").removeprefix("bytes=")
         if asked and "," not in asked and status == 200:
@@ -184,12 +184,12 @@ class _Handler(BaseHTTPRequestHandler):
             end = min(end, int(last) + 1) if first and last else end
             status = 206
         self.send_response(status)
-        self.send_header("Content-Type", found.content_type)
+        self.send_header("Content-Type", answer.content_type)
         self.send_header("Content-Length", str(end - start))
         self.send_header("Accept-Ranges", "bytes")
         self.send_header("ETag", f'"{len(body)}"')
-        if found.location:
-            self.send_header("Location", found.location)
+        if answer.location:
+            self.send_header("Location", answer.location)
         if status == 206:
             self.send_header("Content-Range", f"bytes {start}-{end - 1}/{len(body)}")
         self.end_headers()

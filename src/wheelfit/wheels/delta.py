@@ -139,7 +139,7 @@ def make_directory(tail: bytes, size: int, *, where: str) -> Directory:
 
 
 def _parsed(data: bytes, end: DirectoryEnd, where: str) -> tuple[DirectoryEntry, ...]:
-    found = []
+    entries = []
     position = 0
     try:
         while position < len(data):
@@ -148,16 +148,16 @@ def _parsed(data: bytes, end: DirectoryEnd, where: str) -> tuple[DirectoryEntry,
                 fields
             )
             if mark != _ENTRY_MARK or _FULL32 in (packed, size, offset):
-                found = _parsed_strictly(data, end, where)
+                entries = _parsed_strictly(data, end, where)
                 break
             position += _ENTRY.size
             head, content = (flags, time, date), (method, crc, packed, size)
-            found.append((offset, data[position : position + name], head, content))
+            entries.append((offset, data[position : position + name], head, content))
             position += name + extra + comment
     except struct.error:
         raise InvalidWheel("the central directory is damaged", where=where) from None
-    found.sort()
-    starts = [entry[0] for entry in found]
+    entries.sort()
+    starts = [entry[0] for entry in entries]
     stops = [*starts[1:], end.offset]
     if starts[:1] != [0] or any(start >= stop for start, stop in zip(starts, stops, strict=True)):
         raise InvalidWheel(
@@ -165,7 +165,7 @@ def _parsed(data: bytes, end: DirectoryEnd, where: str) -> tuple[DirectoryEntry,
         )
     return tuple(
         DirectoryEntry(name, head, content, start, stop)
-        for (start, name, head, content), stop in zip(found, stops, strict=True)
+        for (start, name, head, content), stop in zip(entries, stops, strict=True)
     )
 
 
@@ -327,17 +327,17 @@ class Rebuilt:
     def read_at(self, start: int, length: int, /) -> bytes:
         """Return bytes, fewer only where the file ends."""
         stop = min(start + length, self.size)
-        found = []
+        pieces = []
         place = bisect_right(self._starts, start) - 1
         while start < stop:
             piece = self._pieces[place]
             until = min(stop, piece.stop)
             data = self._read(piece, start, until)
-            found.append(data)
+            pieces.append(data)
             if len(data) != until - start:
                 break  # the other wheel was cut off
             start, place = until, place + 1
-        return found[0] if len(found) == 1 else b"".join(found)
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def _read(self, piece: RebuildPiece, start: int, stop: int) -> bytes:
         if piece.data is not None:

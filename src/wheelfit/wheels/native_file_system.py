@@ -312,8 +312,8 @@ class NativeFileSystem:
             shutil.copy2(_native(source), _native(target), follow_symlinks=False)
             return
         folder, name = self._from(source)
-        found = os.lstat(name, dir_fd=folder)
-        if stat.S_ISLNK(found.st_mode):
+        status = os.lstat(name, dir_fd=folder)
+        if stat.S_ISLNK(status.st_mode):
             leads_to = os.readlink(name, dir_fd=folder)
             to_folder, new = self._at(target)
             os.symlink(leads_to, new, dir_fd=to_folder)
@@ -324,12 +324,12 @@ class NativeFileSystem:
         """Create a file with the permissions and times of another; something else fills it."""
         folder, name = self._from(source)
         with closed_at_end(open_source(name, folder)) as reading:
-            found = os.fstat(reading)
-            mode = stat.S_IMODE(found.st_mode)
+            status = os.fstat(reading)
+            mode = stat.S_IMODE(status.st_mode)
             to_folder, new = self._at(target)
             with new_file(new, to_folder, mode) as writing:
                 fill(reading, writing)
-                os.utime(writing, ns=(found.st_atime_ns, found.st_mtime_ns))
+                os.utime(writing, ns=(status.st_atime_ns, status.st_mtime_ns))
                 os.fchmod(writing, mode)
 
     @_with_whole_paths

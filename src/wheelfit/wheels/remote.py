@@ -193,8 +193,8 @@ def _converse(reader: Generator[Range, RemotePart, _T], fetch: Callable[[Range],
         while True:
             asked = reader.send(fetch(asked))
     except StopIteration as stop:
-        found: _T = stop.value
-        return found
+        result: _T = stop.value
+        return result
 
 
 def _size_reader(where: str) -> Generator[Range, RemotePart, tuple[int, int]]:
@@ -239,7 +239,7 @@ def dist_info_reader(
             for member in chosen.values()
         ]
     )
-    found = {}
+    contents = {}
     for name, member in chosen.items():
         following = limits[member.offset]
         if following - member.offset < LOCAL_HEADER_SIZE:
@@ -258,8 +258,10 @@ def dist_info_reader(
         )
         if is_whole or gap < 0:
             check_surroundings(header, member, held.read(behind), gap, where=where)
-        found[name] = inflate_whole(member, held.read(Span(start, stop)), where=where, library=zlib)
-    return found
+        contents[name] = inflate_whole(
+            member, held.read(Span(start, stop)), where=where, library=zlib
+        )
+    return contents
 
 
 def _choose(

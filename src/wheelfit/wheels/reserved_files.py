@@ -101,8 +101,8 @@ def why_reserved(scheme: str, path: str) -> str | None:
         return None if folder else why_reserved_in_scripts(name)
     if scheme != "data":
         return None
-    if found := _IN_LIBRARY.fullmatch(path):
-        return _why_in_library(found[1])
+    if match := _IN_LIBRARY.fullmatch(path):
+        return _why_in_library(match[1])
     if _IN_STANDARD_LIBRARY.fullmatch(path):
         return "it belongs to the standard library"
     lower = folder.casefold()

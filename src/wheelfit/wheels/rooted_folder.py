@@ -204,10 +204,10 @@ class RootedFolder:
             if _is_no_name(name):
                 raise ValueError(f"{folder!r} is not a name below a folder")
             path = os.path.join(path, name)  # noqa: PTH118
-            found = os.lstat(path)
-            if _is_link(found):
+            status = os.lstat(path)
+            if _is_link(status):
                 raise _refusal(path)
-            if not stat.S_ISDIR(found.st_mode):
+            if not stat.S_ISDIR(status.st_mode):
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
         return path
 
@@ -299,8 +299,8 @@ class RootedFolder:
 
     def remove_tree(self, name: str) -> None:
         """Remove a file, a link, or a folder with everything in it; links are not followed."""
-        found = self.lstat(name)
-        if _is_link(found) or not stat.S_ISDIR(found.st_mode):
+        status = self.lstat(name)
+        if _is_link(status) or not stat.S_ISDIR(status.st_mode):
             self.remove_file(name)
             return
         for each in self.names(name):
@@ -362,10 +362,10 @@ def write_all(number: int, data: bytes) -> None:
         view = view[os.write(number, view) :]
 
 
-def _is_link(found: os.stat_result) -> bool:
+def _is_link(status: os.stat_result) -> bool:
     # Of the reparse points of Windows, those that stand for something else, as junctions do.
-    tag = getattr(found, "st_reparse_tag", 0)
-    return stat.S_ISLNK(found.st_mode) or bool(tag & 0x20000000)
+    tag = getattr(status, "st_reparse_tag", 0)
+    return stat.S_ISLNK(status.st_mode) or bool(tag & 0x20000000)
 
 
 def _is_no_name(name: str) -> bool:

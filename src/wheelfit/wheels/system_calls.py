@@ -201,31 +201,31 @@ def _library() -> Any:  # ctypes has no better type for it
 @cache
 def _function(name: str, *kinds: Any) -> Callable[..., int] | None:
     """Return a function of the C library for arguments of some kinds; None if it has none."""
-    found = getattr(_library(), name, None)
-    if found is not None:
-        found.argtypes = list(kinds)
-        found.restype = ctypes.c_int
-    return found
+    function = getattr(_library(), name, None)
+    if function is not None:
+        function.argtypes = list(kinds)
+        function.restype = ctypes.c_int
+    return function
 
 
 @cache
 def _rename_function() -> Callable[..., int] | None:
     """Return ``renameat2`` or its equivalent on macOS; None where there is none."""
     name = {"linux": "renameat2", "darwin": "renameatx_np"}.get(sys.platform)
-    found = None if name is None else _function(name, *_RENAMING)
+    function = None if name is None else _function(name, *_RENAMING)
     number = _RENAMEAT2.get(platform.machine()) if name == "renameat2" else None
-    if found is not None or number is None:
-        return found
+    if function is not None or number is None:
+        return function
     return partial(_system_call(*_RENAMING), number)
 
 
 @cache
 def _system_call(*kinds: Any) -> Callable[..., int]:
     """Return the function that makes any system call, for arguments of some kinds."""
-    found = ctypes.CDLL(None, use_errno=True).syscall  # each library has functions of its own
-    found.argtypes = [ctypes.c_long, *kinds]
-    found.restype = ctypes.c_long
-    return found
+    syscall = ctypes.CDLL(None, use_errno=True).syscall  # each library has functions of its own
+    syscall.argtypes = [ctypes.c_long, *kinds]
+    syscall.restype = ctypes.c_long
+    return syscall
 
 
 @cache

@@ -75,8 +75,10 @@ def differing_file(wheel: UnpackedWheel, archive: WheelArchive) -> str | None:
         )
 
     with ThreadPoolExecutor(_THREADS) as threads:
-        found = list(threads.map(first, (ordered[start::_THREADS] for start in range(_THREADS))))
-    return next((name for name in found if name is not None), None)
+        differing = list(
+            threads.map(first, (ordered[start::_THREADS] for start in range(_THREADS)))
+        )
+    return next((name for name in differing if name is not None), None)
 
 
 def _holds(path: str, file: UnpackedFile, umask: int, own: Collection[int]) -> bool:
@@ -88,10 +90,10 @@ def _holds(path: str, file: UnpackedFile, umask: int, own: Collection[int]) -> b
     except OSError:
         return False
     try:
-        found = os.fstat(number)
-        if not stat.S_ISREG(found.st_mode) or found.st_size != file.size:
+        status = os.fstat(number)
+        if not stat.S_ISREG(status.st_mode) or status.st_size != file.size:
             return False
-        if os.name == "posix" and (found.st_uid not in own or found.st_mode & open_to):
+        if os.name == "posix" and (status.st_uid not in own or status.st_mode & open_to):
             return False
         seen = hashlib.new(algorithm)
         left = file.size + 1  # one more shows that nothing was added meanwhile

@@ -92,14 +92,14 @@ class FileTable(Mapping[str, UnpackedFile]):
     @cached_property
     def folders(self) -> Mapping[str, Mapping[str, int]]:
         """The files by folder, empty for the root: name, and where it stands in the columns."""
-        found: dict[str, dict[str, int]] = {}
+        by_folder: dict[str, dict[str, int]] = {}
         last: str | None = None
         for number, path in enumerate(self.names):
             folder, _, name = path.rpartition("/")
             if folder != last:  # mostly the files of a folder follow each other
-                last, inside = folder, found.setdefault(folder, {})
+                last, inside = folder, by_folder.setdefault(folder, {})
             inside[name] = number
-        return found
+        return by_folder
 
     def __getitem__(self, name: str) -> UnpackedFile:
         folder, slash, last = name.rpartition("/")
@@ -214,13 +214,13 @@ class UnpackedWheel:
         note, look = numbers.append, os.lstat  # by the folder, as for links, it is not quicker
         for name, size, time in zip(files.names, files.sizes, files.times, strict=True):
             try:
-                found = look(tree + name)
+                status = look(tree + name)
             except OSError:
                 return FolderState(name)
-            is_same = found.st_mtime_ns == time and found.st_size == size
-            if not is_same or not stat.S_ISREG(found.st_mode) or found.st_uid not in own:
+            is_same = status.st_mtime_ns == time and status.st_size == size
+            if not is_same or not stat.S_ISREG(status.st_mode) or status.st_uid not in own:
                 return FolderState(name)
-            note(found.st_ino)
+            note(status.st_ino)
         return FolderState(None, numbers)
 
     def _strange_folder(self) -> str | None:
@@ -238,10 +238,10 @@ class UnpackedWheel:
                 name = name.rpartition("/")[0]  # noqa: PLW2901 - up to what is known
         for name in folders:
             try:
-                found = os.lstat(f"{tree}/{name}" if name else tree)
+                status = os.lstat(f"{tree}/{name}" if name else tree)
             except OSError:
                 return name
-            if not stat.S_ISDIR(found.st_mode) or found.st_uid not in own:
+            if not stat.S_ISDIR(status.st_mode) or status.st_uid not in own:
                 return name
         return None
 

@@ -107,7 +107,7 @@ def promised_rows(archive: WheelArchive) -> dict[str, RecordRow]:
         rows[row.path] = row
     # A row without a file in the wheel does no harm; there are such in well-known wheels.
     without = {f"{dist_info}/{name}" for name in ("RECORD", *SIGNATURES)}
-    found = {}
+    promised = {}
     for member in archive.members:
         name = member.name
         if member.is_folder or name in without:
@@ -123,12 +123,12 @@ def promised_rows(archive: WheelArchive) -> dict[str, RecordRow]:
             faults.append(f"{name} has another size than RECORD says")
         elif promise.hash.endswith("="):
             # Padding is not wanted but seen; nothing depends on it.
-            found[name] = replace(promise, hash=promise.hash.rstrip("="))
+            promised[name] = replace(promise, hash=promise.hash.rstrip("="))
         else:
-            found[name] = promise
+            promised[name] = promise
     if faults:
         raise InvalidWheel(faults[0], where=archive.where, note="\n".join(faults[1:20]) or None)
-    return found
+    return promised
 
 
 def _make_folders(tree: Path, names: Iterable[str]) -> None:
@@ -244,10 +244,14 @@ class _Work:
             os.link(file.path, target)
         except OSError:
             return False
-        found = os.lstat(target)
+        status = os.lstat(target)
         executable = member.is_executable
         mode = stat.S_IFREG | (self._executable if executable else self._plain)
-        if (found.st_mode, found.st_size, found.st_mtime_ns) != (mode, member.size, file.written):
+        if (status.st_mode, status.st_size, status.st_mtime_ns) != (
+            mode,
+            member.size,
+            file.written,
+        ):
             os.unlink(target)  # noqa: PTH108
             return False
         self.done[member.name] = UnpackedFile(promise, member.size, executable, file.written)

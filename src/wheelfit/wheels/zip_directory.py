@@ -493,8 +493,8 @@ def _widen(
     extra = extras.get(_ZIP64_EXTRA, b"")
     wide = struct.unpack(f"<{len(extra) // 8}Q", extra[: len(extra) // 8 * 8])
     if narrow and len(extra) == 8 * narrow:
-        found = iter(wide)
-        return tuple(next(found) if value == _FULL32 else value for value in values)
+        wide_values = iter(wide)
+        return tuple(next(wide_values) if value == _FULL32 else value for value in values)
     if narrow or len(extra) % 8 or wide != values[: len(wide)]:
         raise InvalidWheel(f"{name!r} has a damaged ZIP64 field", where=where)
     return values

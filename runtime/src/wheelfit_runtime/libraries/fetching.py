@@ -120,17 +120,17 @@ def resolve(
     transport = transport_for(request.transport, request.index_url, request.environ)
     try:
         wanted = requirements_of(family, projects, span)
-        found = transport.resolve(wanted, machine, progress)
+        wheels = transport.resolve(wanted, machine, progress)
     except NoFit as error:
-        found = _without_table(request, machine, projects, span, transport, progress, error)
+        wheels = _without_table(request, machine, projects, span, transport, progress, error)
     # The libraries may need the wheels that a table or an installer adds to the request.
-    listed = [wheel for wheel in found if wheel.project != family.table]
+    listed = [wheel for wheel in wheels if wheel.project != family.table]
     missing = set(projects.values()) - {wheel.project for wheel in listed}
     if missing:
         raise NoCompatibleWheel(
             f"{family.title} {span} has no {', '.join(sorted(missing))} for this machine"
         )
-    return listed, _version(request, projects, found), transport
+    return listed, _version(request, projects, wheels), transport
 
 
 def _without_table(
@@ -172,13 +172,13 @@ def _of_one_minor(
     """Return wheels whose versions begin with the same two numbers, the newest that all have."""
     while True:
         wanted = [Requirement(project, (), str(span)) for project in projects.values()]
-        found = transport.resolve(wanted, machine, progress)
+        wheels = transport.resolve(wanted, machine, progress)
         versions = [
-            parse_version(wheel.version) for wheel in found if wheel.project in projects.values()
+            parse_version(wheel.version) for wheel in wheels if wheel.project in projects.values()
         ]
         minors = sorted({(*version, 0)[:2] for version in versions if version is not None})
         if len(minors) < 2:
-            return found
+            return wheels
         # The project with the oldest minor has no newer version, so the others are limited to it.
         major, minor = minors[0]
         span = Span(span.low, (major, minor + 1))
@@ -233,13 +233,13 @@ def stored_wheel(
         )
     store, name = request.store, f"{listed.project}-{listed.version}"
     try:
-        found = _sound(store, listed.sha256, damaged)
-        if found is not None:
-            return found
+        stored = _sound(store, listed.sha256, damaged)
+        if stored is not None:
+            return stored
         with locked(store, name, lambda: progress.wait(request.family.title)):
-            found = _sound(store, listed.sha256, damaged)
-            if found is not None:
-                return found
+            stored = _sound(store, listed.sha256, damaged)
+            if stored is not None:
+                return stored
             if request.is_offline and not _is_local(listed):
                 raise not_in_store(request, f"{listed.project} {listed.version}")
             with working_folder(store) as folder:
@@ -253,14 +253,14 @@ def stored_wheel(
 
 
 def _sound(store: Store, sha256: str, damaged: frozenset[str]) -> StoredWheel | None:
-    found = store.find(sha256)
-    if found is None:
+    wheel = store.find(sha256)
+    if wheel is None:
         return None
-    if found.is_whole() and not (sha256 in damaged and damage_of(found)):
-        touch(found)
-        return found
-    if found.is_own:
-        remove(store, found)
+    if wheel.is_whole() and not (sha256 in damaged and damage_of(wheel)):
+        touch(wheel)
+        return wheel
+    if wheel.is_own:
+        remove(store, wheel)
     return None
 
 
@@ -314,7 +314,7 @@ def in_order(
             # A library may lie there under several names; the one it calls itself is best.
             if soname not in known or name == soname:
                 known[soname] = (entry, path, size, names)
-    found: dict[str, ChosenLibrary] = {}
+    by_soname: dict[str, ChosenLibrary] = {}
     begun: set[str] = set()
 
     def add(soname: str, component: str) -> None:
@@ -324,7 +324,7 @@ def in_order(
         entry, path, size, names = known[soname]
         for needed in names.needed:
             add(needed, component)
-        found[soname] = ChosenLibrary(
+        by_soname[soname] = ChosenLibrary(
             entry.sha256, path, size, soname, _owner(soname, component, asked)
         )
 
@@ -333,7 +333,7 @@ def in_order(
             for soname in sorted(known):
                 if soname.startswith(stem):
                     add(soname, component)
-    return tuple(found.values())
+    return tuple(by_soname.values())
 
 
 def _owner(soname: str, component: str, asked: Mapping[str, tuple[str, ...]]) -> str:

@@ -38,7 +38,7 @@ def joined(store: Store, wheels: Sequence[str]) -> str:
 
     :raises StoreUnavailable: it is not there, and the store cannot be written.
     """
-    entries = [found for sha256 in wheels if (found := store.find(sha256)) is not None]
+    entries = [wheel for sha256 in wheels if (wheel := store.find(sha256)) is not None]
     # The paths count too: a store may have been moved.
     text = "\n".join(sorted(entry.tree for entry in entries))
     name = hashlib.sha256(os.fsencode(text)).hexdigest()[:_LENGTH]

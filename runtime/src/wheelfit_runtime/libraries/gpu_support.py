@@ -40,14 +40,14 @@ def gpu_support_warnings(
     if driver.cuda is None or not all(part.isascii() and part.isdigit() for part in numbers):
         return ()
     major = int(numbers[0])
-    found = []
+    warnings = []
     if old := _too_old(driver.gpus, major):
         mask = environ.get(MASK)
         if len(old) == len(driver.gpus):
             if mask is None or not hides_all(mask):
                 raise _no_code(major, old)
         elif mask is None:  # the GPUs left by a mask are its author's choice
-            found.append(
+            warnings.append(
                 f"CUDA {major} has no code for {_names(old)} (compute capability below "
                 f"{_floor(major)}), which this machine has beside others; hide it with {MASK}, "
                 f"or ask for CUDA {_lower(major, old)}"
@@ -55,12 +55,12 @@ def gpu_support_warnings(
     writers = [_WRITE_PTX[name] for name in components if name in _WRITE_PTX]
     if cap and writers and len(numbers) > 1 and _is_newer_ptx(major, int(numbers[1]), driver.cuda):
         instead = f"take a lock of CUDA {driver.version}" if locked else f"ask for CUDA {major}"
-        found.append(
+        warnings.append(
             f"the driver offers CUDA {driver.version}, and refuses PTX that {' or '.join(writers)} "
             f"of CUDA {version} writes (error 222); compile for the GPU itself (-arch=sm_XX), or "
             f"{instead}"
         )
-    return tuple(found)
+    return tuple(warnings)
 
 
 def _too_old(gpus: Sequence[KernelGpu], major: int) -> list[KernelGpu]:

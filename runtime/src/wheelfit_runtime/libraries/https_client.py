@@ -215,10 +215,10 @@ class _Redirections(urllib.request.HTTPRedirectHandler):
         """Return the request that follows a redirection."""
         _require_https(newurl, only_https=urlsplit(req.full_url).scheme == "https")
         bare = without_login(newurl)
-        found = super().redirect_request(req, fp, code, msg, headers, bare)
-        if found is not None:
-            self._authorize(found)
-        return found
+        request = super().redirect_request(req, fp, code, msg, headers, bare)
+        if request is not None:
+            self._authorize(request)
+        return request
 
     def http_error_302(
         self,

@@ -206,10 +206,10 @@ def _pulled_in(request: LibraryRequest, new: set[str], stems: tuple[str, ...]) -
     from wheelfit_runtime.loader.caller_warnings import warn
 
     below = tuple(f"{os.path.realpath(root)}/" for root in request.store.roots)
-    found = {path.rpartition("/")[2]: path for path in sorted(new) if not path.startswith(below)}
-    for path in found.values():
+    paths = {path.rpartition("/")[2]: path for path in sorted(new) if not path.startswith(below)}
+    for path in paths.values():
         warn(f"{request} loads {path}, which no wheel of the library store has")
-    return found
+    return paths
 
 
 def _place(store: Store, library: ChosenLibrary) -> str:
@@ -226,5 +226,5 @@ def _mapped() -> set[str]:
             lines = file.read().split(b"\n")
     except OSError:
         return set()
-    found = {line[line.find(b"/") :] for line in lines if b"/" in line}
-    return {os.fsdecode(path.replace(b"\\012", b"\n")) for path in found}  # as it is written there
+    paths = {line[line.find(b"/") :] for line in lines if b"/" in line}
+    return {os.fsdecode(path.replace(b"\\012", b"\n")) for path in paths}  # as it is written there

@@ -71,7 +71,7 @@ def distributions_of(
 
     :param components: the requested components; their dependencies are added.
     """
-    found: dict[str, str] = {}
+    projects: dict[str, str] = {}
 
     def add(name: str) -> None:
         component = family.components.get(name)
@@ -96,18 +96,18 @@ def distributions_of(
             only, _, other = needed.rpartition(":")
             if only in ("", major):
                 add(other)
-        found[name] = project
+        projects[name] = project
 
     for name in components:
         add(name)
-    if not found:
+    if not projects:
         raise UserError("no component was requested", note="known: " + ", ".join(family.components))
-    if not any(family.components[name].libraries for name in found):
+    if not any(family.components[name].libraries for name in projects):
         raise UserError(
-            f"{', '.join(found)} of {family.title} has headers alone, and nothing to load",
-            hint=f"ask for it with others: {' '.join((*family.usual, *found))}",
+            f"{', '.join(projects)} of {family.title} has headers alone, and nothing to load",
+            hint=f"ask for it with others: {' '.join((*family.usual, *projects))}",
         )
-    return found
+    return projects
 
 
 def requirements_of(
@@ -117,10 +117,10 @@ def requirements_of(
     major = str(span.low[0])
     extras = {name: family.components[name].extra_of(major) for name in projects}
     named = tuple(filter(None, extras.values()))
-    found = [Requirement(family.table, named, str(span))] if family.table and named else []
+    requirements = [Requirement(family.table, named, str(span))] if family.table and named else []
     for name, project in projects.items():
         component = family.components[name]
         if not extras[name]:
             specifier = str(span) if component.specifier is None else component.specifier
-            found.append(Requirement(project, (), specifier))
-    return found
+            requirements.append(Requirement(project, (), specifier))
+    return requirements

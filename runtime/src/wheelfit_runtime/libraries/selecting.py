@@ -92,15 +92,15 @@ def _select(request: LibraryRequest, progress: Progress, damaged: frozenset[str]
             # What makes requests takes 25 ms to import, which a start that only chooses spares.
             from wheelfit_runtime.libraries.fetching import fetch_selection
 
-            found = fetch_selection(request, machine, projects, span, progress, damaged)
+            selection = fetch_selection(request, machine, projects, span, progress, damaged)
         except (NetworkError, StoreUnavailable):
             # Without a network or space the stored libraries may do.
             if may_be_old:
                 with suppress(NotInStore):
                     return _stored(request, span, damaged)
             raise
-        _remember(request, found)
-        return found
+        _remember(request, selection)
+        return selection
 
 
 def _remember(request: LibraryRequest, selection: Selection) -> None:
@@ -111,8 +111,8 @@ def _remember(request: LibraryRequest, selection: Selection) -> None:
 
 def _known(request: LibraryRequest, span: Span, damaged: frozenset[str]) -> Selection | None:
     """Return another process's new selection, or the same versions for another driver."""
-    found = read_selection(request.store, request.name, request.fingerprint)
-    if found is None and request.lock is None:
+    known = read_selection(request.store, request.name, request.fingerprint)
+    if known is None and request.lock is None:
         wanted = (request.family.name, request.components, str(span), False)
         for selection in reversed(read_all(request.store)):
             if (
@@ -121,12 +121,12 @@ def _known(request: LibraryRequest, span: Span, damaged: frozenset[str]) -> Sele
                 selection.span,
                 selection.is_locked,
             ) == wanted:
-                found = selection.for_fingerprint(request.fingerprint, request.version)
+                known = selection.for_fingerprint(request.fingerprint, request.version)
                 break
-    if found is None or not _is_sound(found, request.store, damaged):
+    if known is None or not _is_sound(known, request.store, damaged):
         return None
-    _remember(request, found)
-    return found
+    _remember(request, known)
+    return known
 
 
 def _is_sound(selection: Selection, store: Store, damaged: frozenset[str]) -> bool:
@@ -149,4 +149,4 @@ def _stored(request: LibraryRequest, span: Span, damaged: frozenset[str]) -> Sel
             fitting.append((version, -len(selection.components), selection))
     if not fitting:
         raise not_in_store(request, f"versions that would do: {span}")
-    return max(fitting, key=lambda found: found[:2])[2]
+    return max(fitting, key=lambda candidate: candidate[:2])[2]

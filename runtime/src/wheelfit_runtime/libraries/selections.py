@@ -123,9 +123,9 @@ def _machine() -> str:
 def read_selection(store: Store, name: str, fingerprint: str) -> Selection | None:
     """Return a selection that was made for this machine; None: there is none."""
     for root in store.roots:
-        found = _read(os.path.join(root, "selections", f"{name}.txt"))
-        if found is not None and found.fingerprint == fingerprint:
-            return found
+        selection = _read(os.path.join(root, "selections", f"{name}.txt"))
+        if selection is not None and selection.fingerprint == fingerprint:
+            return selection
     return None
 
 
@@ -137,11 +137,11 @@ def read_all(store: Store) -> list[Selection]:
 
 def selection_files(store: Store) -> list[str]:
     """Return the paths of all selections, for all machines."""
-    found = []
+    paths = []
     for root in store.roots:
         folder = os.path.join(root, "selections")
-        found += [os.path.join(folder, name) for name in names_in(folder) if name.endswith(".txt")]
-    return found
+        paths += [os.path.join(folder, name) for name in names_in(folder) if name.endswith(".txt")]
+    return paths
 
 
 def chosen_hashes(path: str) -> set[str]:

@@ -59,10 +59,10 @@ class StoredWheel:
         """Return path, size and SHA-256 of each file; none if the list is damaged."""
         try:
             lines = [line for line in self.fields() if line[0] == "file"]
-            found = [(path, int(size), digest) for _, path, size, digest in lines]
+            files = [(path, int(size), digest) for _, path, size, digest in lines]
         except ValueError:
             return []
-        return found if all(stays_below(path) for path, _, _ in found) else []
+        return files if all(stays_below(path) for path, _, _ in files) else []
 
     def is_whole(self) -> bool:
         """Return whether its files are there with the sizes that they had."""
@@ -108,15 +108,15 @@ class Store:
 
     def entries(self) -> list[StoredWheel]:
         """Return all wheels, the user's own first; other names are ignored."""
-        found = []
+        wheels = []
         for root in self.roots:
             folder = os.path.join(root, "store")
-            found += [
+            wheels += [
                 StoredWheel(os.path.join(folder, name), is_own=root == self.root)
                 for name in names_in(folder)
                 if is_hash(name)
             ]
-        return found
+        return wheels
 
     def check_safe(self) -> None:
         """Raise an error if another user can replace libraries loaded from here.
@@ -129,14 +129,14 @@ class Store:
         for root in self.roots:
             for folder in (root, f"{root}/store", f"{root}/selections"):
                 # A group may care for the store of a site, or share one.
-                found = unsafe_folder(
+                unsafe = unsafe_folder(
                     folder, group_may_write=True, any_owner=root != self.root, link_allowed=True
                 )
-                if found is None:
+                if unsafe is None:
                     continue
                 from wheelfit_runtime.errors import StoreUnavailable
 
-                if found.is_open:
+                if unsafe.is_open:
                     raise StoreUnavailable(
                         "every user of this machine can write to the library store",
                         where=folder,

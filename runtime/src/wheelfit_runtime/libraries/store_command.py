@@ -71,11 +71,13 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     def add(name: str, words: str, command: object) -> argparse.ArgumentParser:
-        found = commands.add_parser(name, help=words, description=words)
-        found.set_defaults(command=command)
-        found.add_argument("--store", metavar="FOLDER", help="another store than the user's own")
-        found.add_argument("--json", action="store_true", help="write JSON")
-        return found
+        command_parser = commands.add_parser(name, help=words, description=words)
+        command_parser.set_defaults(command=command)
+        command_parser.add_argument(
+            "--store", metavar="FOLDER", help="another store than the user's own"
+        )
+        command_parser.add_argument("--json", action="store_true", help="write JSON")
+        return command_parser
 
     add("list", "list the wheels that are there", _list)
     prefetch = add("prefetch", "bring libraries into the store", _prefetch)

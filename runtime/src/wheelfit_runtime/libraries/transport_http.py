@@ -78,11 +78,11 @@ class HttpTransport:
                 pages[project] = self._page(project)
             return pages[project]
 
-        found: dict[str, ListedWheel] = {}
+        wheels: dict[str, ListedWheel] = {}
         for requirement in requirements:
             for project, wheel in self._found(requirement, machine, page).items():
-                found.setdefault(project, wheel)
-        return list(found.values())
+                wheels.setdefault(project, wheel)
+        return list(wheels.values())
 
     def _found(
         self, requirement: Requirement, machine: Machine, page: Callable[[str], list[ListedWheel]]
@@ -110,15 +110,15 @@ class HttpTransport:
         machine: Machine,
         page: Callable[[str], list[ListedWheel]],
     ) -> dict[str, ListedWheel]:
-        found = {wheel.project: wheel}
+        wheels = {wheel.project: wheel}
         wanted = self._of_extras(wheel, extras, machine)
         while wanted:
             requirement = wanted.pop(0)
-            if requirement.project not in found:
+            if requirement.project not in wheels:
                 needed = best(page(requirement.project), requirement, machine)
-                found[requirement.project] = needed
+                wheels[requirement.project] = needed
                 wanted += self._of_extras(needed, requirement.extras, machine)
-        return found
+        return wheels
 
     def _page(self, project: str) -> list[ListedWheel]:
         url = urljoin(self._index, f"{project}/")

@@ -155,11 +155,11 @@ class PipTransport:
             )
             text = report.read_text("utf-8")
         try:
-            found = []
+            wheels = []
             for item in json.loads(text)["install"]:
                 place = item["download_info"]
                 hashes = place.get("archive_info", {}).get("hashes", {})
-                found.append(
+                wheels.append(
                     ListedWheel(
                         project=normalized(item["metadata"]["name"]),
                         version=item["metadata"]["version"],
@@ -170,7 +170,7 @@ class PipTransport:
                 )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise NetworkError(f"the report of pip cannot be read: {error}") from None
-        return found
+        return wheels
 
     def fetch(self, wheel: ListedWheel, folder: str, progress: Progress) -> str:
         """Download a wheel with pip into a folder and return its path.
@@ -276,8 +276,8 @@ def _passed_over(log: Path) -> list[str]:
     An index without the project is not among them.
     """
     lines = log.read_text("utf-8", "replace").splitlines() if log.exists() else []
-    found = [line.partition(_PASSED)[2] for line in lines if _PASSED in line]
-    return [line for line in found if not any(gone in line for gone in _GONE)]
+    passed = [line.partition(_PASSED)[2] for line in lines if _PASSED in line]
+    return [line for line in passed if not any(gone in line for gone in _GONE)]
 
 
 def _raise_failure(answer: Answer, name: str, verb: str, passed: Sequence[str] = ()) -> NoReturn:

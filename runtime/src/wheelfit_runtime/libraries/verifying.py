@@ -132,16 +132,16 @@ def _extract(
         while piece := source.read(_PIECE):
             digest.update(piece)
             file.write(piece)
-    found = digest.hexdigest()
+    sha256 = digest.hexdigest()
     # Some wheels have a library three times, under each of its names.
-    twin = known.setdefault(found, target)
+    twin = known.setdefault(sha256, target)
     if twin != target:
         target.unlink()
         try:
             target.hardlink_to(twin)
         except OSError:
             shutil.copy(twin, target)
-    return found
+    return sha256
 
 
 def _settle(folder: Path) -> None:

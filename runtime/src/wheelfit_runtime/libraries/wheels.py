@@ -57,7 +57,7 @@ def best(wheels: Iterable[ListedWheel], requirement: Requirement, machine: Machi
 
     :raises NoCompatibleWheel: there is none; the note has the reasons.
     """
-    found: tuple[Version, str] | None = None
+    highest: tuple[Version, str] | None = None
     chosen = None
     seen = set()
     for wheel in wheels:
@@ -67,8 +67,8 @@ def best(wheels: Iterable[ListedWheel], requirement: Requirement, machine: Machi
         seen.add(version)
         if not satisfies(version, requirement.specifier) or not fits(wheel.filename, machine):
             continue
-        if found is None or (version, wheel.filename) > found:
-            found, chosen = (version, wheel.filename), wheel
+        if highest is None or (version, wheel.filename) > highest:
+            highest, chosen = (version, wheel.filename), wheel
     if chosen is None:
         known = ", ".join(".".join(map(str, version)) for version in sorted(seen)[-8:])
         raise NoCompatibleWheel(

@@ -105,10 +105,10 @@ def _listed(place: str, problems: list[str]) -> list[str]:
         if os.path.lexists(place):  # else the entry of the path is closed
             problems.append(f"{plain(place)}: {_why(error)}")
         return []
-    found = sorted(name for name in names if name.endswith(".json") and name[0] != ".")
-    if len(found) > MOST_FILES:
-        problems.append(f"{plain(place)}: has {len(found)} files; {MOST_FILES} are read")
-    return found[:MOST_FILES]
+    listed = sorted(name for name in names if name.endswith(".json") and name[0] != ".")
+    if len(listed) > MOST_FILES:
+        problems.append(f"{plain(place)}: has {len(listed)} files; {MOST_FILES} are read")
+    return listed[:MOST_FILES]
 
 
 def content(where: str) -> bytes:

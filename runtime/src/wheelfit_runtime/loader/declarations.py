@@ -156,17 +156,17 @@ def read(data: bytes, where: str) -> Implementation | tuple[str, tuple[KnownImpl
 
 def as_table(paths: Iterable[object], folders: Iterable[str] = ()) -> str:
     """Return the text of a module with the declarations in the folders on a path."""
-    found: dict[str, object] = {}
+    documents: dict[str, object] = {}
     for where in files(paths, folders):
         try:
             name = os.path.basename(where)  # noqa: PTH119 - as names of `sys.path`, text
-            found.setdefault(name, _parse_json(content(where)))
+            documents.setdefault(name, _parse_json(content(where)))
         except Unfit:
             continue
     # As JSON, of which anything can be written down; Python knows no NaN, nor 200 brackets.
     lines = "".join(
         f"    {name!r}: json.loads({json.dumps(document)!r}),\n"
-        for name, document in sorted(found.items())
+        for name, document in sorted(documents.items())
     )
     title = f'"""What the folders {FOLDER} held when this was written."""'
     return f"{title}\n\nimport json\n\nTABLE = {{\n{lines}}}\n"
@@ -234,14 +234,14 @@ def _items(document: dict[str, Any], key: str) -> list[Any]:
 
 
 def _properties(document: dict[str, Any]) -> tuple[Property, ...]:
-    found: dict[Feature, list[str]] = {}
+    values: dict[Feature, list[str]] = {}
     for text in _items(document, "properties"):
         match = _PROPERTY.fullmatch(text) if isinstance(text, str) else None
         if match is None:
             raise Unfit(f"properties: {_shown(text)} is not a property, as x86_64 :: level :: v3")
-        found.setdefault(Feature(match[1], match[2]), []).append(match[3])
+        values.setdefault(Feature(match[1], match[2]), []).append(match[3])
     return tuple(
-        Property(feature, tuple(dict.fromkeys(found[feature]))) for feature in sorted(found)
+        Property(feature, tuple(dict.fromkeys(values[feature]))) for feature in sorted(values)
     )
 
 

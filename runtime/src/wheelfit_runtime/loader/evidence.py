@@ -126,13 +126,15 @@ class Sources:
         names = sorted(namespaces)
         missing = [name for name in names if (name, devices) not in self._detections]
         process = self._look(missing, environ, devices=devices)
-        self._detections.update(((n, devices), found) for n, found in process.detections.items())
-        found = {
+        self._detections.update(
+            ((n, devices), detections) for n, detections in process.detections.items()
+        )
+        detections = {
             name: self._detections[name, devices]
             for name in names
             if (name, devices) in self._detections
         }
-        return replace(process, detections=found)
+        return replace(process, detections=detections)
 
 
 def _as_demanded(judgement: Judgement, failed: str, environ: Mapping[str, str]) -> Judgement:

@@ -33,18 +33,18 @@ def run(
 ) -> int:
     """Explain, and return 0 if every group has an implementation, else 3."""
     asked = _parse(arguments)
-    found = explain(*asked.group)
+    explanation = explain(*asked.group)
     if asked.tries:
         interpreter = interpreter_of_this_process()
         if interpreter is None:
             err.write("error: --try needs a Python to start, and a frozen application has none\n")
             return 1
-        add_trials(found, environ, interpreter, RealProcesses())
+        add_trials(explanation, environ, interpreter, RealProcesses())
     if asked.json:
-        out.write(json.dumps(found, indent=2) + "\n")
+        out.write(json.dumps(explanation, indent=2) + "\n")
     else:
-        out.writelines(f"{plain(line)}\n" for line in _lines(found))
-    return 0 if all(map(_has_one, found["groups"])) else 3
+        out.writelines(f"{plain(line)}\n" for line in _lines(explanation))
+    return 0 if all(map(_has_one, explanation["groups"])) else 3
 
 
 def _has_one(group: Mapping[str, Any]) -> bool:
@@ -63,23 +63,23 @@ def _parse(arguments: Sequence[str]) -> Namespace:
     return parser.parse_args(arguments)
 
 
-def _lines(found: Mapping[str, Any]) -> Iterator[str]:
+def _lines(explanation: Mapping[str, Any]) -> Iterator[str]:
     """Yield the result of `wheelfit_runtime.explain` as lines for users."""
-    if not found["groups"]:
+    if not explanation["groups"]:
         yield "nothing that is installed has implementations to choose from"
-    for group in found["groups"]:
+    for group in explanation["groups"]:
         yield from _group(group)
-    for dimension, value in found["agreed"].items():
+    for dimension, value in explanation["agreed"].items():
         yield f"all agree on {dimension} {value}"
-    for one in found["held"]:
+    for one in explanation["held"]:
         yield f"this process has {one['dimension']} {one['value']}: {one['because']}"
     asked = {
         words.rpartition(" :: ")[0]
-        for group in found["groups"]
+        for group in explanation["groups"]
         for each in group["implementations"]
         for words in each["properties"]
     }
-    for namespace, detection in found["machine"].items():
+    for namespace, detection in explanation["machine"].items():
         best = {
             name: f"{name} {values[0]}" for name, values in detection["supported"].items() if values
         }
@@ -88,7 +88,7 @@ def _lines(found: Mapping[str, Any]) -> Iterator[str]:
         shown = ", ".join(wanted or list(best.values())[:3])
         yield f"{namespace}: {shown or 'nothing is supported'}"
         yield from (f"  {words}" for words in (*detection["warnings"], *detection["overrides"]))
-    yield from (f"warning: {words}" for words in found["problems"])
+    yield from (f"warning: {words}" for words in explanation["problems"])
 
 
 def _group(group: Mapping[str, Any]) -> Iterator[str]:
@@ -134,7 +134,10 @@ _LONGEST = 500
 
 
 def add_trials(
-    found: Mapping[str, Any], environ: Mapping[str, str], interpreter: str, processes: Processes
+    explanation: Mapping[str, Any],
+    environ: Mapping[str, str],
+    interpreter: str,
+    processes: Processes,
 ) -> None:
     """Add the outcomes of trial imports to the result of `explain`, under ``tried``.
 
@@ -142,7 +145,7 @@ def add_trials(
 
     :param interpreter: the Python of the children.
     """
-    for group in found["groups"]:
+    for group in explanation["groups"]:
         name = group["group"]
         group["tried"] = _try(name, environ, interpreter, processes)
         for implementation in group["implementations"]:

@@ -78,9 +78,9 @@ def export(module: ModuleType, into: str) -> None:
 
     def other_name(name: str) -> object:
         # What comes later, or on demand; never what belongs to one module only.
-        found = _NOTHING if name[:2] == "__" else getattr(module, name, _NOTHING)
-        if found is not _NOTHING and not is_hidden(name):
-            return found
+        value = _NOTHING if name[:2] == "__" else getattr(module, name, _NOTHING)
+        if value is not _NOTHING and not is_hidden(name):
+            return value
         raise AttributeError(f"module {into!r} has no attribute {name!r}")
 
     def all_names() -> list[str]:

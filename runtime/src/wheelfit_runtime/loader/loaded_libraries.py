@@ -78,16 +78,16 @@ def read_mapped(maps: str = _MAPS) -> tuple[Library, ...]:
             text = stream.read().decode("utf-8", "surrogateescape")
     except OSError:
         return ()
-    found = []
+    libraries = []
     for file in parse(text):
         if ".so" not in file.name:
             continue  # the program itself
         # Inodes are not compared: on the layers of a container the kernel lists others here.
         status = None if file.deleted else _status(file.path)
-        found.append(
+        libraries.append(
             Library(file.path, replaced=True) if status is None else _library(file.path, status)
         )
-    return tuple(found)
+    return tuple(libraries)
 
 
 def read_library(path: str) -> Library:
@@ -102,7 +102,7 @@ def find_conflicts(wanted: Iterable[Library], mapped: Sequence[Library]) -> tupl
     """
     wanted = tuple(wanted)
     conflicts = [
-        found for library in wanted for other in mapped if (found := _clash(library, other))
+        conflict for library in wanted for other in mapped if (conflict := _clash(library, other))
     ]
     conflicts += _other_majors(wanted, mapped)
     return tuple(conflicts)
@@ -156,16 +156,16 @@ _KNOWN: dict[tuple[str, int, int, int], Library] = {}
 
 def _library(path: str, status: os.stat_result) -> Library:
     key = (path, status.st_dev, status.st_ino, status.st_mtime_ns)
-    found = _KNOWN.get(key)
-    if found is None:
+    library = _KNOWN.get(key)
+    if library is None:
         try:
             with open(path, "rb") as stream:
                 names = read_shared_object(stream)
         except OSError:
             return Library(path)  # the next try may go well
-        found = Library(path, names.soname or "", names.build_id or "")
-        _KNOWN[key] = found
-    return found
+        library = Library(path, names.soname or "", names.build_id or "")
+        _KNOWN[key] = library
+    return library
 
 
 def _status(path: str) -> os.stat_result | None:

@@ -284,19 +284,19 @@ def _dimensions(
     def wanted(dimension: str, value: str) -> tuple[bool, int]:
         return needed.get(dimension) == value, len(votes[dimension][value])
 
-    found = {}
+    dimensions = {}
     for dimension in sorted(votes):
         high = sorted(votes[dimension], key=_natural, reverse=True)
         most = sorted(high, key=lambda value: wanted(dimension, value), reverse=True)[:_MOST_VALUES]
-        found[dimension] = [value for value in high if value in most]
-    while _combinations(found) > _MOST_COMBINATIONS:
+        dimensions[dimension] = [value for value in high if value in most]
+    while _combinations(dimensions) > _MOST_COMBINATIONS:
         # Values that serve few groups are given up, where there are most of them.
-        longest = max(found, key=lambda dimension: len(found[dimension]))
-        if len(found[longest]) == 1:
+        longest = max(dimensions, key=lambda dimension: len(dimensions[dimension]))
+        if len(dimensions[longest]) == 1:
             break
-        least = min(reversed(found[longest]), key=lambda value: wanted(longest, value))
-        found[longest].remove(least)
-    return found
+        least = min(reversed(dimensions[longest]), key=lambda value: wanted(longest, value))
+        dimensions[longest].remove(least)
+    return dimensions
 
 
 def _combinations(dimensions: Mapping[str, Sequence[str]]) -> int:

@@ -66,13 +66,13 @@ def look(namespaces: Iterable[str], surroundings: SystemView, *, devices: bool =
     :param devices: whether facts about single NVIDIA GPUs are needed.
     """
     machine = Machine(surroundings)
-    found: dict[str, Detection] = {}
+    detections: dict[str, Detection] = {}
     for namespace in namespaces:
         if namespace == _NVIDIA:
-            found[namespace] = _nvidia(surroundings, devices=devices)
+            detections[namespace] = _nvidia(surroundings, devices=devices)
         elif (detection := machine.detect(namespace)) is not None:
-            found[namespace] = detection
-    return Process(found, held_by(mapped(surroundings)))
+            detections[namespace] = detection
+    return Process(detections, held_by(mapped(surroundings)))
 
 
 def surroundings_of(environ: Mapping[str, str]) -> SystemView:
@@ -101,17 +101,19 @@ def _nvidia(surroundings: SystemView, *, devices: bool) -> Detection:
         return drivers[0]
 
     try:
-        found = provider.provider_with(ask).detect(surroundings)
+        detection = provider.provider_with(ask).detect(surroundings)
         if not drivers or provider.PROVIDER.overrides_in_effect(surroundings):
-            return found  # the user has spoken for all GPUs
-        return replace(found, devices=(*found.devices, *_floor(found, drivers[0], surroundings)))
+            return detection  # the user has spoken for all GPUs
+        return replace(
+            detection, devices=(*detection.devices, *_floor(detection, drivers[0], surroundings))
+        )
     except Exception as error:  # noqa: BLE001  # P-17: whatever it is, it is data
         words = f"detection of nvidia failed: {type(error).__name__}: {error}"
         return provider.supported(NvidiaDriver(problem=words, broken=True))
 
 
 def _floor(
-    found: Detection, driver: NvidiaDriver, surroundings: SystemView
+    detection: Detection, driver: NvidiaDriver, surroundings: SystemView
 ) -> Iterator[DeviceValues]:
     """Yield a driver's lower bounds where no GPU runs code of its newest majors (P-95).
 
@@ -142,7 +144,7 @@ def _floor(
             for gpu in visible(listed, environ.get(MASK), environ.get(_ORDER, ""))
         ]
     lacking = set.intersection(*(majors for _, majors in gpus)) if gpus else set()
-    bounds = next((feature for feature in found.features if feature.name == _BOUND), None)
+    bounds = next((feature for feature in detection.features if feature.name == _BOUND), None)
     if lacking and bounds is not None:
         names = ", ".join(dict.fromkeys(name for name, _ in gpus))
         yield DeviceValues(
@@ -201,7 +203,7 @@ def visible(gpus: Sequence[_Gpu], mask: str | None, order: str) -> tuple[_Gpu, .
     if mask is None:
         return tuple(gpus)
     alike = len({gpu.kind for gpu in gpus}) < 2
-    found: list[_Gpu] = []
+    chosen: list[_Gpu] = []
     for entry in (word.strip() for word in mask.split(",")):
         if entry.startswith("MIG-"):
             return tuple(gpus)  # the GPU it is a part of is unknown
@@ -213,8 +215,8 @@ def visible(gpus: Sequence[_Gpu], mask: str | None, order: str) -> tuple[_Gpu, .
             named = [gpu for gpu in gpus if entry and gpu.uuid.startswith(entry)]
         if len(named) != 1:
             break
-        found += named
-    return tuple(dict.fromkeys(found))
+        chosen += named
+    return tuple(dict.fromkeys(chosen))
 
 
 def mapped(surroundings: SystemView) -> tuple[MappedFile, ...]:
@@ -224,12 +226,12 @@ def mapped(surroundings: SystemView) -> tuple[MappedFile, ...]:
 
 def held_by(files: Iterable[MappedFile]) -> tuple[LoadedValue, ...]:
     """Return the shared values that loaded libraries settle."""
-    found: dict[tuple[str, str], LoadedValue] = {}
+    loaded: dict[tuple[str, str], LoadedValue] = {}
     for file in files:
         for dimension, value in _settled(file.name):
             because = f"{file.path} is loaded"
-            found.setdefault((dimension, value), LoadedValue(dimension, value, because))
-    return tuple(found.values())
+            loaded.setdefault((dimension, value), LoadedValue(dimension, value, because))
+    return tuple(loaded.values())
 
 
 def _settled(name: str) -> Iterator[tuple[str, str]]:

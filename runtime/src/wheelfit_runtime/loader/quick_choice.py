@@ -118,10 +118,16 @@ def choose(
         if document["group"] == group and "implementation" in document:
             own.setdefault(document["implementation"], document)
     needs = [_split(text) for document in own.values() for text in document.get("properties", ())]
-    found = supported(machine) if needs else None
-    if any(found is None or need[:2] != (machine, found[0]) for need in needs):
+    feature_and_values = supported(machine) if needs else None
+    if any(
+        feature_and_values is None or need[:2] != (machine, feature_and_values[0]) for need in needs
+    ):
         return None
-    values = {} if found is None else {value: place for place, value in enumerate(found[1])}
+    values = (
+        {}
+        if feature_and_values is None
+        else {value: place for place, value in enumerate(feature_and_values[1])}
+    )
     offers = []
     for name, document in own.items():
         asked = [_split(text)[2] for text in document.get("properties", ())]
@@ -232,10 +238,10 @@ def _parser() -> Callable[[str], Any]:
     scan: Callable[[str, int], tuple[Any, int]] = make_scanner(_Settings)  # type: ignore[arg-type]
 
     def parse(text: str) -> Any:
-        found, end = scan(text, 0)
+        document, end = scan(text, 0)
         if end != len(text):
             raise ValueError
-        return found
+        return document
 
     return parse
 

@@ -161,11 +161,11 @@ def _why(judgement: Judgement) -> str:
 def _installable(group: str, evidence: Evidence) -> list[KnownImplementation]:
     """Return known compatible implementations that are not installed, the best first."""
     installed = {judgement.implementation.name for judgement in evidence.of(group)}
-    found = []
+    installable = []
     for known in evidence.declarations.known.get(group, ()):
         if known.name not in installed:
             implementation = Implementation(group, known.name, "", known.properties)
             judged = judge(implementation, evidence.process.detections, evidence.held)
             if judged.fits:
-                found.append((judged.order, known))
-    return [known for _, known in sorted(found, key=lambda pair: pair[0])]
+                installable.append((judged.order, known))
+    return [known for _, known in sorted(installable, key=lambda pair: pair[0])]

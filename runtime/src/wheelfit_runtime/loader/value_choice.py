@@ -234,13 +234,13 @@ _SEEN: dict[
 
 def _detections_here(namespaces: tuple[str, ...], *, devices: bool) -> Mapping[str, Detection]:
     environ = frozenset(os.environ.items())
-    seen, found = _SEEN.get((namespaces, devices), (None, {}))
+    seen, detections = _SEEN.get((namespaces, devices), (None, {}))
     if seen != environ:
         from wheelfit_runtime.loader.process import look, surroundings_of
 
-        found = look(namespaces, surroundings_of(os.environ), devices=devices).detections
-        _SEEN[namespaces, devices] = environ, found
-    return found
+        detections = look(namespaces, surroundings_of(os.environ), devices=devices).detections
+        _SEEN[namespaces, devices] = environ, detections
+    return detections
 
 
 def _is_same(one: object, other: object) -> bool:
@@ -258,7 +258,7 @@ def _condition(condition: object) -> tuple[Property, ...]:
             code="invalid-cases",
             hint="what holds where nothing else does is the default: select(…, default=…)",
         ).in_full()
-    found: dict[Feature, set[str]] = {}
+    values: dict[Feature, set[str]] = {}
     for text in texts:
         match = _PROPERTY.fullmatch(text) if isinstance(text, str) else None
         if match is None:
@@ -267,9 +267,9 @@ def _condition(condition: object) -> tuple[Property, ...]:
                 code="invalid-property",
                 hint="write namespace :: feature :: value",
             ).in_full()
-        found.setdefault(Feature(match[1], match[2]), set()).add(match[3])
+        values.setdefault(Feature(match[1], match[2]), set()).add(match[3])
     # Sorted, so that the same condition is found in any order.
-    return tuple(Property(feature, tuple(sorted(found[feature]))) for feature in sorted(found))
+    return tuple(Property(feature, tuple(sorted(values[feature]))) for feature in sorted(values))
 
 
 def _why_not(case: Case, detections: Mapping[str, Detection]) -> str:

@@ -157,10 +157,10 @@ def _identity(path: str) -> str:
     """Return the identity of a file, of both a link and its target."""
     real = os.path.realpath(path)
     try:
-        found = os.stat(real)  # noqa: PTH116
+        status = os.stat(real)  # noqa: PTH116
     except OSError:
         return f"{path} does not exist"
-    return f"{path} {real} {found.st_size} {found.st_mtime_ns} {found.st_ino} {found.st_dev}"
+    return f"{path} {real} {status.st_size} {status.st_mtime_ns} {status.st_ino} {status.st_dev}"
 
 
 def _devices(seen: SystemView) -> Iterator[str]:
@@ -178,11 +178,11 @@ def _device(path: str) -> str:
     A group of processes may be kept from a device that is there (cgroups).
     """
     try:
-        found = os.stat(path)  # noqa: PTH116
+        status = os.stat(path)  # noqa: PTH116
     except OSError:
         return f"{path} is out of reach"
     may = os.access(path, os.R_OK | os.W_OK)
-    return f"{path} {found.st_mode:o} {found.st_rdev} {found.st_uid} {found.st_gid} {may}"
+    return f"{path} {status.st_mode:o} {status.st_rdev} {status.st_uid} {status.st_gid} {may}"
 
 
 def _host(seen: SystemView) -> str:
@@ -204,8 +204,8 @@ def _read(path: str, key: str) -> Answer | None:
 
     try:
         with open(path, "rb", opener=open_at_once) as file:
-            found = os.fstat(file.fileno())
-            if not is_own(found) or not stat.S_ISREG(found.st_mode):
+            status = os.fstat(file.fileno())
+            if not is_own(status) or not stat.S_ISREG(status.st_mode):
                 return None
             entry = json.loads(file.read(_LARGEST))
         if entry["format"] != _FORMAT or entry["key"] != key:

@@ -188,9 +188,9 @@ def _quoted(path: str) -> str:
 
 def unsafe_cache_folder(folder: str) -> UnsafeFolder | None:
     """Return the reason a cache folder may not be used; None if it may."""
-    found = unsafe_folder(folder, link_allowed=True)
-    if found is not None or os.name != "posix" or os.geteuid() != 0:
-        return found
+    unsafe = unsafe_folder(folder, link_allowed=True)
+    if unsafe is not None or os.name != "posix" or os.geteuid() != 0:
+        return unsafe
     # Root leaves nothing in a place of another user, who could not remove it.
     above = os.path.abspath(folder)  # noqa: PTH100
     while not os.path.exists(above):  # noqa: PTH110
@@ -222,8 +222,8 @@ def usable_cache_folder(folder: Path | None, note: Callable[[str], None]) -> Pat
 
     :param folder: the configured folder; None: no cache.
     """
-    found = None if folder is None else unsafe_cache_folder(str(folder))
-    if found is None:
+    unsafe = None if folder is None else unsafe_cache_folder(str(folder))
+    if unsafe is None:
         return folder
-    note(f"the cache {found}")
+    note(f"the cache {unsafe}")
     return None

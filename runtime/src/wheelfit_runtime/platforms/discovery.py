@@ -72,9 +72,9 @@ class Machine:
         started = time.perf_counter()
         try:
             provider = family.provider
-            found = provider.detect(self.surroundings)
+            detection = provider.detect(self.surroundings)
             seconds = time.perf_counter() - started
-            return replace(found, version=provider.data_version, seconds=seconds)
+            return replace(detection, version=provider.data_version, seconds=seconds)
         except Exception as error:  # noqa: BLE001  # P-17: whatever it is, it is data
             words = f"{type(error).__name__}: {error}"
             return Detection(

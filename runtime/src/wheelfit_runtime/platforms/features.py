@@ -62,10 +62,10 @@ def of_unlike_devices(
     feature: str, devices: Iterable[tuple[object, Iterable[str]]]
 ) -> tuple[DeviceValues, ...]:
     """Return the values of each of several devices; empty if all support the same."""
-    found = tuple(
+    values_of_devices = tuple(
         DeviceValues(feature, str(device), frozenset(values)) for device, values in devices
     )
-    return found if len({device.values for device in found}) > 1 else ()
+    return values_of_devices if len({device.values for device in values_of_devices}) > 1 else ()
 
 
 class PluginOrigin(NamedTuple):

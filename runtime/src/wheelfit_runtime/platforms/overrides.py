@@ -82,11 +82,11 @@ def processor_for_conda(
     text = stated_for_conda(environ, CONDA_ARCHSPEC)
     if text is None:
         return None
-    found = known.get(text.replace("-", "_")) if text not in _UNKNOWN_PROCESSORS else lowest
-    if found is None:
+    level = known.get(text.replace("-", "_")) if text not in _UNKNOWN_PROCESSORS else lowest
+    if level is None:
         why = f"the name of such a processor in archspec is wanted, as {list(known)[-1]}"
         raise unreadable(CONDA_ARCHSPEC, text, why)
-    return found, Evidence(CONDA_ARCHSPEC, text)
+    return level, Evidence(CONDA_ARCHSPEC, text)
 
 
 _UNKNOWN_PROCESSORS = ("", "0")
@@ -107,7 +107,7 @@ def read(
     :raises InvalidConfiguration: a variable names no feature or no possible value.
     """
     prefix = f"{PREFIX}{namespace.upper()}_"
-    found = []
+    overrides = []
     for variable in sorted(environ):
         text = value_of(environ, variable)
         if not variable.startswith(prefix) or text is None:
@@ -121,8 +121,8 @@ def read(
                 raise unreadable(variable, text, why)
             if not fits or not _VALUE.fullmatch(value):
                 raise unreadable(variable, text, f"{value!r} is not a value of {feature}")
-        found.append(Override(variable, feature, tuple(dict.fromkeys(values))))
-    return tuple(found)
+        overrides.append(Override(variable, feature, tuple(dict.fromkeys(values))))
+    return tuple(overrides)
 
 
 def apply(

@@ -127,10 +127,10 @@ class Preset:
         family = providers.by_namespace(namespace)
         if family is None or namespace != self.row.architecture:
             return machine.detect(namespace) or Detection(namespace)
-        found = family.module("presets").detect(
+        detection = family.module("presets").detect(
             processor_rows()[self.processor].cpu, self.row.system
         )
-        return cast(Detection, replace(found, version=family.provider.data_version))
+        return cast(Detection, replace(detection, version=family.provider.data_version))
 
     def _evident(self, detection: Detection) -> Detection:
         """Return a detection with the name as its evidence: variables and files would mislead."""

@@ -98,12 +98,12 @@ class BuiltInProvider:
         """Detect the supported properties, overrides included; findings never raise."""
         try:
             own = overrides.read(self.namespace, surroundings.environ, self.accepts)
-            found = self._find(
+            detection = self._find(
                 surroundings, {override.feature: override.values for override in own}
             )
         except InvalidConfiguration as error:
             return overrides.disabled(self.namespace, f"built-in {self.namespace} provider", error)
-        return overrides.apply(own, found, tuple(self._features), self._multi_value)
+        return overrides.apply(own, detection, tuple(self._features), self._multi_value)
 
     def overrides_in_effect(self, surroundings: SystemView) -> tuple[str, ...]:
         """Return the variables that replace something, as ``NAME=value``."""

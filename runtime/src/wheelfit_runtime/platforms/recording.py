@@ -277,10 +277,10 @@ class _Watched(SystemView):
     # A class with slots is made twice; super() without arguments finds the first one.
 
     def exists(self, name: str) -> bool:
-        found = SystemView.exists(self, name)
-        if found:
+        exists = SystemView.exists(self, name)
+        if exists:
             self.files.setdefault(name, b"")
-        return found
+        return exists
 
     def read_bytes(self, name: str, limit: int = 16 * 1024 * 1024) -> bytes | None:
         data = SystemView.read_bytes(self, name, limit)
@@ -353,8 +353,8 @@ def _watch(machine: Machine) -> tuple[_Watched, dict[str, Detection], dict[str, 
     watched = _Watched(**given | plain | {"processes": processes})
     again = Machine(watched)
     live = {namespace: again.detect(namespace) for namespace in again.namespaces}
-    found = {namespace: detection for namespace, detection in live.items() if detection}
-    return watched, found, processes.answers
+    detections = {namespace: detection for namespace, detection in live.items() if detection}
+    return watched, detections, processes.answers
 
 
 def _write(

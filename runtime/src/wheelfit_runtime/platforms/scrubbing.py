@@ -84,13 +84,13 @@ class Scrubber:
             the system's is a common word and stays.
         """
         environ = surroundings.environ
-        found: dict[str, str] = {}
+        replacements: dict[str, str] = {}
         for variable in ("HOME", "USERPROFILE"):
             home = environ.get(variable, "").rstrip("/\\")
             if home not in ("", "/root") and len(home) > _SHORTEST:
-                found[home] = found[home.replace("\\", "/")] = _HOME
+                replacements[home] = replacements[home.replace("\\", "/")] = _HOME
         for variable in ("USER", "LOGNAME", "USERNAME", "SUDO_USER"):
-            _add(found, environ.get(variable, ""), "user")
+            _add(replacements, environ.get(variable, ""), "user")
         hosts = [environ.get("HOSTNAME", ""), environ.get("COMPUTERNAME", "")]
         hosts += [
             surroundings.read_text(path) or ""
@@ -101,15 +101,15 @@ class Scrubber:
 
             hosts.append(socket.gethostname())
         for host in hosts:
-            _add(found, host, "host")
-            _add(found, host.partition(".")[0], "host")
+            _add(replacements, host, "host")
+            _add(replacements, host.partition(".")[0], "host")
         words = {
             word
             for path in paths
             if path.startswith(_SYSTEM)
             for word in re.split(r"[^A-Za-z0-9_]+", path)
         }
-        names = [item for item in found.items() if item[0] not in words]
+        names = [item for item in replacements.items() if item[0] not in words]
         return cls(tuple(sorted(names, key=lambda item: -len(item[0]))))
 
     def text(self, text: str) -> str:
@@ -126,9 +126,9 @@ class Scrubber:
         return self.text(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
 
 
-def _add(found: dict[str, str], name: str, instead: str) -> None:
+def _add(replacements: dict[str, str], name: str, instead: str) -> None:
     if len(name) >= _SHORTEST and name.lower() not in _COMMON:
-        found.setdefault(name, instead)
+        replacements.setdefault(name, instead)
 
 
 def _zero(match: re.Match[str]) -> str:

@@ -142,10 +142,10 @@ class SystemView:
         for folder in self.environ.get("PATH", "").split(";" if windows else ":"):
             if not folder:
                 continue  # an empty entry means the current folder, which is not meant
-            found = f"{folder.replace(chr(92), '/') if windows else folder}/{name}"
+            path = f"{folder.replace(chr(92), '/') if windows else folder}/{name}"
             # Whether it may be run is known of the real machine only.
-            if self.exists(found) and (not self.is_real or os.access(self.path(found), os.X_OK)):
-                return self.path(found)
+            if self.exists(path) and (not self.is_real or os.access(self.path(path), os.X_OK)):
+                return self.path(path)
         return None
 
     def ask(self, name: str, *arguments: str, hidden: str, version: str = "") -> Answer:

@@ -134,17 +134,20 @@ class Bounds:
 
 def consumer_of(members: Iterable[Symbols]) -> Consumer:
     """Return the consumer that some libraries are together."""
-    found = list(members)
-    own = {one.soname for one in found} | {symbol for one in found for symbol in one.exported}
+    libraries = list(members)
+    own = {one.soname for one in libraries} | {
+        symbol for one in libraries for symbol in one.exported
+    }
     return Consumer(
-        frozenset(name for one in found for name in one.needed) - {n for n in own if n is not None},
+        frozenset(name for one in libraries for name in one.needed)
+        - {n for n in own if n is not None},
         frozenset(
             symbol
-            for one in found
+            for one in libraries
             for symbol in one.wanted - one.weak
             if symbol not in own and name_of(symbol) not in own
         ),
-        {symbol: library for one in found for symbol, library in one.providers},
+        {symbol: library for one in libraries for symbol, library in one.providers},
     )
 
 

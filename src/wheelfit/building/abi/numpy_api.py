@@ -52,11 +52,11 @@ class NumpyApi:
 
 def read_numpy_api(path: Path) -> NumpyApi | None:
     """Return the C API that a wheel or a library wants; None: it uses none."""
-    found = [api for _, file in binary_files(path) if (api := _read(file)) is not None]
-    if not found:
+    apis = [api for _, file in binary_files(path) if (api := _read(file)) is not None]
+    if not apis:
         return None
-    known = [api.oldest for api in found if api.oldest is not None]
-    return NumpyApi(max(known, default=None), all(api.knows_two for api in found))
+    known = [api.oldest for api in apis if api.oldest is not None]
+    return NumpyApi(max(known, default=None), all(api.knows_two for api in apis))
 
 
 def _read(file: BinaryIO) -> NumpyApi | None:

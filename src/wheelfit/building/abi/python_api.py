@@ -65,10 +65,10 @@ def python_bounds(consumer: Path, asked: SpecifierSet) -> Bounds:
 
 
 def _wanted(consumer: Path) -> list[str]:
-    found = {symbol for _, file in binary_files(consumer) for symbol in python_symbols(file)}
-    if not found:
+    symbols = {symbol for _, file in binary_files(consumer) for symbol in python_symbols(file)}
+    if not symbols:
         raise FileProblem("no Python extension module in it can be read", where=str(consumer))
-    return sorted(found)
+    return sorted(symbols)
 
 
 def _tags(consumer: Path) -> frozenset[tuple[str, int]]:

@@ -210,15 +210,17 @@ def _with_types(
         if offer not in comparable or offer is base:
             changed.append(offer)
             continue
-        found = _changes(program, own, files[base.version], files[offer.version], bounds.libraries)
-        changed.append(replace(offer, changed="; ".join(found)))
+        differences = _changes(
+            program, own, files[base.version], files[offer.version], bounds.libraries
+        )
+        changed.append(replace(offer, changed="; ".join(differences)))
     return changed
 
 
 def _changes(
     program: str, own: Libraries, before: Libraries, after: Libraries, used: Sequence[str]
 ) -> list[str]:
-    found = []
+    differences = []
     for name in used:
         old, new = _file_of(before, name), _file_of(after, name)
         if old is None or new is None:
@@ -227,8 +229,8 @@ def _changes(
             if name in symbols.needed:
                 difference = changed_types(program, own.kept[file], old, new)
                 if difference:
-                    found.append(difference)
-    return list(dict.fromkeys(found))
+                    differences.append(difference)
+    return list(dict.fromkeys(differences))
 
 
 def _file_of(libraries: Libraries, name: str) -> Path | None:
@@ -348,13 +350,13 @@ class Libraries:
             return
         short = name.rpartition("/")[2]
         try:
-            found = symbols_in(file, self.only)
+            symbols = symbols_in(file, self.only)
         except Unreadable as error:
             self.faults.append(f"{name}: {error}")
             self.unread[short] = str(error)
             return
-        self.symbols.setdefault(short, found)
-        if keep is not None and (every or found.has_debug) and short not in self.kept:
+        self.symbols.setdefault(short, symbols)
+        if keep is not None and (every or symbols.has_debug) and short not in self.kept:
             keep.mkdir(exist_ok=True)
             target = keep / short
             file.seek(0)
@@ -488,14 +490,14 @@ def namespace_notes(symbols: Iterable[str]) -> Iterator[str]:
     >>> list(namespace_notes(["_ZN4absl12lts_202407223NowEv"]))
     ['absl::lts_20240722 (1 symbol) is in releases 20240722.* of Abseil only']
     """
-    found: Counter[tuple[str, str, str]] = Counter()
+    counts: Counter[tuple[str, str, str]] = Counter()
     for symbol in symbols:
         name = symbol.partition("@")[0]
         for library, written, expression in _NAMESPACES:
             if (match := expression.search(name)) is not None:
                 version = next(group for group in match.groups() if group is not None)
-                found[library, written, version] += 1
-    for (library, written, version), count in sorted(found.items()):
+                counts[library, written, version] += 1
+    for (library, written, version), count in sorted(counts.items()):
         releases = version.replace("_", ".") + ("" if "_" in version else ".*")
         yield (
             f"{written.format(version)} ({count_of(count, 'symbol')}) is in releases {releases} of "

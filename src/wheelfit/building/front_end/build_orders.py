@@ -117,16 +117,16 @@ def orders_for(
     order: BuildOrder, choices: Iterable[WheelToBuild], recipes: Recipes, more: Recipe = Recipe()
 ) -> tuple[BuildOrder, ...]:
     """Return orders for wheels, as few as their recipes allow."""
-    found: dict[str, BuildOrder] = {}
+    orders: dict[str, BuildOrder] = {}
     for choice in choices:
         recipe = recipes.of(choice.label, more)
         key = _key(choice, recipe)
-        if key in found:
-            choice_there = found[key].choices
-            found[key] = replace(found[key], choices=(*choice_there, choice))
+        if key in orders:
+            choice_there = orders[key].choices
+            orders[key] = replace(orders[key], choices=(*choice_there, choice))
         else:
-            found[key] = replace(order, choices=(choice,), recipe=recipe)
-    return tuple(found.values())
+            orders[key] = replace(order, choices=(choice,), recipe=recipe)
+    return tuple(orders.values())
 
 
 def compiles_alike(order: BuildOrder, other: BuildOrder) -> bool:

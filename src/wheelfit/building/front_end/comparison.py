@@ -86,14 +86,14 @@ def compare_with_plain(
             if plain.content == wheel.content:
                 continue  # `check_together` speaks of it
             codes = _codes(plain.path) if codes is None else codes
-            found = _codes(wheel.path)
-            parts[wheel.content] = _parts(found, codes)
-            lines = tuple(_losses(found, codes, order.recipe))
+            own_codes = _codes(wheel.path)
+            parts[wheel.content] = _parts(own_codes, codes)
+            lines = tuple(_losses(own_codes, codes, order.recipe))
             if lines:
                 losses.append((wheel, _error(wheel, lines)))
             # Default flags of compilers make no difference anyway.
             elif (told := [flag for flag in wheel.flags if flag not in USUAL]) and (
-                _digests(found) == _digests(codes)
+                _digests(own_codes) == _digests(codes)
             ):
                 notes.append(
                     f"the machine code of {wheel.path.name} is that of {plain.path.name}: "
@@ -109,11 +109,11 @@ def _has_binaries(path: Path) -> bool:
 
 def _codes(path: Path) -> dict[str, Optimisation]:
     with WheelArchive(path) as archive:
-        found = {
+        codes = {
             member.name: read_optimisation(file, member.name)
             for member, file in unpacked_binaries(archive)
         }
-    return {name: one for name, one in found.items() if one is not None}
+    return {name: one for name, one in codes.items() if one is not None}
 
 
 def _digests(codes: Mapping[str, Optimisation]) -> dict[str, str]:

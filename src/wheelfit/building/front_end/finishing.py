@@ -230,11 +230,11 @@ def notes_above_level(path: Path, properties: PropertySet) -> Iterator[str]:
 
     try:
         with WheelArchive(path) as archive:
-            found = binaries_of(archive, is_wanted=is_wanted, described=with_instructions)
+            binaries = binaries_of(archive, is_wanted=is_wanted, described=with_instructions)
     except NeedsExtra:
         return
     standing = f"claims {claimed}" if features else "claims no level"
-    for one in unguarded_code(found, claimed, is_whole=is_whole):
+    for one in unguarded_code(binaries, claimed, is_whole=is_whole):
         yield (
             f"{one}; the wheel {standing}, and an older processor ends it with an illegal "
             "instruction: look for -march=native, and its like, in the project"

@@ -53,10 +53,10 @@ class Source:
     @property
     def backend(self) -> str:
         """The module of its build backend (PEP 517)."""
-        found = self.at("build-system", "build-backend")
-        if found == HOOK:
-            found = self.at(*_OWN, "backend")
-        return found.partition(":")[0] if isinstance(found, str) else _LEGACY
+        backend = self.at("build-system", "build-backend")
+        if backend == HOOK:
+            backend = self.at(*_OWN, "backend")
+        return backend.partition(":")[0] if isinstance(backend, str) else _LEGACY
 
     @property
     def release(self) -> tuple[NormalizedName | None, Version | None]:
@@ -74,8 +74,8 @@ class Source:
     def backend_path(self) -> tuple[str, ...]:
         """Folders of the project that are searched first for the backend."""
         is_hook = self.at("build-system", "build-backend") == HOOK
-        found = self.at(*(_OWN if is_hook else ("build-system",)), "backend-path")
-        texts = found if isinstance(found, list) else []
+        value = self.at(*(_OWN if is_hook else ("build-system",)), "backend-path")
+        texts = value if isinstance(value, list) else []
         return tuple(str(self.folder / text) for text in texts if isinstance(text, str))
 
     def at(self, *keys: str) -> object:

@@ -35,10 +35,10 @@ class Answer(NamedTuple):
     def json(self) -> dict[str, Any]:
         """Return the object in it; an empty one if there is none."""
         try:
-            found = json.loads(self.content)
+            content = json.loads(self.content)
         except (ValueError, RecursionError):
             return {}
-        return found if isinstance(found, dict) else {}
+        return content if isinstance(content, dict) else {}
 
 
 def failure_of(answer: Answer, filename: str, where: str) -> Exception:

@@ -176,8 +176,8 @@ def missing_jobs(jobs: Iterable[Job], wheels: Iterable[WheelFilename]) -> Iterat
     for wheel in wheels:
         by_label.setdefault(wheel.label, []).append(wheel)
     for job in jobs:
-        found = by_label.get(job.label, ())
-        if found and not any(does(wheel, job) for wheel in found):
+        wheels_of_label = by_label.get(job.label, ())
+        if wheels_of_label and not any(does(wheel, job) for wheel in wheels_of_label):
             yield job
 
 

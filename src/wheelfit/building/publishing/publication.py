@@ -261,13 +261,13 @@ def _forget(stages: Stages, stage: str, *, unless: bool = False) -> None:
 def _forget_empty(stages: Stages, stage: str) -> bool:
     """Drop a stage without files; return whether it may still exist, with files."""
     try:
-        found = [one for one in stages.stages() if str(one["id"]) == stage]
+        matching = [one for one in stages.stages() if str(one["id"]) == stage]
     except (NetworkError, PolicyRefusal):
         return True  # the index itself forgets it
-    if found and not found[0].get("files"):
+    if matching and not matching[0].get("files"):
         _forget(stages, stage)
         return False
-    return bool(found)
+    return bool(matching)
 
 
 def refuse_conflicts(compared: IndexComparison) -> None:
@@ -313,10 +313,10 @@ def confirm(
     """
     next_pause = 1.0
     while True:
-        found = _look(files, listed)
+        confirmation = _look(files, listed)
         waits = min(next_pause, patience)
-        if (found.error is None and not found.missing) or waits <= 0:
-            return found
+        if (confirmation.error is None and not confirmation.missing) or waits <= 0:
+            return confirmation
         pause(waits)
         patience -= waits
         next_pause = min(2 * next_pause, _LONGEST_PAUSE)

@@ -93,11 +93,11 @@ class SessionIndex:
                     "files are uploaded one by one",
                 )
             return session, frozenset()
-        found = self._ask("GET", self._link(answer.headers.get("location")), what).json()
-        there = found.get("files") or {}
+        status = self._ask("GET", self._link(answer.headers.get("location")), what).json()
+        there = status.get("files") or {}
         strange = sorted(there.keys() - wanted.keys())
-        if strange or found.get("status") not in _EDITABLE:
-            words = f"with {', '.join(strange)}" if strange else f"that is {found.get('status')}"
+        if strange or status.get("status") not in _EDITABLE:
+            words = f"with {', '.join(strange)}" if strange else f"that is {status.get('status')}"
             raise UploadRefused(
                 f"the index has an open session for {what} {words[:300]}",
                 where=redact(self.root),
@@ -113,7 +113,7 @@ class SessionIndex:
         )
         for filename in there.keys() - kept:
             self._ask("DELETE", self._link(there[filename].get("link")), what)
-        return found, kept
+        return status, kept
 
     def send(self, session: Mapping[str, Any], file: OutgoingFile, progress: Progress) -> None:
         """Send a file to a session, with its attestations."""

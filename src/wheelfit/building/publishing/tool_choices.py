@@ -287,8 +287,8 @@ class _Chooser:
         asked = {name for properties in used for name in accelerators_of(properties)}
         return {
             name
-            for name, found in self._support.detections.items()
-            if name in asked & ACCELERATORS.keys() and found.status is Status.SUPPORTED
+            for name, detection in self._support.detections.items()
+            if name in asked & ACCELERATORS.keys() and detection.status is Status.SUPPORTED
         }
 
     def _properties(self, wheel: WheelFilename) -> PropertySet:

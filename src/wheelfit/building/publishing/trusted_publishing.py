@@ -88,7 +88,7 @@ def identity(
             )
         return given
     try:
-        found = detect_credential(audience)
+        credential = detect_credential(audience)
     except GitHubOidcPermissionCredentialError:
         raise InvalidConfiguration(
             "this job of GitHub has no identity",
@@ -101,13 +101,13 @@ def identity(
             where=where,
             hint=f"let the job have a token for the audience {audience!r}",
         ) from None
-    if found is None:
+    if credential is None:
         raise InvalidConfiguration(
             "the environment is not a CI job with an identity",
             where=where,
             hint=f"put a token for the audience {audience!r} in {variable}",
         )
-    return found
+    return credential
 
 
 def _audiences(token: str) -> list[object]:

@@ -247,7 +247,7 @@ class _Counted:
 
 def read_attestations(file: OutgoingFile) -> list[object]:
     """Return the attestations of a file."""
-    found: list[object] = []
+    attestations: list[object] = []
     for path in file.attestations:
         try:
             one = json.loads(path.read_bytes())
@@ -255,8 +255,8 @@ def read_attestations(file: OutgoingFile) -> list[object]:
             one = None
         if not isinstance(one, dict):
             raise AttestationProblem("the file is not an attestation", where=str(path))
-        found.append(one)
-    return found
+        attestations.append(one)
+    return attestations
 
 
 def _fields(file: OutgoingFile) -> Fields:
@@ -352,13 +352,13 @@ def read_pypirc(path: Path) -> dict[str, Mapping[str, str]]:
     except ImportError:
         raise NeedsExtra("publish", "twine") from None
     try:
-        found = get_config(str(path)) if path.is_file() else {}
+        sections = get_config(str(path)) if path.is_file() else {}
     except (OSError, ValueError, Error, LookupError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         if isinstance(error, Error):  # whose words quote lines, which may be passwords
             reason = type(error).__name__
         raise InvalidConfiguration(f"the file cannot be read: {reason}", where=str(path)) from None
-    named = {name: {k: str(v) for k, v in one.items() if v} for name, one in found.items()}
+    named = {name: {k: str(v) for k, v in one.items() if v} for name, one in sections.items()}
     return {**_NAMED, **named}
 
 

@@ -38,17 +38,17 @@ def _show(arguments: Namespace, output: Output, context: Context) -> int:
             "files": _files(configuration),
             "settings": {
                 key: {
-                    "value": _value(key, found, defaults[key]),
+                    "value": _value(key, setting, defaults[key]),
                     "origin": [
                         {
                             "layer": origin.layer,
                             "where": origin.where,
                             "value": SETTINGS[key].kind.show(said),
                         }
-                        for origin, said in found.parts
+                        for origin, said in setting.parts
                     ],
                 }
-                for key, found in effective.items()
+                for key, setting in effective.items()
             },
             "sources": [source.to_json() for source in sources],
             "owners": [owner.to_json() for owner in owners],
@@ -56,8 +56,8 @@ def _show(arguments: Namespace, output: Output, context: Context) -> int:
     )
     if not effective:
         output.result(f"no setting concerns {command}")
-    for key, found in effective.items():
-        _tell(key, found, defaults[key], output, origin=arguments.origin)
+    for key, setting in effective.items():
+        _tell(key, setting, defaults[key], output, origin=arguments.origin)
     if sources:
         output.result("# files come from, in this order:")
         for line in source_lines(sources):
@@ -136,29 +136,29 @@ def _defaults(name: str | None) -> tuple[Mapping[str, Any], bool]:
     return defaults, works_on_project
 
 
-def _value(key: str, found: Effective, default: Any) -> object:
+def _value(key: str, setting: Effective, default: Any) -> object:
     """Return the value in effect in the form of a file; None if there is none."""
     from wheelfit.cli.options.settings import SETTINGS
 
-    value = default if found.value is None else found.value
+    value = default if setting.value is None else setting.value
     return None if value is None else SETTINGS[key].kind.show(value)
 
 
-def _tell(key: str, found: Effective, default: Any, output: Output, *, origin: bool) -> None:
+def _tell(key: str, setting: Effective, default: Any, output: Output, *, origin: bool) -> None:
     from wheelfit.cli.options.settings import SETTINGS
 
-    value = _value(key, found, default)
+    value = _value(key, setting, default)
     line = f"# {key} is not set" if value is None else f"{key} = {_toml(value)}"
-    style: Style = "plain" if found.parts else "dim"
+    style: Style = "plain" if setting.parts else "dim"
     if not origin:
         output.result(line, style)
         return
-    if len(found.parts) < 2:
-        where = str(found.parts[0][0]) if found.parts else "default"
+    if len(setting.parts) < 2:
+        where = str(setting.parts[0][0]) if setting.parts else "default"
         output.result(f"{line}  # {where}", style)
         return
     output.result(line)
-    for one, said in found.parts:
+    for one, said in setting.parts:
         output.result(f"  # {_toml(SETTINGS[key].kind.show(said))}  {one}", "dim")
 
 

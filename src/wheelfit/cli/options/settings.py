@@ -26,15 +26,15 @@ def every_group() -> Iterator[OptionGroup]:
 
 
 def _settings() -> dict[str, Option]:
-    found: dict[str, Option] = {}
+    options: dict[str, Option] = {}
     for group in every_group():
         for option in group.options:
             # A command may have the setting of an option without the option.
             if option.project is not None and (
-                option.is_on_command_line or option.key not in found
+                option.is_on_command_line or option.key not in options
             ):
-                found[option.key] = option
-    return dict(sorted(found.items()))
+                options[option.key] = option
+    return dict(sorted(options.items()))
 
 
 SETTINGS: Mapping[str, Option] = _settings()

@@ -434,12 +434,12 @@ def _whole(field: str, same: Mapping[str, int] | None = None) -> Callable[[str],
 
 def _seconds(text: str) -> float:
     try:
-        found = float(text)
+        seconds = float(text)
     except ValueError:
-        found = 0.0
-    if not 0 < found < float("inf"):
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
         raise ValueError(f"{text[:40]!r} is not a number of seconds")
-    return found
+    return seconds
 
 
 def _seconds_or_none(text: str) -> float:

@@ -37,10 +37,10 @@ _WIDTH = 66
 """Characters of a summary that are shown without ``--verbose``."""
 
 
-def show_diagnosis(found: Diagnosis, output: Output) -> None:
+def show_diagnosis(diagnosis: Diagnosis, output: Output) -> None:
     """Print the result of an examination."""
-    output.result_json(found.to_json())
-    for line, style in _lines(found, verbose=output.verbosity > 0, quiet=output.verbosity < 0):
+    output.result_json(diagnosis.to_json())
+    for line, style in _lines(diagnosis, verbose=output.verbosity > 0, quiet=output.verbosity < 0):
         _print(line, style, output)
 
 
@@ -54,25 +54,25 @@ def _print(line: str, style: Style, output: Output) -> None:
         output.folded(line, style, len(words) - len(last) if gap else 2 * words.startswith("→"))
 
 
-def _lines(found: Diagnosis, *, verbose: bool, quiet: bool) -> list[Line]:
+def _lines(diagnosis: Diagnosis, *, verbose: bool, quiet: bool) -> list[Line]:
     """Return the lines of the report.
 
     :param quiet: findings and summary only.
     """
     lines: list[Line] = []
     if not quiet:
-        lines += _head(found)
+        lines += _head(diagnosis)
         for title, section in (
-            ("Machine", _machine_lines(found, verbose=verbose)),
-            ("Environment", _environment_lines(found, verbose=verbose)),
-            ("Variables", _variable_lines(found)),
-            ("Sources", ((f"  {line}", "plain") for line in _places(found.sources))),
-            ("Process", _process_lines(found)),
+            ("Machine", _machine_lines(diagnosis, verbose=verbose)),
+            ("Environment", _environment_lines(diagnosis, verbose=verbose)),
+            ("Variables", _variable_lines(diagnosis)),
+            ("Sources", ((f"  {line}", "plain") for line in _places(diagnosis.sources))),
+            ("Process", _process_lines(diagnosis)),
         ):
             said = list(section)
             if said:
                 lines += [("", "plain"), (title, "strong"), *said]
-    shown = [finding for finding in found.findings if verbose or finding.severity != "note"]
+    shown = [finding for finding in diagnosis.findings if verbose or finding.severity != "note"]
     if shown:
         if lines:
             lines += [("", "plain")]
@@ -80,8 +80,8 @@ def _lines(found: Diagnosis, *, verbose: bool, quiet: bool) -> list[Line]:
         lines += [line for one in shown for line in finding_lines(one)]
     if lines:
         lines += [("", "plain")]
-    lines += [summary_line(found.findings, verbose=verbose)]
-    return [(in_one_line(found.scrubber.text(text)), style) for text, style in lines]
+    lines += [summary_line(diagnosis.findings, verbose=verbose)]
+    return [(in_one_line(diagnosis.scrubber.text(text)), style) for text, style in lines]
 
 
 def _places(sources: SourcesReport) -> Iterator[str]:
@@ -132,9 +132,9 @@ def owner_lines(owners: Sequence[OwnersIndex]) -> Iterator[str]:
         yield f"  {owner.url}{verb} for {', '.join(owner.projects)}{why}"
 
 
-def _head(found: Diagnosis) -> Iterator[Line]:
-    words = f"wheelfit {__version__}, {found.machine}"
-    target = found.target
+def _head(diagnosis: Diagnosis) -> Iterator[Line]:
+    words = f"wheelfit {__version__}, {diagnosis.machine}"
+    target = diagnosis.target
     if target is not None:
         environment = target.environment
         python = environment.get("platform_python_implementation", "Python")
@@ -142,15 +142,15 @@ def _head(found: Diagnosis) -> Iterator[Line]:
             environment.get(f"platform_{name}", "") for name in ("system", "release", "machine")
         ]
         parts = [f"{python} {target.python_full_version}"]
-        if not found.replayed:  # the interpreter is not of that machine
+        if not diagnosis.replayed:  # the interpreter is not of that machine
             parts += [" ".join(filter(None, system)), libc_of(target) or ""]
         words += f": {', '.join(part for part in parts if part)}"
     yield words, "strong"
 
 
-def _machine_lines(found: Diagnosis, *, verbose: bool) -> Iterator[Line]:
-    width = max((len(detection.namespace) for detection in found.detections), default=0)
-    for detection in found.detections:
+def _machine_lines(diagnosis: Diagnosis, *, verbose: bool) -> Iterator[Line]:
+    width = max((len(detection.namespace) for detection in diagnosis.detections), default=0)
+    for detection in diagnosis.detections:
         words = _clipped(_summary_of(detection), verbose=verbose)
         status = status_in_words(detection)
         duration = duration_in_words(detection.seconds)
@@ -171,7 +171,7 @@ def _machine_lines(found: Diagnosis, *, verbose: bool) -> Iterator[Line]:
         for entry in detection.evidence:
             for number, line in enumerate(entry.value.splitlines() or [""]):
                 yield f"      {entry.source}: {line}" if not number else f"        {line}", "dim"
-    for asked in found.asked:
+    for asked in diagnosis.asked:
         yield f"  asked {asked.name}: {asked}, {duration_in_words(asked.seconds)}", "dim"
 
 
@@ -204,8 +204,8 @@ def _clipped(text: str, *, verbose: bool) -> str:
     return f"{first[:_WIDTH]} …" if rest or len(first) > _WIDTH else first
 
 
-def _environment_lines(found: Diagnosis, *, verbose: bool) -> Iterator[Line]:
-    environment, contents = found.environment, found.contents
+def _environment_lines(diagnosis: Diagnosis, *, verbose: bool) -> Iterator[Line]:
+    environment, contents = diagnosis.environment, diagnosis.contents
     if environment is None or contents is None:
         return
     interpreter = environment.interpreter
@@ -226,8 +226,8 @@ def _environment_lines(found: Diagnosis, *, verbose: bool) -> Iterator[Line]:
         for build in contents.builds:
             for text, sign in _signs(build):
                 yield f"  {build.package} for {text}: {sign}", "dim"
-    if found.settings is not None:
-        for tool in (*found.settings.tools, *found.settings.toolkits):
+    if diagnosis.settings is not None:
+        for tool in (*diagnosis.settings.tools, *diagnosis.settings.toolkits):
             yield (
                 f"  {tool.name:<12} {tool.path}{f'  {tool.version}' if tool.version else ''}",
                 "dim",
@@ -254,13 +254,13 @@ def _signs(build: Build) -> Iterator[tuple[str, str]]:
         yield "the CPU", build.cpu_only
 
 
-def _variable_lines(found: Diagnosis) -> Iterator[Line]:
-    for variable in found.variables:
+def _variable_lines(diagnosis: Diagnosis) -> Iterator[Line]:
+    for variable in diagnosis.variables:
         yield f"  {variable.name}={variable.value or '(empty)'}  ({variable.meaning})", "plain"
 
 
-def _process_lines(found: Diagnosis) -> Iterator[Line]:
-    process = found.process
+def _process_lines(diagnosis: Diagnosis) -> Iterator[Line]:
+    process = diagnosis.process
     if process is None or process.mapped.problem:
         return
     name = f" ({process.mapped.program})" if process.mapped.program else ""

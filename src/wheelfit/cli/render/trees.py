@@ -235,7 +235,7 @@ _PARTS = {"extras": "extra", "dependency_groups": "group"}
 
 def _when(marker: Marker) -> str:
     """Return a condition in words; an extra or a group by its name."""
-    found = _PART.fullmatch(str(marker))
-    if found is not None:
-        return f"with the {_PARTS[found[3]]} {found[2]}"
+    match = _PART.fullmatch(str(marker))
+    if match is not None:
+        return f"with the {_PARTS[match[3]]} {match[2]}"
     return f"when {marker}"

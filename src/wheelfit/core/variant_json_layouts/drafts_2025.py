@@ -74,10 +74,10 @@ class Legacy(Struct, frozen=True):
                 namespace: {name: list(values) for name, values in features.items()}
                 for namespace, features in first.values.items()
             }
-        found = document.get(STATIC_KEY, {})
-        if isinstance(found, dict):
-            return found
-        findings.odd((STATIC_KEY,), f"expected an object, found {shown(found)}", "F-32")
+        value = document.get(STATIC_KEY, {})
+        if isinstance(value, dict):
+            return value
+        findings.odd((STATIC_KEY,), f"expected an object, found {shown(value)}", "F-32")
         return {}
 
 

@@ -267,8 +267,8 @@ def _provider(entry: Entry) -> Provider:
     values = entry.values
     kinds = [kind for kind in KINDS if kind in values]
     if len(kinds) != 1:
-        found = " and ".join(kinds) or "none"
-        entry.broken(f"exactly one of {', '.join(KINDS)} is needed, found {found}", "P-1")
+        given_kinds = " and ".join(kinds) or "none"
+        entry.broken(f"exactly one of {', '.join(KINDS)} is needed, found {given_kinds}", "P-1")
     optional = entry.flag("optional", default=False)
     if "feature-order" in values and "static-properties" not in values:
         entry.broken("only together with static-properties", "P-4", "feature-order")

@@ -90,16 +90,16 @@ def read_prefixes(document: Mapping[str, Any], findings: Findings) -> Prefixes:
 
 
 def _members(
-    found: object, where: tuple[str, ...], findings: Findings
+    value: object, where: tuple[str, ...], findings: Findings
 ) -> Iterable[tuple[str, Any]]:
     """Return the members of an object; an empty list stands for an empty one (F-55)."""
-    if isinstance(found, dict):
-        return found.items()
-    if isinstance(found, list) and not found:
+    if isinstance(value, dict):
+        return value.items()
+    if isinstance(value, list) and not value:
         findings.odd(where, "an empty list stands where an object belongs", "F-55")
         return ()
-    rule = "F-55" if isinstance(found, list) else "F-32"
-    findings.refuse(where, f"expected an object, found {shown(found)}", rule)
+    rule = "F-55" if isinstance(value, list) else "F-32"
+    findings.refuse(where, f"expected an object, found {shown(value)}", rule)
     return ()
 
 

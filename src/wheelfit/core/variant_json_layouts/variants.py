@@ -110,8 +110,8 @@ class _Reader:
                 continue
             if namespace not in self._namespaces:
                 self._unlisted(namespace)
-            found = [self._row(namespace, *item) for item in features.items()]
-            sound = [row for row in found if row is not None]
+            each = [self._row(namespace, *item) for item in features.items()]
+            sound = [row for row in each if row is not None]
             if namespace == self._hyphens_in and len({row[0] for row in sound}) < len(sound):
                 self._break((namespace,), "a feature is there more than once", "F-54")
             rows += sound

@@ -68,8 +68,8 @@ class KnownFamilies:
 
     def names(self) -> tuple[str, ...]:
         """Return the names of all families, in the order of the alphabet."""
-        found = {path.stem for path in _FOLDER.rglob(f"*{_SUFFIX}")}
-        return tuple(sorted(found | self._newer.keys()))
+        stems = {path.stem for path in _FOLDER.rglob(f"*{_SUFFIX}")}
+        return tuple(sorted(stems | self._newer.keys()))
 
     def named(self, name: str) -> BridgeFamily | None:
         """Return a family as its newest file has it; None if there is none of that name.
@@ -120,18 +120,18 @@ class KnownFamilies:
         :param project: the requested project.
         """
         own = [project] if project in self._names_of_one_project else []
-        found = []
+        families = []
         for name in (*own, *(name for name, _ in _of_indexes(project, self._indexes))):
             family, unasked = self.named(name), self.unasked(name)
             if family is not None and family.stands_for(project):
                 is_default = unasked is not None and unasked.by_default
-                found.append(replace(family, by_default=is_default))
-        return tuple(found)
+                families.append(replace(family, by_default=is_default))
+        return tuple(families)
 
     def of_owners(self) -> tuple[BridgeFamily, ...]:
         """Return the families of indexes that count by default, as they do."""
-        found = (self.unasked(name) for name, _, is_by_default in _indexes() if is_by_default)
-        return tuple(one for one in found if one is not None and one.by_default)
+        families = (self.unasked(name) for name, _, is_by_default in _indexes() if is_by_default)
+        return tuple(one for one in families if one is not None and one.by_default)
 
     @cached_property
     def _indexes(self) -> tuple[_IndexesHead, ...]:
@@ -318,8 +318,8 @@ class BridgeCatalogue:
 
         :param project: the requested project.
         """
-        found = self._of(project)
-        return None if found is None or self._is_forbidden() else found
+        family = self._of(project)
+        return None if family is None or self._is_forbidden() else family
 
     def _of(self, project: NormalizedName) -> BridgeFamily | None:
         agreed = next((one for one in self._agreed if one.stands_for(project)), None)

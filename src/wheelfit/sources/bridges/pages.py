@@ -252,18 +252,18 @@ class _Making:
 
     def _read(self, page: ProjectPage) -> list[tuple[File, WheelFilename]]:
         """Return the wheels of a page that may be of members, read once for all members."""
-        found = self._pages.get(id(page))
-        if found is None:
+        wheels = self._pages.get(id(page))
+        if wheels is None:
             is_bridged = page.bridge is not None
             named = ((file, _wheel(file)) for file in page.files)
-            found = self._pages[id(page)] = [
+            wheels = self._pages[id(page)] = [
                 (file, filename)
                 for file, filename in named
                 if filename is not None
                 and filename.name == page.name
                 and (is_bridged or not filename.is_variant)
             ]
-        return found
+        return wheels
 
     def _is_known(self, file: File) -> bool:
         """Return whether a file is on an allowed host; add a note otherwise."""

@@ -180,7 +180,7 @@ class BridgedRepository:
             if family.registry or not member.is_of_registry
         }
         try:
-            found = at_once(
+            listed = at_once(
                 list(places.values()),
                 lambda one: self._listed(name, family, one, notes.append),
                 most=_MOST,
@@ -189,7 +189,7 @@ class BridgedRepository:
             if not any(member.is_of_registry for member in members):
                 raise
             return self._instead(name, family, error)
-        pages = dict(zip(places, found, strict=True))
+        pages = dict(zip(places, listed, strict=True))
         own = [
             place for place in places.values() if not (place.is_of_registry or place.is_elsewhere)
         ]
@@ -263,15 +263,15 @@ class BridgedRepository:
     def _index(self, url: str, family: BridgeFamily, *, is_page: bool) -> Repository:
         with self._lock:
             hosts = self._hosts(family)
-            found = self._indexes.get((url, hosts))
-            if found is None and self._open_index is not None:
+            index = self._indexes.get((url, hosts))
+            if index is None and self._open_index is not None:
                 only = FamilyHosts(family.name, hosts) if hosts else None
-                found = self._open_index(url, is_page=is_page, hosts=only)
-                self._indexes[url, hosts] = found
-            if found is None:
+                index = self._open_index(url, is_page=is_page, hosts=only)
+                self._indexes[url, hosts] = index
+            if index is None:
                 return self._repository
-            self._sources[found.name] = found
-        return found
+            self._sources[index.name] = index
+        return index
 
     # --- files ------------------------------------------------------------------------
 

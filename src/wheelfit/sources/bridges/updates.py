@@ -164,6 +164,6 @@ def _check_contents(archive: WheelArchive) -> None:
 def _contents(archive: WheelArchive) -> Iterator[tuple[bool, str, bytes]]:
     """Yield whether it is one of indexes, the name and the file of each family."""
     for name in archive.names():
-        found = _FILE.fullmatch(name)
-        if found is not None:
-            yield found[1] is not None, found[2], archive.read(name)
+        match = _FILE.fullmatch(name)
+        if match is not None:
+            yield match[1] is not None, match[2], archive.read(name)

@@ -46,12 +46,12 @@ _BYTES_FOR_A_LOOK = 16
 
 def collected(part: Callable[[], Iterable[_Item]], faults: list[str]) -> list[_Item]:
     """Return the content of a part of a file up to a fault, which is recorded."""
-    found: list[_Item] = []
+    items: list[_Item] = []
     try:
-        found.extend(part())
+        items.extend(part())
     except Unreadable as error:
         faults.append(str(error))
-    return found
+    return items
 
 
 class Window:

@@ -39,17 +39,17 @@ def build_paths(file: BinaryIO, code: Iterable[tuple[int, int]] = ()) -> tuple[s
     >>> build_paths(io.BytesIO(b"\0/home/ann/fast/core.c\0/home/%s\0"))
     ('/home/ann/fast/core.c',)
     """
-    found: set[bytes] = set()
+    paths: set[bytes] = set()
     for start, stop in _between(code, file.seek(0, io.SEEK_END)):
         end = b""
         for position in range(start, stop, _PIECE):
-            if len(found) >= _MOST:
+            if len(paths) >= _MOST:
                 break
             file.seek(position)
             piece = file.read(min(_PIECE, stop - position))
-            found.update(_in_piece(end + piece))
+            paths.update(_in_piece(end + piece))
             end = piece[-_OVERLAP:]
-    return tuple(sorted(path.decode("ascii") for path in found))[:_MOST]
+    return tuple(sorted(path.decode("ascii") for path in paths))[:_MOST]
 
 
 def _between(parts: Iterable[tuple[int, int]], size: int) -> Iterator[tuple[int, int]]:

@@ -322,7 +322,7 @@ def read_producers(window: Window) -> tuple[tuple[str, str], ...]:
         if not file.has_dwarf_info(strict=True):
             return ()
         debug = file.get_dwarf_info(relocate_dwarf_sections=False, follow_links=False)
-        found = []
+        producers = []
         for number, unit in enumerate(debug.iter_CUs()):
             if number == LISTED:
                 break
@@ -331,5 +331,5 @@ def read_producers(window: Window) -> tuple[tuple[str, str], ...]:
                 printable(attributes[key].value) if key in attributes else ""
                 for key in ("DW_AT_name", "DW_AT_producer")
             )
-            found.append((name.rpartition("/")[2], producer))
-        return tuple(found)
+            producers.append((name.rpartition("/")[2], producer))
+        return tuple(producers)

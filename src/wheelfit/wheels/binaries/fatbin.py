@@ -69,8 +69,8 @@ def _behind_zeros(window: Window, start: int, stop: int) -> int:
     while start < stop:
         piece = window.read(start, min(1 << 16, stop - start))
         if rest := piece.lstrip(b"\0"):
-            found = start + len(piece) - len(rest)
-            return found - found % _ALIGNMENT
+            position = start + len(piece) - len(rest)
+            return position - position % _ALIGNMENT
         start += len(piece)
     return stop
 

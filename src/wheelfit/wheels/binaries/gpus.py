@@ -77,10 +77,10 @@ def unserved(value: str, code: Iterable[DeviceCode]) -> tuple[Capability, ...] |
 
     :return: the oldest first; None for a value that is not known.
     """
-    found = takers(value)
-    if found is None:
+    taken = takers(value)
+    if taken is None:
         return None
-    capabilities, kind = found
+    capabilities, kind = taken
     images = [one for one in code if one.kind is kind]
     return tuple(
         capability

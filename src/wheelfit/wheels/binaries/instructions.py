@@ -85,8 +85,8 @@ def with_instructions(binary: Binary, file: BinaryIO) -> Binary:
         levels, use = _count(Window(file, _CODE), Window(file, SYMBOLS), startup)
     except Unreadable as error:
         return replace(binary, faults=(*binary.faults, str(error)))
-    found = tuple((level, levels[level]) for level in LEVELS if levels[level])
-    return replace(binary, levels=replace(binary.levels, instructions=found, use=use))
+    counts = tuple((level, levels[level]) for level in LEVELS if levels[level])
+    return replace(binary, levels=replace(binary.levels, instructions=counts, use=use))
 
 
 def _count(window: Window, tables: Window, startup: Startup) -> tuple[Counter[str], InstructionUse]:
@@ -202,7 +202,7 @@ class _Kinds(dict[int, bool]):
 
 def _referred(library: Any, window: Window, startup: Startup) -> frozenset[int]:
     """Return the addresses that functions which make modules refer to."""
-    found: set[int] = set()
+    addresses: set[int] = set()
     for _, address in startup.modules:
         place = bisect_right(startup.functions, address)
         for section in startup.sections:
@@ -214,8 +214,8 @@ def _referred(library: Any, window: Window, startup: Startup) -> frozenset[int]:
                 data = window.read(section.start + start, min(end - address, _LONGEST_FUNCTION))
                 for instruction in library.Decoder(64, data, ip=address):
                     if instruction.is_ip_rel_memory_operand:
-                        found.add(instruction.ip_rel_memory_address)
-    return frozenset(found)
+                        addresses.add(instruction.ip_rel_memory_address)
+    return frozenset(addresses)
 
 
 def _features(library: Any) -> dict[int, str]:
@@ -231,8 +231,8 @@ def _level(instruction: Any, levels: dict[int, str]) -> str | None:
     """Return the level that has an instruction; None if none has it, or it is none."""
     if not instruction.code:  # bytes that are no instruction
         return None
-    found = [levels.get(feature) for feature in instruction.cpuid_features()]
-    known = [level for level in found if level is not None]
+    levels_of_features = [levels.get(feature) for feature in instruction.cpuid_features()]
+    known = [level for level in levels_of_features if level is not None]
     return max(known, default="v1")
 
 

@@ -60,31 +60,31 @@ class _Found:
 def read_macho(window: Window, member: str) -> Binary | None:
     """Return the description of a Mach-O file; None for a Java class."""
     magic = window.read(0, 4)
-    found = _Found()
+    facts = _Found()
     if magic in _THIN:
-        _slice(window, 0, found)
+        _slice(window, 0, facts)
     else:
         (count,) = window.unpack(">I", 4)
         if count > _MOST_SLICES:
             return None
         for start in _slices(window, count, wide=magic == _UNIVERSAL_64):
             try:
-                _slice(window, start, found)
+                _slice(window, start, facts)
             except Unreadable as error:
-                found.faults.append(str(error))
-    if not found.machines:
-        raise Unreadable(found.faults[0] if found.faults else "it has code for no machine")
+                facts.faults.append(str(error))
+    if not facts.machines:
+        raise Unreadable(facts.faults[0] if facts.faults else "it has code for no machine")
     return Binary(
         member,
         Format.MACHO,
         window.size,
-        tuple(dict.fromkeys(found.machines)),
-        found.names[0] if found.names else None,
-        tuple(dict.fromkeys(found.needed)),
-        tuple(dict.fromkeys(found.rpath)),
-        minimum_systems=tuple(dict.fromkeys(found.systems)),
-        debug=found.debug,
-        faults=tuple(dict.fromkeys(found.faults)),
+        tuple(dict.fromkeys(facts.machines)),
+        facts.names[0] if facts.names else None,
+        tuple(dict.fromkeys(facts.needed)),
+        tuple(dict.fromkeys(facts.rpath)),
+        minimum_systems=tuple(dict.fromkeys(facts.systems)),
+        debug=facts.debug,
+        faults=tuple(dict.fromkeys(facts.faults)),
     )
 
 
@@ -96,13 +96,13 @@ def _slices(window: Window, count: int, *, wide: bool) -> Iterator[int]:
             yield window.unpack(">I", 8 + 20 * number + 8)[0]
 
 
-def _slice(window: Window, start: int, found: _Found) -> None:
+def _slice(window: Window, start: int, facts: _Found) -> None:
     order, header = _THIN.get(window.read(start, 4), ("", 0))
     if not order:
         raise Unreadable(f"its part at {start} is not a program for a machine")
     cpu, _, _, count, size = window.unpack(f"{order}5I", start + 4)
     machine = _MACHINES.get(cpu, f"0x{cpu:x}")
-    found.machines.append(machine)
+    facts.machines.append(machine)
     if count > _MOST_COMMANDS:
         raise Unreadable(f"its part for {machine} has {count} commands")
     place, stop = start + header, start + header + size
@@ -111,9 +111,9 @@ def _slice(window: Window, start: int, found: _Found) -> None:
         if length < 8 or place + length > stop:
             raise Unreadable(f"a command of its part for {machine} is longer than its place")
         try:
-            _command(window, place, order, (command, length), (machine, found))
+            _command(window, place, order, (command, length), (machine, facts))
         except Unreadable as error:
-            found.faults.append(str(error))
+            facts.faults.append(str(error))
         place += length
 
 
@@ -125,24 +125,24 @@ def _command(
     into: tuple[str, _Found],
 ) -> None:
     kind, length = command
-    machine, found = into
+    machine, facts = into
     if kind in _LIBRARIES or kind in (_OWN_NAME, _RPATH):
         (offset,) = window.unpack(f"{order}I", place + 8)
         if not 12 <= offset < length:
             raise Unreadable(f"a name of its part for {machine} lies behind its place")
         text = window.text(place + offset, length - offset)
-        wanted = {_OWN_NAME: found.names, _RPATH: found.rpath}.get(kind, found.needed)
+        wanted = {_OWN_NAME: facts.names, _RPATH: facts.rpath}.get(kind, facts.needed)
         wanted.append(text)
     elif kind == _MINIMUM:
         platform, version = window.unpack(f"{order}II", place + 8)
         if platform == _MACOS:
-            found.systems.append(_minimum(machine, version))
+            facts.systems.append(_minimum(machine, version))
     elif kind in _SEGMENTS:
         if window.read(place + 8, 16).rstrip(b"\0") == _DEBUG_SEGMENT:
             form, where = _SEGMENTS[kind]
-            found.debug += window.unpack(f"{order}{form}", place + where)[0]
+            facts.debug += window.unpack(f"{order}{form}", place + where)[0]
     elif kind == _OLD_MINIMUM:
-        found.systems.append(_minimum(machine, *window.unpack(f"{order}I", place + 8)))
+        facts.systems.append(_minimum(machine, *window.unpack(f"{order}I", place + 8)))
 
 
 def _minimum(machine: str, version: int) -> MinimumSystem:

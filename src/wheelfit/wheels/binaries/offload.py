@@ -88,7 +88,7 @@ def _table(data: bytes, size: int | None) -> tuple[list[str], int]:
     count = int.from_bytes(data[place - 8 : place], "little")
     if not data.startswith(_MAGIC) or count > _MOST_ENTRIES:
         raise Unreadable("a bundle of code for AMD's GPUs has no table that can be read")
-    found, end = [], place
+    targets, end = [], place
     for _ in range(count):
         offset, length, letters = (
             int.from_bytes(data[place + at : place + at + 8], "little") for at in (0, 8, 16)
@@ -100,8 +100,8 @@ def _table(data: bytes, size: int | None) -> tuple[list[str], int]:
         name = printable(data[place - letters : place])
         _, separator, target = name.partition("--")
         if separator and name.startswith(_KINDS):
-            found.append(target)
-    return found, end
+            targets.append(target)
+    return targets, end
 
 
 def _unpacked(head: bytes) -> tuple[bytes, int]:

@@ -120,7 +120,7 @@ def read_optimisation(file: BinaryIO, name: str) -> Optimisation | None:
 
 def _levels(producers: Iterable[tuple[str, str]]) -> dict[str, str]:
     """Return the lowest level of each source; there is none for one without its options."""
-    found: dict[str, str] = {}
+    levels: dict[str, str] = {}
     for name, producer in producers:
         options = [word for word in producer.split() if word.startswith("-")]
         if not options or not producer.startswith("GNU ") or producer.startswith("GNU AS"):
@@ -129,8 +129,8 @@ def _levels(producers: Iterable[tuple[str, str]]) -> dict[str, str]:
         level = level or "1"
         if level not in _RANKS:
             continue
-        found[name] = min(level, found.get(name, level), key=_RANKS.__getitem__)
-    return found
+        levels[name] = min(level, levels.get(name, level), key=_RANKS.__getitem__)
+    return levels
 
 
 def _digest(window: Window, sections: Iterable[tuple[int, int]]) -> str:

@@ -40,13 +40,13 @@ def properties_of(
         release of the toolkit's major (P-92).
     """
     notes: list[str] = []
-    found = [
+    properties = [
         *_level(binaries, notes),
         *_nvidia(binaries, notes, ptx=ptx, bound=bound),
         *_amd(binaries, notes),
     ]
     notes += [f"{binary.member}: {fault}" for binary in binaries for fault in binary.faults]
-    return FoundProperties(PropertySet(found), tuple(dict.fromkeys(notes)))
+    return FoundProperties(PropertySet(properties), tuple(dict.fromkeys(notes)))
 
 
 def _level(binaries: Binaries, notes: list[str]) -> Iterator[Property]:

@@ -66,10 +66,10 @@ def refused_ptx(
 
 def _takers_of_ptx(value: str) -> list[Capability]:
     """Return the known GPUs that take a wheel for a value of PTX, the oldest first."""
-    found = takers(value)
-    if found is None or found[1] is not CodeKind.PTX:
+    taken = takers(value)
+    if taken is None or taken[1] is not CodeKind.PTX:
         return []
-    own = min(found[0])
+    own = min(taken[0])
     if not value.removesuffix("_virtual").isdigit():  # for one GPU only
         return [own]
     return sorted(one for one in tables.CAPABILITIES if one >= own)

@@ -53,12 +53,12 @@ def binaries_of(
     :raises InvalidWheel: a member is damaged.
     :raises FileProblem: there is no space for unpacked files.
     """
-    found = []
+    binaries = []
     for member, file in unpacked_binaries(archive, is_wanted=is_wanted):
         binary = read_binary(file, member.name)
         if binary is not None:
-            found.append(described(binary, file))
-    return Binaries(tuple(found))
+            binaries.append(described(binary, file))
+    return Binaries(tuple(binaries))
 
 
 def unpacked_binaries(

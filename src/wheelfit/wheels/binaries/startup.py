@@ -105,11 +105,11 @@ class _Image:
 
     def pointer(self, address: int) -> int:
         """Return the value the loader writes to an address, or its content; 0: nothing."""
-        found = self.pointers.get(address)
-        if found is None:
+        target = self.pointers.get(address)
+        if target is None:
             place = self.place(address)
-            found = 0 if place is None else self._window.unpack("<Q", place)[0]
-        return found
+            target = 0 if place is None else self._window.unpack("<Q", place)[0]
+        return target
 
     def number(self, address: int) -> int:
         """Return the integer of 32 bits at an address; 0 where there is nothing."""
@@ -125,8 +125,8 @@ class _Image:
 
     def table(self, kind: int) -> Iterator[tuple[int, bytes, int]]:
         """Yield the address, the content and the link of sections of a kind that are loaded."""
-        for _, found, flags, address, offset, size, link, *_ in self.rows:
-            if found == kind and flags & _ALLOCATED:
+        for _, kind_of_row, flags, address, offset, size, link, *_ in self.rows:
+            if kind_of_row == kind and flags & _ALLOCATED:
                 if size > _LARGEST_TABLE:
                     raise Unreadable("it has a table that is longer than can be looked at")
                 yield address, self._window.read(offset, size), link
@@ -203,10 +203,10 @@ def _functions(image: _Image, window: Window) -> tuple[tuple[int, ...], tuple[in
         if 8 * count > min(size - 12, _LARGEST_TABLE):
             raise Unreadable("its table of functions is longer than its place")
         rows = struct.unpack(f"<{2 * count}i", window.read(offset + 12, 8 * count))
-        found = sorted(zip(rows[::2], rows[1::2], strict=True))
+        pairs = sorted(zip(rows[::2], rows[1::2], strict=True))
         return (
-            tuple(address + start for start, _ in found),
-            tuple(address + record for _, record in found),
+            tuple(address + start for start, _ in pairs),
+            tuple(address + record for _, record in pairs),
         )
     return (), ()
 
@@ -242,7 +242,7 @@ def module_functions(window: Window, startup: Startup, referred: frozenset[int])
     if not startup.modules:
         return frozenset()
     image = _Image(window)
-    found = {address for _, address in startup.modules}
+    addresses = {address for _, address in startup.modules}
     try:
         values, _, _ = _symbols(image, window)
         _relocate(image, values)
@@ -253,11 +253,11 @@ def module_functions(window: Window, startup: Startup, referred: frozenset[int])
                 text = image.text(image.pointer(address + name))
                 if text.rpartition(b".")[2] in names and left:
                     left -= 1
-                    found.update(_methods(image, image.pointer(address + methods)))
-                    found.update(_slots(image, image.pointer(address + slots)))
+                    addresses.update(_methods(image, image.pointer(address + methods)))
+                    addresses.update(_slots(image, image.pointer(address + slots)))
     except struct.error as error:
         raise Unreadable("a table in it ends too early") from error
-    return frozenset(found & set(startup.functions))
+    return frozenset(addresses & set(startup.functions))
 
 
 def _methods(image: _Image, table: int) -> Iterator[int]:

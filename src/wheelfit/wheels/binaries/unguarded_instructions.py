@@ -76,7 +76,7 @@ def unguarded_code(
     """
     counted = [(one, one.levels.use) for one in binaries if one.levels.use is not None]
     asks = not is_whole or any(use.asks for _, use in counted)
-    found = []
+    unguarded = []
     for binary, use in counted:
         at_start = _above(use.at_start, claimed)
         newer = _above(use.newer, claimed)
@@ -94,8 +94,8 @@ def unguarded_code(
             continue
         level = max(level for level, _ in at_start or newer)
         count = sum(number for one, number in newer if not is_below(level, one))
-        found.append(UnguardedCode(binary.member, level, count, reason))
-    return tuple(found)
+        unguarded.append(UnguardedCode(binary.member, level, count, reason))
+    return tuple(unguarded)
 
 
 def _above(counts: Iterable[tuple[str, int]], claimed: str) -> list[tuple[str, int]]:

@@ -70,11 +70,11 @@ class Library:
     def call(self, function: str, *arguments: Any) -> int:
         """Return the function's result code."""
         try:
-            found = getattr(self._library, function)
+            entry_point = getattr(self._library, function)
         except AttributeError:
             return self.MISSING
         self._trace(function)
-        return int(found(*arguments))
+        return int(entry_point(*arguments))
 
     def noted(self, function: str, *arguments: Any, words: Callable[[int], str] = str) -> int:
         """Call, note the result code, and return it."""

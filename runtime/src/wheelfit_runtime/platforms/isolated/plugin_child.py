@@ -396,25 +396,25 @@ def descendants(pid: int, most: int) -> list[int]:
     """
     listed = os.path.exists(f"/proc/{pid}/task/{pid}/children")  # noqa: PTH110
     children_of = _listed_children if listed else _scanned_children()
-    found: list[int] = []
+    pids: list[int] = []
     waiting = [pid]
-    while waiting and len(found) < most:
+    while waiting and len(pids) < most:
         children = children_of(waiting.pop(0))
-        found += children
+        pids += children
         waiting += children
-    return found
+    return pids
 
 
 def _listed_children(pid: int) -> list[int]:
     """Return the children of a process as the kernel lists them."""
-    found: list[int] = []
+    pids: list[int] = []
     try:
         for thread in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208
             with open(f"/proc/{pid}/task/{thread}/children") as file:  # noqa: PTH123
-                found += map(int, file.read().split())
+                pids += map(int, file.read().split())
     except (OSError, ValueError):
         pass
-    return found
+    return pids
 
 
 def _scanned_children() -> Callable[[int], list[int]]:

@@ -59,17 +59,17 @@ def find(endpoint: str) -> object:
 
     module, _, attributes = endpoint.partition(":")
     try:
-        found: object = import_module(module.strip())
+        value: object = import_module(module.strip())
     except ModuleNotFoundError as error:
         raise Failed(f"it cannot be imported: {_text_of(error)}") from None
     except ImportError as error:
         raise Failed(f"it cannot be imported: {described(error)}") from None
     for name in filter(None, (part.strip() for part in attributes.split("."))):
         try:
-            found = getattr(found, name)
+            value = getattr(value, name)
         except AttributeError:
             raise Failed(f"{endpoint} does not exist: there is no {name}") from None
-    return found
+    return value
 
 
 def bound(
@@ -79,8 +79,8 @@ def bound(
     if isinstance(plugin, type):
         import types
 
-        found = next((vars(base)[name] for base in plugin.__mro__ if name in vars(base)), None)
-        if isinstance(found, types.FunctionType):
+        attribute = next((vars(base)[name] for base in plugin.__mro__ if name in vars(base)), None)
+        if isinstance(attribute, types.FunctionType):
             notes.append(f"{endpoint} is a class whose {name} needs an instance")
             plugin = plugin()
     method = getattr(plugin, name, None)
@@ -119,7 +119,7 @@ class _Reading:
         # One more than is allowed is enough to see that it is too much (P-34).
         items = list(islice(iter(configs), MOST_FEATURES + 1))
         absent = object()
-        found = []
+        read = []
         left = MOST_VALUES + 1
         for item in items:
             seen = {}
@@ -133,8 +133,8 @@ class _Reading:
                     seen[name] = values
                 else:
                     seen[name] = self.plain(value)
-            found.append(seen)
-        return found
+            read.append(seen)
+        return read
 
     def plain(self, value: object) -> Any:
         """Return a value as JSON has it; of anything else only the kind: ``{"kind": …}``."""

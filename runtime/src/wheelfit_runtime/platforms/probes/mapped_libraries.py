@@ -87,7 +87,7 @@ def parse(text: str) -> tuple[MappedFile, ...]:
 
     :param text: content of ``/proc/PID/maps``.
     """
-    found: dict[MappedFile, None] = {}
+    files: dict[MappedFile, None] = {}
     for line in text.split("\n"):
         # Addresses, mode, offset, device, inode, path; without `re`, which callers at run time may
         # not have imported.
@@ -102,8 +102,8 @@ def parse(text: str) -> tuple[MappedFile, ...]:
         path = fields[5]
         deleted = path.endswith(_DELETED)
         path = path.removesuffix(_DELETED).replace("\\012", "\n")
-        found[MappedFile(path, fields[3], int(fields[4]), deleted)] = None
-    return tuple(found)
+        files[MappedFile(path, fields[3], int(fields[4]), deleted)] = None
+    return tuple(files)
 
 
 def _variables(raw: bytes) -> Iterator[tuple[str, str]]:

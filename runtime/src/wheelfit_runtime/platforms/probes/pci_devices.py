@@ -71,18 +71,18 @@ def read(surroundings: SystemView, vendor: int) -> dict[str, PciFiles]:
 
     Of other makers' devices nothing but the vendor is read: a server has hundreds.
     """
-    found = {}
+    devices = {}
     for address, maker in surroundings.once("pci makers", _makers).items():
         if _number(maker) == vendor:
             texts = (
                 surroundings.read_text(f"{FOLDER}/{address}/{name}") or ""
                 for name in ("class", "device", "uevent")
             )
-            found[address] = PciFiles(maker, *texts)
-    return found
+            devices[address] = PciFiles(maker, *texts)
+    return devices
 
 
-def parse(found: Mapping[str, PciFiles]) -> tuple[PciDevice, ...]:
+def parse(devices: Mapping[str, PciFiles]) -> tuple[PciDevice, ...]:
     """Turn the texts into numbers; unreadable ones are 0 (P-74)."""
     return tuple(
         PciDevice(
@@ -92,7 +92,7 @@ def parse(found: Mapping[str, PciFiles]) -> tuple[PciDevice, ...]:
             _number(files.device),
             _driver(files.uevent),
         )
-        for address, files in sorted(found.items())
+        for address, files in sorted(devices.items())
     )
 
 

@@ -38,15 +38,15 @@ def _ask_system(names: tuple[str, ...]) -> dict[str, bytes]:
         ask = ctypes.CDLL(None).sysctlbyname
     except (OSError, AttributeError):
         return {}
-    found = {}
+    values = {}
     for name in names:
         size = ctypes.c_size_t(0)
         if ask(name.encode(), None, ctypes.byref(size), None, ctypes.c_size_t(0)):
             continue
         buffer = ctypes.create_string_buffer(size.value)
         if not ask(name.encode(), buffer, ctypes.byref(size), None, ctypes.c_size_t(0)):
-            found[name] = buffer.raw[: size.value]
-    return found
+            values[name] = buffer.raw[: size.value]
+    return values
 
 
 def evidence(answers: Mapping[str, bytes]) -> tuple[Evidence, ...]:

@@ -19,26 +19,26 @@ _records: dict[str, HardwareFamily] = {}
 
 def by_namespace(namespace: str) -> HardwareFamily | None:
     """Return the family of a namespace, or None when there is no such; no other is imported."""
-    found = _records.get(namespace)
-    if found is None and namespace in _names():
+    family = _records.get(namespace)
+    if family is None and namespace in _names():
         from importlib import import_module
 
         try:
-            found = import_module(f"{__name__}.{namespace}.record").FAMILY
+            family = import_module(f"{__name__}.{namespace}.record").FAMILY
         except ModuleNotFoundError as error:
             if error.name != f"{__name__}.{namespace}.record":
                 raise
             return None  # the remains of a folder, as of another version
-        _records[namespace] = found
-    return found
+        _records[namespace] = family
+    return family
 
 
 def every() -> tuple[HardwareFamily, ...]:
     """Return all families, by their ranks."""
-    found = (by_namespace(name) for name in _names())
+    families = (by_namespace(name) for name in _names())
     return tuple(
         sorted(
-            (family for family in found if family),
+            (family for family in families if family),
             key=lambda family: (family.rank, family.namespace),
         )
     )
@@ -64,10 +64,10 @@ def _names() -> frozenset[str]:
     global _folders  # noqa: PLW0603 - looked up once; a folder does not appear while we run
     if _folders is None:
         try:
-            found = [name for folder in __path__ for name in os.listdir(folder)]  # noqa: PTH208
+            names = [name for folder in __path__ for name in os.listdir(folder)]  # noqa: PTH208
         except OSError:  # an archive, or a program that was frozen
             from pkgutil import iter_modules
 
-            found = [module.name for module in iter_modules(__path__)]
-        _folders = frozenset(name for name in found if name.isidentifier() and name[0] != "_")
+            names = [module.name for module in iter_modules(__path__)]
+        _folders = frozenset(name for name in names if name.isidentifier() and name[0] != "_")
     return _folders

@@ -28,13 +28,13 @@ def variables(properties: PropertySet) -> Mapping[str, str]:
     >>> variables(PropertySet([parse_property("aarch64 :: version :: 8.2a")]))
     {'GOARM64': 'v8.2'}
     """
-    found = {}
+    settings = {}
     if level := level_of(properties, "x86_64"):
-        found["GOAMD64"] = level
+        settings["GOAMD64"] = level
     if version := level_of(properties, "aarch64"):
         number = version.removesuffix("a")
-        found["GOARM64"] = f"v{number if '.' in number else f'{number}.0'}"
-    return found
+        settings["GOARM64"] = f"v{number if '.' in number else f'{number}.0'}"
+    return settings
 
 
 def _words(properties: PropertySet, _machine: Mapping[str, str]) -> tuple[str, ...]:

@@ -70,12 +70,12 @@ def torch_list(architectures: Iterable[Architecture]) -> str:
     >>> torch_list([Architecture(90, "", False), Architecture(90, "", True)])
     '9.0+PTX'
     """
-    found: dict[str, bool] = {}
+    has_ptx_by_name: dict[str, bool] = {}
     for architecture in architectures:
-        found[architecture.dotted] = architecture.is_virtual or found.get(
+        has_ptx_by_name[architecture.dotted] = architecture.is_virtual or has_ptx_by_name.get(
             architecture.dotted, False
         )
-    return ";".join(f"{name}+PTX" if has_ptx else name for name, has_ptx in found.items())
+    return ";".join(f"{name}+PTX" if has_ptx else name for name, has_ptx in has_ptx_by_name.items())
 
 
 def _cuda_words(properties: PropertySet, _machine: Mapping[str, str]) -> tuple[str, ...]:

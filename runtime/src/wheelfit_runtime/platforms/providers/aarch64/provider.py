@@ -138,9 +138,9 @@ def _version(cpu: Cpu, *, bits_decide: bool) -> str:
 def _version_of_core(cpu: Cpu) -> str | None:
     """Return the version of the weakest core in the table; None if one is unknown (P-114)."""
     if cpu.cores:
-        found = [tables.CORE_VERSIONS.get(core) for core in cpu.cores]
-        known = [version for version in found if version is not None]
-        return max(known, key=_VERSIONS.index) if len(known) == len(found) else None
+        versions = [tables.CORE_VERSIONS.get(core) for core in cpu.cores]
+        known = [version for version in versions if version is not None]
+        return max(known, key=_VERSIONS.index) if len(known) == len(versions) else None
     chip = _APPLE.match(cpu.brand)  # "Apple processor" identifies nothing
     if chip is None:
         return None

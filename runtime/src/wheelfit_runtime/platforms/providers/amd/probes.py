@@ -111,11 +111,11 @@ def parse_kfd(files: KfdFiles) -> KfdTopology:
             # So the kernel hides GPUs that a container was not given.
             evidence.append(Evidence(name, "cannot be read"))
             continue
-        found = _properties(text)
-        words = ", ".join(f"{key} {found[key]}" for key in _SHOWN if key in found)
+        properties = _properties(text)
+        words = ", ".join(f"{key} {properties[key]}" for key in _SHOWN if key in properties)
         evidence.append(Evidence(name, words or "tells nothing"))
-        if found.get("simd_count", 0) > 0:
-            gpus.append(_gpu(node, found, files.devices))
+        if properties.get("simd_count", 0) > 0:
+            gpus.append(_gpu(node, properties, files.devices))
     if gpus:
         evidence += [Evidence(device, "exists") for device in sorted(files.devices)]
     evidence += [
@@ -142,10 +142,10 @@ def _properties(text: str) -> dict[str, int]:
     return {key: int(number) for key, number in re.findall(_LINE, text)}
 
 
-def _gpu(node: int, found: Mapping[str, int], devices: frozenset[str]) -> AmdGpu:
-    version = found.get("gfx_target_version", 0)
+def _gpu(node: int, properties: Mapping[str, int], devices: frozenset[str]) -> AmdGpu:
+    version = properties.get("gfx_target_version", 0)
     name = target_name(version) or ""
-    minor = found.get("drm_render_minor", 0)
+    minor = properties.get("drm_render_minor", 0)
     problem = ""
     if not name:
         problem = f"the kernel does not say which code it runs (gfx_target_version {version})"
@@ -156,7 +156,7 @@ def _gpu(node: int, found: Mapping[str, int], devices: frozenset[str]) -> AmdGpu
     elif f"{_RENDER}{minor}" not in devices:
         problem = f"{_RENDER}{minor} does not exist"
     # Older kernels show an integrated GPU and its processor as one node.
-    integrated = name in tables.INTEGRATED_GFX or found.get("cpu_cores_count", 0) > 0
+    integrated = name in tables.INTEGRATED_GFX or properties.get("cpu_cores_count", 0) > 0
     return AmdGpu(node, name, integrated, problem)
 
 
@@ -172,12 +172,12 @@ _NUMBERED = r"rocm-([0-9]{1,4})\.([0-9]{1,4})(?:\.([0-9]{1,4}))?.*"
 
 def read_release(surroundings: SystemView) -> tuple[tuple[str, str], ...]:
     """Return path and text of the files that state a release, the preferred one first."""
-    found = []
+    releases = []
     for folder in rocm_folders(surroundings):
         text = surroundings.read_text(f"{folder}/{_RELEASE_FILE}")
         if text is not None:
-            found.append((f"{folder}/{_RELEASE_FILE}", text))
-    return tuple(found)
+            releases.append((f"{folder}/{_RELEASE_FILE}", text))
+    return tuple(releases)
 
 
 def rocm_folders(surroundings: SystemView) -> tuple[str, ...]:
@@ -252,9 +252,9 @@ def ask_tools(surroundings: SystemView, folders: Iterable[str]) -> tuple[ToolAns
 
 
 def _program(surroundings: SystemView, name: str, folders: Iterable[str]) -> str | None:
-    found = surroundings.program(name)
-    if found is not None or surroundings.system == "Windows":
-        return found
+    program = surroundings.program(name)
+    if program is not None or surroundings.system == "Windows":
+        return program
     places = (f"{folder}/bin/{name}" for folder in folders)
     return next((surroundings.path(place) for place in places if surroundings.exists(place)), None)
 
@@ -264,8 +264,8 @@ def gpus_of_tool(told: ToolAnswer) -> tuple[AmdGpu, ...]:
     if not told.answer.succeeded:
         return ()
     text = told.answer.output.decode("utf-8", "replace")
-    found = {"rocminfo": _of_rocminfo, "clinfo": _of_clinfo}.get(told.name, _of_enumerator)(text)
-    return tuple(found)
+    gpus = {"rocminfo": _of_rocminfo, "clinfo": _of_clinfo}.get(told.name, _of_enumerator)(text)
+    return tuple(gpus)
 
 
 def _of_enumerator(text: str) -> list[AmdGpu]:

@@ -60,14 +60,14 @@ def _find(surroundings: SystemView, own: Mapping[str, tuple[str, ...]]) -> Detec
     # Where all values are given, no detected one would count.
     is_known = own.keys() == set(_ORDER) or forced.is_complete
     driver = forced.applied_to(AmdDriver() if is_known else read(surroundings))
-    found = supported(
+    detection = supported(
         driver, same_major=surroundings.rocm_same_major, reference=surroundings.reference
     )
     hints = _hints(driver, surroundings, own.keys() | ({_GFX} if forced.names else set()))
     return replace(
-        found,
-        warnings=(*found.warnings, *hints),
-        devices=() if forced.names else found.devices,  # the user spoke for all of them
+        detection,
+        warnings=(*detection.warnings, *hints),
+        devices=() if forced.names else detection.devices,  # the user spoke for all of them
     )
 
 

@@ -90,8 +90,8 @@ def read_files(surroundings: SystemView) -> AscendSigns:
         if "davinci" in name and re.fullmatch(_NODE, name)
     ]
     nodes = (*sorted(names, key=lambda name: (len(name), name)), MANAGER)
-    found = tuple(name for name in nodes if surroundings.exists(name))
-    return AscendSigns(devices, found, surroundings.read_text(DRIVER))
+    present = tuple(name for name in nodes if surroundings.exists(name))
+    return AscendSigns(devices, present, surroundings.read_text(DRIVER))
 
 
 def parse_files(signs: AscendSigns) -> AscendFiles:
@@ -130,13 +130,13 @@ def read_cann(surroundings: SystemView) -> tuple[tuple[str, str], ...]:
         f"{surroundings.architecture}-linux/ascend_toolkit_install.info",
         "version.cfg",
     )
-    found = []
+    texts = []
     for place in dict.fromkeys(place for place in (named, *_PLACES) if place):
         for name in names:
             text = surroundings.read_text(f"{place}/{name}")
             if text is not None:
-                found.append((f"{place}/{name}", text))
-    return tuple(found)
+                texts.append((f"{place}/{name}", text))
+    return tuple(texts)
 
 
 def parse_cann(text: str) -> str | None:

@@ -84,18 +84,18 @@ class DeviceProperties(ctypes.Structure):
 def observe(conversation: Conversation, arguments: Sequence[str]) -> dict[str, Any]:
     """Query the loader for every device of every GPU driver, and return the answer."""
     loader = conversation.load(arguments)
-    found: list[dict[str, Any]] = []
+    devices: list[dict[str, Any]] = []
     init = None
     if loader is not None:
         code, drivers = _drivers(loader)
         init = None if code == loader.MISSING else code
         for driver in drivers:
-            found += _devices(loader, driver, len(found))
+            devices += _devices(loader, driver, len(devices))
     return {
         "calls": conversation.calls,
         "loaded": None if loader is None else loader.name,
         "init": init,
-        "devices": found,
+        "devices": devices,
     }
 
 
@@ -116,13 +116,13 @@ def _handles(
     if code != 0:
         return code, []
     count = ctypes.c_uint32(min(count.value, _LIMIT))
-    found = (ctypes.c_void_p * (count.value or 1))()
+    handles = (ctypes.c_void_p * (count.value or 1))()
     if count.value:
-        code = loader.call(function, *before, ctypes.byref(count), found, *after)
+        code = loader.call(function, *before, ctypes.byref(count), handles, *after)
     if code != 0:
         loader.note(f"{function}, handles", _words(code))
         return code, []
-    return 0, [handle for handle in found[: count.value] if handle]
+    return 0, [handle for handle in handles[: count.value] if handle]
 
 
 def _drivers(loader: Library) -> tuple[int, list[int]]:

@@ -34,43 +34,43 @@ _TEGRA = "/etc/nv_tegra_release"
 
 def read(surroundings: SystemView) -> dict[str, str]:
     """Return the signs by name: a file's text, a PCI device's driver, or an empty text."""
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for name in (SYS_VERSION, PROC_VERSION, _TEGRA):
         text = surroundings.read_text(name)
         if text is not None:
-            found[name] = text
+            texts[name] = text
     for child in surroundings.children(GPUS):
         name = f"{GPUS}/{child}/information"
-        found[name] = surroundings.read_text(name) or ""
+        texts[name] = surroundings.read_text(name) or ""
     for name in (_CONTROL, _DXG, *_libraries(surroundings)):
         if surroundings.exists(name):
-            found[name] = ""
-    if not found:
+            texts[name] = ""
+    if not texts:
         # A graphics device is of interest only where nothing else was found.
         for device in pci_devices.of(surroundings, FAMILY.pci_vendor):
             if device.base_class == pci_devices.DISPLAY:
-                found[f"{pci_devices.FOLDER}/{device.address}"] = device.driver
-    return found
+                texts[f"{pci_devices.FOLDER}/{device.address}"] = device.driver
+    return texts
 
 
-def parse(found: Mapping[str, str]) -> NvidiaFiles:
+def parse(texts: Mapping[str, str]) -> NvidiaFiles:
     """Sort the signs."""
     libraries = tuple(
-        name for name in found if name.endswith((*NVML_NAMES.values(), *CUDA_NAMES.values()))
+        name for name in texts if name.endswith((*NVML_NAMES.values(), *CUDA_NAMES.values()))
     )
     return NvidiaFiles(
-        kernel_version=release(found.get),
-        control_device=_CONTROL in found,
+        kernel_version=release(texts.get),
+        control_device=_CONTROL in texts,
         # The device is there on every WSL 2; the library only with NVIDIA's driver.
-        wsl=_DXG in found and f"{WSL_FOLDER}/{CUDA_NAMES['Linux']}" in found,
-        jetson=_TEGRA in found,
+        wsl=_DXG in texts and f"{WSL_FOLDER}/{CUDA_NAMES['Linux']}" in texts,
+        jetson=_TEGRA in texts,
         pci_devices={
             name.rpartition("/")[2]: driver
-            for name, driver in found.items()
+            for name, driver in texts.items()
             if name.startswith(pci_devices.FOLDER)
         },
         libraries=libraries,
-        evidence=tuple(Evidence(name, text or "exists") for name, text in found.items()),
+        evidence=tuple(Evidence(name, text or "exists") for name, text in texts.items()),
     )
 
 

@@ -89,7 +89,7 @@ def gpus(
     without a device file are left out, like those the driver excludes. Where none are listed, as in
     WSL, there are none.
     """
-    found: list[KernelGpu] = []
+    kernel_gpus: list[KernelGpu] = []
     for address in sorted(children(GPUS)):
         text = read_text(f"{GPUS}/{address}/information") or ""
         minor = _value(text, "Device Minor:")
@@ -103,8 +103,8 @@ def gpus(
         model = _value(text, "Model:")
         if model == "Unknown":
             model = ""
-        found.append(KernelGpu(len(found), model, _value(text, "GPU UUID:"), number))
-    return tuple(found)
+        kernel_gpus.append(KernelGpu(len(kernel_gpus), model, _value(text, "GPU UUID:"), number))
+    return tuple(kernel_gpus)
 
 
 def _value(text: str, name: str) -> str:

@@ -76,19 +76,19 @@ def candidates(surroundings: SystemView, files: NvidiaFiles) -> Candidates:
     if system not in nvidia_files.NVML_NAMES:
         return Candidates((), ())
     names = (nvidia_files.NVML_NAMES[system], nvidia_files.CUDA_NAMES[system])
-    found: list[tuple[str, ...]] = []
+    groups: list[tuple[str, ...]] = []
     for name in names:
         if surroundings.library_folders:
             given = (str(Path(folder, name)) for folder in surroundings.library_folders)
-            found.append(tuple(path for path in given if os.path.exists(path)))  # noqa: PTH110
+            groups.append(tuple(path for path in given if os.path.exists(path)))  # noqa: PTH110
             continue
         paths = [surroundings.path(path) for path in files.libraries if path.endswith(name)]
         if (surroundings.is_real or surroundings.replayed) and system == "Linux":
             # The loader's own search comes first, for that is what programs will get.
             place = 1 if files.wsl else 0
             paths.insert(place, name)
-        found.append(tuple(dict.fromkeys(paths)))
-    return Candidates(*found)
+        groups.append(tuple(dict.fromkeys(paths)))
+    return Candidates(*groups)
 
 
 def read(surroundings: SystemView, libraries: Candidates, name: str = "nvidia libraries") -> Answer:

@@ -158,15 +158,15 @@ def _compatibility_package(driver: NvidiaDriver, files: NvidiaFiles) -> tuple[Ev
 
 def _masks(environ: Mapping[str, str], driver: NvidiaDriver) -> tuple[Evidence, ...]:
     """Return evidence of variables that hide devices from processes (P-89)."""
-    found = []
+    masks = []
     mask = environ.get("CUDA_VISIBLE_DEVICES")
     if mask is not None:
         words = f"{mask!r} is ignored: the machine is described, not a process"
-        found.append(Evidence("CUDA_VISIBLE_DEVICES", words))
+        masks.append(Evidence("CUDA_VISIBLE_DEVICES", words))
     given = environ.get("NVIDIA_VISIBLE_DEVICES")
     if given in _NO_DEVICES and driver.cuda_version is None:
-        found.append(Evidence("NVIDIA_VISIBLE_DEVICES", f"{given!r}: none for this container"))
-    return tuple(found)
+        masks.append(Evidence("NVIDIA_VISIBLE_DEVICES", f"{given!r}: none for this container"))
+    return tuple(masks)
 
 
 def _tegra_warnings(driver: NvidiaDriver, files: NvidiaFiles) -> tuple[str, ...]:
@@ -267,8 +267,8 @@ def provider_with(look: Callable[[SystemView], NvidiaDriver]) -> BuiltInProvider
         # Where all values are given, no detected one would count.
         is_known = own.keys() == set(_ORDER) or forced.is_complete
         driver = NvidiaDriver() if is_known else look(surroundings)
-        found = supported(forced.applied_to(driver), reference=surroundings.reference)
-        return replace(found, warnings=(*found.warnings, *_hints(surroundings.environ)))
+        detection = supported(forced.applied_to(driver), reference=surroundings.reference)
+        return replace(detection, warnings=(*detection.warnings, *_hints(surroundings.environ)))
 
     return BuiltInProvider(
         NAMESPACE,

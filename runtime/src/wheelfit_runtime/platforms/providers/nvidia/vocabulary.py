@@ -79,10 +79,10 @@ _ARCHITECTURE = pattern(r"(\d+)(\d)([af]?)_(real|virtual)")
 @lru_cache(maxsize=4096)
 def _architecture(value: str) -> tuple[tuple[int, int], str]:
     """Return a sort key and the words for an ``sm_arch`` value (P-90, P-91)."""
-    found = _ARCHITECTURE.fullmatch(value)
-    if found is None:
+    match = _ARCHITECTURE.fullmatch(value)
+    if match is None:
         return (0, 0), value
-    major, minor, kind, code = found.groups()
+    major, minor, kind, code = match.groups()
     words = f"{major}.{minor}"
     if kind == "a":
         words = f"exactly {words}"
@@ -95,10 +95,10 @@ def _architecture(value: str) -> tuple[tuple[int, int], str]:
 
 def _capability(values: tuple[str, ...]) -> tuple[int, int] | None:
     """Return the capability that a list was made for: its newest machine code (P-82)."""
-    found = [_ARCHITECTURE.fullmatch(value) for value in values]
+    matches = [_ARCHITECTURE.fullmatch(value) for value in values]
     known = [
         (int(match[1]), int(match[2]))
-        for match in found
+        for match in matches
         if match is not None and match[4] == "real"
     ]
     return max(known, default=None)

@@ -45,21 +45,21 @@ def supported(files: TpuFiles, *, with_generation: bool = False) -> Detection:
 
     :param with_generation: report the generation too, which no published plugin does (P-153).
     """
-    found = _present(bool(files.chips), files.evidence)
+    detection = _present(bool(files.chips), files.evidence)
     if not files.chips:
-        return found
+        return detection
     warnings = []
     if not files.nodes:
         words = "a TPU is there, but no device node of it (/dev/accel*, /dev/vfio/*); "
         warnings.append(f"{words}a container must be given them")
     generations = {chip.generation for chip in files.chips}
-    features = found.features
+    features = detection.features
     if with_generation and len(generations) == 1 and "" not in generations:
         features += (FeatureConfig(_GENERATION, tuple(generations)),)
     elif with_generation:
         numbers = ", ".join(sorted({f"{chip.device:#06x}" for chip in files.chips}))
         warnings.append(f"the generation of the TPU cannot be told from its number ({numbers})")
-    return replace(found, features=features, warnings=tuple(warnings))
+    return replace(detection, features=features, warnings=tuple(warnings))
 
 
 def _present(is_there: bool, evidence: tuple[Evidence, ...]) -> Detection:  # noqa: FBT001
@@ -84,11 +84,11 @@ def _forced_by(surroundings: SystemView) -> tuple[Evidence, ...]:
 
 def _forced(text: str) -> Detection:
     word = text.lower()
-    found = _present(word in _YES, (Evidence(_FORCE, text),))
+    detection = _present(word in _YES, (Evidence(_FORCE, text),))
     if word in _YES | _NO:
-        return found
+        return detection
     warning = f"{_FORCE}={text!r} is neither yes nor no, which means no"
-    return replace(found, warnings=(warning,))
+    return replace(detection, warnings=(warning,))
 
 
 PROVIDER = BuiltInProvider(
