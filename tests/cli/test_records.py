@@ -70,7 +70,7 @@ def test_where_detection_has_changed_since_it_is_said(tmp_path: Path, run: Runne
     told["nvidia"]["status"] = "supported"
     (folder / "expected.json").write_text(json.dumps(told))
     said = run("probe", "--replay", folder, "nvidia")
-    assert "nvidia: detection does not say the same now as when it was recorded" in said.err
+    assert "nvidia: detection has another result than when it was recorded" in said.err
     assert run("probe", "--json", "--replay", folder).object["record"]["differs"] == ["nvidia"]
 
 

@@ -90,4 +90,4 @@ class TestErrors:
         """The commonest slip gets a hint."""
         with pytest.raises(InvalidRequirement) as caught:
             parse_requirement("foo=1", allow_variant_markers=True)
-        assert caught.value.hint == "a version is fixed with =="
+        assert caught.value.hint == "write == to require one version"

@@ -222,7 +222,7 @@ def test_a_shorthand_is_not_in_vain() -> None:
     """What it requires concerns whatever may be needed; what is typed must come true."""
     wishes = combined([find_shorthand("cuda")], Preferences(require=("blas",)))
     assert list(wishes.unmet([EMPTY])) == ["blas", "nvidia"]
-    assert list(wishes.in_vain([EMPTY])) == ["blas"]
+    assert list(wishes.unmet_by_user([EMPTY])) == ["blas"]
 
 
 def test_own_shorthands() -> None:

@@ -247,7 +247,7 @@ class TestFiles:
         assert [one.severity for one in shared] == [Severity.ERROR]
         assert shared[0].message == (
             "nvidia-nccl-cu12 2.27.3 and nvidia-nccl-cu13 2.27.7 both own "
-            f"{path}; what is there is from nvidia-nccl-cu13 2.27.7"
+            f"{path}; its content is that of nvidia-nccl-cu13 2.27.7"
         )
         assert "changed-file" not in {one.code for one in patient.findings(full=True)}
 
@@ -264,7 +264,7 @@ class TestFiles:
         patient.add("b", files={"lib/x.so": b"1"})
         finding = patient.only()
         assert (finding.code, finding.severity) == ("shared-file", Severity.NOTE)
-        assert "uninstalling one takes it from the other" in finding.message
+        assert "uninstalling one removes it from the other" in finding.message
 
     def test_names_like_libraries(self, patient: Patient) -> None:
         """A file with ``.so`` somewhere in its name is not a library."""
@@ -341,7 +341,7 @@ class TestFiles:
             for folder in (patient.folder, *closed):
                 folder.chmod(0o755)
         assert [one.code for one in (*found, *nothing)] == ["unreadable-package"] * 3
-        assert any("may not be read by this user: one/" in one.message for one in found)
+        assert any("not readable by this user: one/" in one.message for one in found)
         assert any("chmod -R a+rX" in one.remedy for one in found)
 
     def test_records_of_other_package_managers(self, patient: Patient) -> None:

@@ -152,12 +152,12 @@ class TestForged:
 
     @pytest.mark.parametrize("mode", [0o770, 0o707, 0o777, 0o1777])
     def test_writable(self, places: EnvironmentFolders, tmp_path: Path, mode: int) -> None:
-        """What others can write is not followed, though the user made it."""
+        """What other users can write is not followed, though the user made it."""
         with pytest.raises(Killed):
             change(places, Killing(26))
         assert Path(places.workplace).stat().st_mode & 0o777 == 0o700
         Path(places.workplace).chmod(mode)
-        refused(places, tmp_path, "others can write")
+        refused(places, tmp_path, "other users can write")
 
     @pytest.mark.skipif(
         not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give files away"
@@ -229,7 +229,7 @@ def test_a_workplace_that_was_exchanged(places: EnvironmentFolders) -> None:
         mark_workplace(places, places.workplace, NATIVE, made=True)
     os.chown(places.workplace, 0, 0)
     Path(places.workplace).chmod(0o777)
-    with pytest.raises(NotRecoverable, match="others can write"):
+    with pytest.raises(NotRecoverable, match="other users can write"):
         mark_workplace(places, places.workplace, NATIVE, made=True)
     assert not list(Path(places.workplace).iterdir())
 

@@ -175,7 +175,7 @@ class TestStays:
         before = tree(tmp_path)
         with pytest.raises(NotRemovable, match=f"RECORD names {victim}") as caught:
             remove(environment, "demo")
-        assert "take that row out" in (caught.value.hint or "")
+        assert "delete that row" in (caught.value.hint or "")
         assert tree(tmp_path) == before
 
     def test_nothing_outside(self, environment: Environment) -> None:
@@ -314,7 +314,7 @@ class TestRefused:
         """What distutils installed can be listed and not removed."""
         path = environment.schemes.purelib / "demo-1.egg-info"
         path.write_text("Name: demo\nVersion: 1\n")
-        with pytest.raises(NotRemovable, match="kept no record"):
+        with pytest.raises(NotRemovable, match="did not record"):
             remove(environment, "demo")
 
     def test_outside(self, environment: Environment, home: Path, tmp_path: Path, install: Install,
@@ -325,7 +325,7 @@ class TestRefused:
         )
         install(base, build_wheel(home, "demo", "1"))
         both = replace(environment, search=(*environment.search, tmp_path / "base"))
-        with pytest.raises(NotRemovable, match="only visible"):
+        with pytest.raises(NotRemovable, match="visible in this environment"):
             remove(both, "demo")
         assert base.installed()
 

@@ -1,6 +1,6 @@
-"""Scripts that complete the command line in shells, made from the table of options.
+"""Scripts that complete the command line in shells, generated from the table of options.
 
-A script is complete in itself: the shell answers from it and never starts Python. Commands,
+Completion never starts Python: all words are in the script. Commands,
 subcommands, options, choices and the paths of files and folders are completed.
 """
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def completion_script(shell: str, commands: Mapping[str, Command]) -> str:
-    """Return the script of a shell.
+    """Return the completion script for a shell.
 
     :param shell: ``bash``, ``zsh`` or ``fish``.
     """
@@ -27,21 +27,19 @@ def completion_script(shell: str, commands: Mapping[str, Command]) -> str:
     return "\n".join(write(commands)) + "\n"
 
 
-def _each(commands: Mapping[str, Command]) -> Iterator[tuple[str, Command]]:
-    """Yield every command that has options, with all words of its name."""
+def _leaf_commands(commands: Mapping[str, Command]) -> Iterator[tuple[str, Command]]:
+    """Yield every command without subcommands, with its full name."""
     for name, command in commands.items():
         yield from command.leaves(name)
 
 
-def _heads(commands: Mapping[str, Command]) -> list[list[tuple[str, Command]]]:
-    """Return the commands with subcommands, with all words of their names, level by level."""
-    levels: list[list[tuple[str, Command]]] = []
+def _command_groups(commands: Mapping[str, Command]) -> list[list[tuple[str, Command]]]:
+    """Return the commands with subcommands, with their full names, by the number of words."""
+    levels: dict[int, list[tuple[str, Command]]] = {}
     for top, command in commands.items():
-        for name, head in command.heads(top):
-            depth = name.count(" ")
-            levels += [[]] if len(levels) == depth else []
-            levels[depth].append((name, head))
-    return levels
+        for name, group in command.heads(top):
+            levels.setdefault(name.count(" "), []).append((name, group))
+    return [levels[depth] for depth in sorted(levels)]
 
 
 def _takes_value(option: Option) -> bool:
@@ -79,22 +77,22 @@ def _bash(commands: Mapping[str, Command]) -> Iterator[str]:
     yield "    if ((COMP_CWORD == 1)); then"
     yield f'        _wheelfit_words "{" ".join([*commands, "--help", "--version"])}"; return'
     yield "    fi"
-    for place, heads in enumerate(_heads(commands), 2):
+    for index, groups in enumerate(_command_groups(commands), 2):
         yield "    case $command in"
-        for name, command in heads:
+        for name, command in groups:
             words = " ".join([*command.subcommands, "--help"])
             yield f'    "{name}")'
-            yield f"        if ((COMP_CWORD == {place})); then"
+            yield f"        if ((COMP_CWORD == {index})); then"
             yield f'            _wheelfit_words "{words}"; return'
             yield "        fi"
-            yield f'        command="$command ${{COMP_WORDS[{place}]}}" first={place + 1} ;;'
+            yield f'        command="$command ${{COMP_WORDS[{index}]}}" first={index + 1} ;;'
         yield "    esac"
     yield "    for ((place = first; place < COMP_CWORD; place++)); do"
     yield "        if [[ ${COMP_WORDS[place]} == -- ]]; then _wheelfit_paths -f; return; fi"
     yield "    done"
     yield '    case "$command $prev" in'
     values: dict[str, list[str]] = {}
-    for name, command in _each(commands):
+    for name, command in _leaf_commands(commands):
         for option in command.shown():
             if _takes_value(option) and not option.is_positional:
                 patterns = values.setdefault(_bash_value(option), [])
@@ -105,7 +103,7 @@ def _bash(commands: Mapping[str, Command]) -> Iterator[str]:
     yield "    esac"
     yield "    if [[ $cur == -* ]]; then"
     yield "        case $command in"
-    for name, command in _each(commands):
+    for name, command in _leaf_commands(commands):
         options = [
             spelling
             for option in command.shown()
@@ -117,12 +115,12 @@ def _bash(commands: Mapping[str, Command]) -> Iterator[str]:
     yield "        return"
     yield "    fi"
     yield '    case "$command" in'
-    for name, command in _each(commands):
-        places = [option for option in command.shown() if option.is_positional]
-        if not places:
+    for name, command in _leaf_commands(commands):
+        positionals = [option for option in command.shown() if option.is_positional]
+        if not positionals:
             continue
         yield f'    "{name}")'
-        yield f"        {_bash_value(places[0])} ;;"
+        yield f"        {_bash_value(positionals[0])} ;;"
     yield "    esac"
     yield _BASH_END
 
@@ -151,9 +149,9 @@ def _zsh(commands: Mapping[str, Command]) -> Iterator[str]:
     yield "        _describe -t commands 'command' names; return"
     yield "    fi"
     yield "    command=$words[2]"
-    for heads in _heads(commands):
+    for groups in _command_groups(commands):
         yield "    case $command in"
-        for name, command in heads:
+        for name, command in groups:
             yield f"    {_quoted(name)})"
             yield "        if (( CURRENT == 3 )); then"
             yield f"            names=({_zsh_names(command.subcommands)})"
@@ -164,7 +162,7 @@ def _zsh(commands: Mapping[str, Command]) -> Iterator[str]:
         yield "    esac"
     yield "    shift words; (( CURRENT-- ))"
     yield "    case $command in"
-    for name, command in _each(commands):
+    for name, command in _leaf_commands(commands):
         yield f"    {_quoted(name)})"
         yield "        options=("
         for option in command.shown():
@@ -192,11 +190,11 @@ def _zsh_names(commands: Mapping[str, Command]) -> str:
 def _zsh_specs(option: Option) -> Iterator[str]:
     """Yield the specifications of ``_arguments`` for a row."""
     kind = option.kind
-    what = {"files": "_files", "folders": "_files -/"}.get(kind.completes, " ")
+    action = {"files": "_files", "folders": "_files -/"}.get(kind.completes, " ")
     if kind.choices:
-        what = f"({' '.join(kind.choices)})"
+        action = f"({' '.join(kind.choices)})"
     title = re.sub(r"([:\\])", r"\\\1", option.metavar or option.name.strip("-"))
-    value = f":{title}:{what}" if _takes_value(option) else ""
+    value = f":{title}:{action}" if _takes_value(option) else ""
     if option.is_positional:
         number = "*" if option.number in ("*", "+") else ":" if option.number == "?" else ""
         yield _quoted(f"{number}{value}")
@@ -204,8 +202,8 @@ def _zsh_specs(option: Option) -> Iterator[str]:
     text = re.sub(r"([\[\]:\\])", r"\\\1", option.help)
     names = option.names
     for name in names:
-        others = " ".join(names) if len(names) > 1 else ""
-        before = "*" if kind.is_repeated else f"({others})" if others else ""
+        all_names = " ".join(names) if len(names) > 1 else ""
+        before = "*" if kind.is_repeated else f"({all_names})" if all_names else ""
         joined = ("=" if name.startswith("--") else "+") if value else ""
         yield _quoted(f"{before}{name}{joined}[{text}]{value}")
 
@@ -224,9 +222,9 @@ def _fish(commands: Mapping[str, Command]) -> Iterator[str]:
     yield "    set -l words (commandline -opc)"
     yield "    contains -- '--' $words; and return 1"
     yield "    set -l command $words[2]"
-    for index, heads in enumerate(_heads(commands), 3):
-        groups = " ".join(name.replace(" ", "/") for name, _ in heads)
-        yield f'    if contains -- "$command" {groups}'
+    for index, level in enumerate(_command_groups(commands), 3):
+        group_paths = " ".join(name.replace(" ", "/") for name, _ in level)
+        yield f'    if contains -- "$command" {group_paths}'
         yield f'        set command "$command/$words[{index}]"'
         yield "    end"
     yield '    contains -- "$command" $argv'
@@ -234,21 +232,23 @@ def _fish(commands: Mapping[str, Command]) -> Iterator[str]:
     yield "complete -c wheelfit -n 'not contains -- -- (commandline -opc)' -f"
     for name, command in commands.items():
         yield _fish_row("", f"-f -a {name}", command.summary)
-        for head, parent in command.heads(name):
+        for group, parent in command.heads(name):
             for word, subcommand in parent.subcommands.items():
-                where = f"{head.replace(' ', '/')}/"
-                yield _fish_row(where, f"-f -a {word}", subcommand.summary)
+                group_path = f"{group.replace(' ', '/')}/"
+                yield _fish_row(group_path, f"-f -a {word}", subcommand.summary)
     rows: dict[Option, list[str]] = {}
-    for name, command in _each(commands):
+    for name, command in _leaf_commands(commands):
         for option in command.shown():
             rows.setdefault(option, []).append(name.replace(" ", "/"))
     for option, names in rows.items():
         yield _fish_row(" ".join(names), _fish_option(option), option.help)
 
 
-def _fish_row(places: str, words: str, text: str) -> str:
-    condition = _fish_quoted(f"__wheelfit_at {places}" if places else '__wheelfit_at ""')
-    return f"complete -c wheelfit -n {condition} {words} -d {_fish_quoted(text)}"
+def _fish_row(command_paths: str, arguments: str, text: str) -> str:
+    condition = _fish_quoted(
+        f"__wheelfit_at {command_paths}" if command_paths else '__wheelfit_at ""'
+    )
+    return f"complete -c wheelfit -n {condition} {arguments} -d {_fish_quoted(text)}"
 
 
 def _fish_option(option: Option) -> str:

@@ -1,9 +1,8 @@
-"""Builds made for certain versions of another package: the ABI dependency (P-45 to P-58).
+"""The ABI dependency: builds for certain versions of another package (P-45 to P-58).
 
-A feature names a project, its values name releases of it: ``abi :: torch :: 2.8`` is a
-build that works with every torch 2.8. What is supported follows from the versions that
-are installed, chosen, or declared by the user; a project of which nothing is known yet is
-left open, and the resolver decides.
+A feature is a project, and its values are releases of it: a build with ``abi :: torch :: 2.8``
+works with every torch 2.8. The supported values follow from the versions that are installed,
+chosen, or declared by the user; for other projects the resolver decides.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ OVERRIDE = "VARIANT_ABI_DEPENDENCY"
 
 @lru_cache(maxsize=4096)
 def project_of(feature: str) -> NormalizedName | None:
-    """Return the project that a feature stands for, or None when it is misspelled (P-46).
+    """Return the project of a feature; None if the feature is misspelt (P-46).
 
     >>> project_of("flash_attn"), project_of("flash__attn")
     ('flash-attn', None)
@@ -62,8 +61,8 @@ _VALUE = pattern(r"(0|[1-9]\d*)(\.(0|[1-9]\d*)){0,2}", re.ASCII)
 
 
 @lru_cache(maxsize=4096)
-def _release(value: str) -> tuple[int, ...] | None:
-    """Return the numbers of a value, or None when it is none (P-47)."""
+def _parse_value(value: str) -> tuple[int, ...] | None:
+    """Return the numbers of a value; None if it is not valid (P-47)."""
     if _VALUE.fullmatch(value) is None or is_endless(value):
         return None
     return tuple(map(int, value.split(".")))
@@ -74,26 +73,26 @@ def fault(feature: str, values: Iterable[str]) -> tuple[str, str] | None:
     if project_of(feature) is None:
         return f"{shown(feature)} is not spelled as a dist-info folder spells a project", "P-46"
     for value in values:
-        if _release(value) is None:
+        if _parse_value(value) is None:
             return f"{shown(value)} is not a release of one to three numbers, as 2.8 is", "P-47"
     return None
 
 
 def matches(value: str, version: Version) -> bool:
-    """Return whether a value admits a version: whether ``== value.*`` does (P-48).
+    """Return whether ``== value.*`` allows a version (P-48).
 
     >>> from packaging.version import Version
     >>> matches("2.8", Version("2.8.1rc1+cu128")), matches("2.8", Version("2.9"))
     (True, False)
     """
-    release = _release(value)
+    release = _parse_value(value)
     if release is None or version.epoch:
         return False
     return (*version.release, 0, 0, 0)[: len(release)] == release
 
 
 def supported_values(version: Version) -> tuple[str, ...]:
-    """Return the values that admit a version, the most exact first (P-51).
+    """Return the values that allow a version, the most exact first (P-51).
 
     >>> from packaging.version import Version
     >>> supported_values(Version("12.6.4.1"))
@@ -101,37 +100,39 @@ def supported_values(version: Version) -> tuple[str, ...]:
     """
     if version.epoch:
         return ()  # P-48
-    return tuple(_holders(".".join(map(str, (*version.release, 0, 0)[:3]))))
+    return tuple(_including_values(".".join(map(str, (*version.release, 0, 0)[:3]))))
 
 
 def recent_first(values: Iterable[str]) -> list[str]:
-    """Return valid values, the most recent first, exact ones before those that include them.
+    """Return the valid values, the most recent first, exact ones before those that include them.
 
-    For any one version this is the order of P-51.
+    The values of one version are in the order of P-51.
 
     >>> recent_first(["2", "2.8.0", "2.9", "x"])
     ['2.9', '2.8.0', '2']
     """
-    return sorted((v for v in values if _release(v) is not None), key=_sort_key, reverse=True)
+    return sorted((v for v in values if _parse_value(v) is not None), key=_sort_key, reverse=True)
 
 
 def _sort_key(value: str) -> tuple[int, ...]:
-    return _release(value) or ()
+    return _parse_value(value) or ()
 
 
 def not_admitted(specifier: SpecifierSet, values: Iterable[str]) -> tuple[str, ...]:
-    """Return the values of which a requirement admits no version (P-58).
+    """Return the values whose versions a requirement excludes altogether (P-58).
 
     >>> not_admitted(SpecifierSet(">=2.8,<3"), ["2.7", "2.8.0", "2"])
     ('2.7',)
     """
-    wanted = specifier.to_range()
+    allowed = specifier.to_range()
     return tuple(
-        value for value in recent_first(values) if wanted.is_disjoint(_prefix(value).to_range())
+        value
+        for value in recent_first(values)
+        if allowed.is_disjoint(_prefix_specifier(value).to_range())
     )
 
 
-def _prefix(value: str) -> SpecifierSet:
+def _prefix_specifier(value: str) -> SpecifierSet:
     return SpecifierSet(f"=={value}.*")
 
 
@@ -139,17 +140,17 @@ def _prefix(value: str) -> SpecifierSet:
 
 
 class Branch(Struct, frozen=True):
-    """One way in which a build can be met by versions of one project (P-53)."""
+    """A range of versions of a project that a build works with (P-53)."""
 
     project: NormalizedName
     value: str
-    """The value that is met, and the most exact one."""
+    """The most exact value of the label for these versions."""
     specifier: str
-    """The versions that meet it and nothing more exact, as a specifier set."""
+    """The versions that match this value and no more exact one, as a specifier set."""
     feature: tuple[str, str]
     """Namespace and name of the feature."""
     met: frozenset[str]
-    """Every value of the label that those versions meet, which markers then see (F-111)."""
+    """All values of the label that these versions match, used to evaluate markers (F-111)."""
 
     def __str__(self) -> str:
         return f"{self.project} {self.value}"
@@ -160,48 +161,50 @@ def branches(
     namespaces: frozenset[str],
     forbidden: frozenset[tuple[str, str, str]] = frozenset(),
 ) -> Iterator[tuple[Branch, ...]]:
-    """Yield the ways to meet a label, the most recent versions first (P-49, P-52, P-53).
+    """Yield the combinations of versions that a label works with, the most recent first.
 
-    The ways exclude each other, and together they are those that P-52 admits.
+    They exclude each other, and together they are all that P-52 allows (P-49, P-52, P-53).
 
-    :param forbidden: namespace, feature and value on which a build must not rely (F-91).
+    :param forbidden: properties that the user forbids, as namespace, feature and value (F-91).
     """
     choices = []
     for feature, values in properties.features():
         if feature.namespace in namespaces:
-            barred = {
+            excluded = {
                 value for value in values if (feature.namespace, feature.name, value) in forbidden
             }
-            choices.append(list(_branches((feature.namespace, feature.name), values, barred)))
+            choices.append(
+                list(_branches_of_feature((feature.namespace, feature.name), values, excluded))
+            )
     return product(*choices)
 
 
-def _branches(
-    feature: tuple[str, str], values: Sequence[str], barred: set[str]
+def _branches_of_feature(
+    feature: tuple[str, str], values: Sequence[str], excluded: set[str]
 ) -> Iterator[Branch]:
     project = project_of(feature[1])
     if project is None:
         return
-    listed = recent_first(values)[:_MOST]
-    inside: dict[str, list[str]] = {value: [] for value in listed}
-    for value in listed:
-        for outer in _holders(value)[1:]:
-            if outer in inside:
-                inside[outer].append(value)
-    for value in listed:
-        met = frozenset(holder for holder in _holders(value) if holder in inside)
-        if met <= barred:
+    recent_values = recent_first(values)[:_MAX_VALUES]
+    more_exact: dict[str, list[str]] = {value: [] for value in recent_values}
+    for value in recent_values:
+        for outer in _including_values(value)[1:]:
+            if outer in more_exact:
+                more_exact[outer].append(value)
+    for value in recent_values:
+        matching = frozenset(holder for holder in _including_values(value) if holder in more_exact)
+        if matching <= excluded:
             continue
-        specifier = ",".join([f"=={value}.*", *(f"!={one}.*" for one in inside[value])])
-        yield Branch(project, value, specifier, feature, met)
+        specifier = ",".join([f"=={value}.*", *(f"!={inner}.*" for inner in more_exact[value])])
+        yield Branch(project, value, specifier, feature, matching)
 
 
-_MOST = 1000
-"""Values of one feature that count; no package was ever built for so many."""
+_MAX_VALUES = 1000
+"""The number of values of one feature that are used; no package was ever built for so many."""
 
 
-def _holders(value: str) -> list[str]:
-    """Return the values that admit everything this one admits, itself first."""
+def _including_values(value: str) -> list[str]:
+    """Return the values that include a value, itself first: 2.8.1, 2.8, 2."""
     parts = value.split(".")
     return [".".join(parts[:count]) for count in range(len(parts), 0, -1)]
 
@@ -217,11 +220,11 @@ class KnownVersion(Struct, frozen=True):
 
     version: Version
     how: str = INSTALLED
-    """How it is known, as ``is installed``; follows name and version in messages."""
+    """The end of a sentence after name and version, as ``is installed``."""
 
     @property
     def is_installed(self) -> bool:
-        """Whether it is there already."""
+        """Whether it is installed already."""
         return self.how == INSTALLED
 
 
@@ -230,14 +233,14 @@ class KnownVersions(Struct, frozen=True):
 
     versions: Mapping[NormalizedName, KnownVersion] = field(default_factory=dict)
     is_open: bool = False
-    """Whether other packages are still to be chosen; otherwise there are no others."""
+    """Whether packages without a version here may still be chosen."""
 
     def __post_init__(self) -> None:
         force_setattr(self, "versions", MappingProxyType(dict(self.versions)))
 
 
 def abi_namespaces(providers: Mapping[str, Provider]) -> frozenset[str]:
-    """Return the namespaces of the ABI dependency provider; their names are free (P-45)."""
+    """Return the namespaces whose provider is the ABI dependency; any name is allowed (P-45)."""
     return frozenset(
         namespace
         for namespace, provider in providers.items()
@@ -272,15 +275,15 @@ def detect(namespace: str, document: VariantDocument, known: KnownVersions) -> D
 
 
 def refusal(feature: Feature, values: Sequence[str], known: KnownVersions) -> str:
-    """Return the reason the known versions do not meet a build, without a final full stop."""
+    """Return the reason why a build does not work with the known versions, as a clause."""
     project = project_of(feature.name) or feature.name
-    wanted = listed(recent_first(values) or list(values), "or")
-    there = known.versions.get(canonicalize_name(feature.name))
-    if there is None:
-        standing = f"{project} is neither installed nor chosen"
+    values_in_words = listed(recent_first(values) or list(values), "or")
+    known_version = known.versions.get(canonicalize_name(feature.name))
+    if known_version is None:
+        state = f"{project} is neither installed nor chosen"
     else:
-        standing = f"{project} {there.version} {there.how}"
-    return f"is built for {project} {wanted}, {standing} ({named(feature, values)})"
+        state = f"{project} {known_version.version} {known_version.how}"
+    return f"is built for {project} {values_in_words}, {state} ({named(feature, values)})"
 
 
 # --- what the user declares ---------------------------------------------------------
@@ -294,9 +297,9 @@ def read_override(text: str) -> tuple[dict[NormalizedName, KnownVersion], tuple[
     versions: dict[NormalizedName, KnownVersion] = {}
     ignored = []
     for item in filter(None, (part.strip() for part in text.split(","))):
-        name, equals, written = item.partition("==")
+        name, equals, version_text = item.partition("==")
         try:
-            version = parse_version(written.strip())
+            version = parse_version(version_text.strip())
             project = canonicalize_name(name.strip(), validate=True)
         except (InvalidVersion, ValueError):
             equals = ""

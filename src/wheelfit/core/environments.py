@@ -1,8 +1,7 @@
-"""The environments that markers can distinguish, for checking rules about all of them.
+"""Representative environments, for checks of rules about all environments (P-6, P-7).
 
-A rule about every environment (P-6, P-7) is decided on representatives: one environment for each
-combination of results of the markers. Variables count as independent of each other, except for the
-two that hold the version of Python.
+There is one environment for each combination of results of the markers. Variables are treated as
+independent of each other, except for the two with the version of Python.
 """
 
 from __future__ import annotations
@@ -24,13 +23,13 @@ if TYPE_CHECKING:
     from wheelfit.core.markers import Marker
     from wheelfit.core.requirements import Requirement
 
-_MOST = 1000
-"""Evaluations of markers that one question may cost."""
-_OTHER = "?"
+_MAX_EVALUATIONS = 1000
+"""The limit on evaluations of markers for one set of representatives."""
+_UNNAMED_VALUE = "?"
 """A value that no marker names."""
 _PYTHON = frozenset(["python_version", "python_full_version"])
-_VERSIONS = frozenset(["implementation_version", "platform_release"])
-_LAST = 9999
+_VERSION_VARIABLES = frozenset(["implementation_version", "platform_release"])
+_LAST_RELEASE = 9999
 """Stands for the last release of a series."""
 
 
@@ -38,11 +37,11 @@ def representatives(markers: Sequence[Marker]) -> tuple[dict[str, str], ...] | N
     """Return environments for every combination of results of the markers.
 
     >>> from wheelfit.core.markers import parse_marker
-    >>> [found["os_name"] for found in representatives([parse_marker("os_name == 'nt'")]) or ()]
+    >>> [values["os_name"] for values in representatives([parse_marker("os_name == 'nt'")]) or ()]
     ['nt', '?']
 
     :param markers: markers without variant variables; extras count as not requested.
-    :return: None when there are too many combinations.
+    :return: None if there are too many combinations.
     """
     values: dict[str, dict[str, None]] = {}
     for marker in markers:
@@ -53,81 +52,87 @@ def representatives(markers: Sequence[Marker]) -> tuple[dict[str, str], ...] | N
             ):
                 if isinstance(side, Variable):
                     name = "python_full_version" if side.name in _PYTHON else side.name
-                    points = values.setdefault(name, {})
+                    candidates = values.setdefault(name, {})
                     if isinstance(other, Literal):
-                        points.update(dict.fromkeys(_points(name, other.value)))
+                        candidates.update(dict.fromkeys(_boundary_values(name, other.value)))
     values.pop("extra", None)
-    for name, points in values.items():
-        # Of a text also one that has all that is looked for in it, and one that has nothing.
-        edges = ("0", f"{_LAST}") if name in _PYTHON else (" ".join(points), _OTHER)
-        points.update(dict.fromkeys(edges))
-    if prod(len(points) for points in values.values()) * max(1, len(markers)) > _MOST:
+    for name, candidates in values.items():
+        # For ``in``: a text that contains every literal, and one that contains none.
+        edges = (
+            ("0", f"{_LAST_RELEASE}") if name in _PYTHON else (" ".join(candidates), _UNNAMED_VALUE)
+        )
+        candidates.update(dict.fromkeys(edges))
+    if (
+        prod(len(candidates) for candidates in values.values()) * max(1, len(markers))
+        > _MAX_EVALUATIONS
+    ):
         return None
     return tuple(
-        _complete(dict(zip(values, chosen, strict=True))) for chosen in product(*values.values())
+        _with_both_python_versions(dict(zip(values, combination, strict=True)))
+        for combination in product(*values.values())
     )
 
 
 def first_everywhere(requirements: Sequence[Requirement]) -> frozenset[str | None] | None:
-    """Return the projects that come first after marker filtering, over all environments.
+    """Return the project of the first requirement that applies, for every environment.
 
-    :return: normalised names, and none where no requirement remains in some environment; None when
-        that is unknown.
+    :return: normalised names, with None if in some environment no requirement applies; None if
+        there are too many environments.
     """
     conditional: list[Requirement] = []
     for requirement in requirements:
         conditional.append(requirement)
         if requirement.marker is None:
-            break  # what comes later is never the first
+            break  # it applies everywhere
     environments = representatives([item.marker for item in conditional if item.marker])
     if environments is None:
         return None
-    return frozenset(_first(conditional, environment) for environment in environments)
+    return frozenset(_first_applying(conditional, environment) for environment in environments)
 
 
-def _first(requirements: Iterable[Requirement], environment: dict[str, str]) -> str | None:
+def _first_applying(requirements: Iterable[Requirement], environment: dict[str, str]) -> str | None:
     for requirement in requirements:
         try:
             if requirement.applies(environment):
                 return requirement.name
         except InvalidMarker:
-            continue  # what cannot be evaluated does not apply
+            continue
     return None
 
 
-def _points(name: str, text: str) -> Iterator[str]:
+def _boundary_values(name: str, text: str) -> Iterator[str]:
     """Yield values that a comparison with a literal distinguishes."""
-    if name in _PYTHON or name in _VERSIONS:
-        yield from _versions(text)
+    if name in _PYTHON or name in _VERSION_VARIABLES:
+        yield from _boundary_versions(text)
         if name in _PYTHON:
             return
     yield text
     yield from re.split(r"[\s,|]+", text)  # ``in "linux darwin"``
 
 
-def _versions(text: str) -> Iterator[str]:
-    """Yield a version, its neighbours, and the first of every following series."""
+def _boundary_versions(text: str) -> Iterator[str]:
+    """Yield a version, the versions just before and after it, and the next of each series."""
     for word in re.split(r"[\s,|]+", text):
         try:
             release = parse_version(word.removesuffix(".*")).release
         except InvalidVersion:
             continue
-        yield _written(release)
-        yield _written((*release, *(0,) * (3 - len(release)), 1))
+        yield _version_text(release)
+        yield _version_text((*release, *(0,) * (3 - len(release)), 1))
         for length in range(1, len(release) + 1):
-            yield _written((*release[: length - 1], release[length - 1] + 1))
+            yield _version_text((*release[: length - 1], release[length - 1] + 1))
         significant = list(release)
         while significant and not significant[-1]:
             significant.pop()
         if significant:
-            yield _written((*significant[:-1], significant[-1] - 1, _LAST))
+            yield _version_text((*significant[:-1], significant[-1] - 1, _LAST_RELEASE))
 
 
-def _written(release: Iterable[int]) -> str:
+def _version_text(release: Iterable[int]) -> str:
     return ".".join(map(str, release))
 
 
-def _complete(environment: dict[str, str]) -> dict[str, str]:
+def _with_both_python_versions(environment: dict[str, str]) -> dict[str, str]:
     """Set both variables of Python to consistent values."""
     full = environment.get("python_full_version")
     if full is not None:

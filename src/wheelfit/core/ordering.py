@@ -1,13 +1,14 @@
 """The order of a release's variants, with the user's preferences (F-66, F-69, F-91).
 
-For each feature of a variant the best supported value counts. Its place in the lists -
-of namespaces, of features, of values - is the *key* of the feature; a variant is as
-good as its keys, compared one by one, and one more key is better than none.
+For each feature of a variant the best supported value counts. The *key* of the feature is the
+position of its namespace, of the feature and of this value in their lists. Variants are compared by
+their keys, one after another; if all are equal, the variant with more keys comes first.
 """
 
 from __future__ import annotations
 
 import sys
+from itertools import chain
 from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
@@ -63,10 +64,11 @@ class Preferences(Struct, frozen=True):
     """
 
     prefer: tuple[Choice, ...] = ()
-    """Most wanted first. A namespace goes before the other namespaces, a feature before
-    the others of its namespace, a value before the others of its feature (F-69)."""
+    """Most important first. A namespace comes before the other namespaces, a feature before the
+    others of its namespace, a value before the others of its feature (F-69).
+    """
     require: tuple[Choice, ...] = ()
-    """The properties a variant must all name; a plain wheel names none."""
+    """The properties that a variant must have, all of them; a plain wheel has none."""
     forbid: tuple[Choice, ...] = ()
     """The properties a variant must not need. A forbidden value counts as unsupported; a variant
     with another supported value of the feature stays.
@@ -76,8 +78,8 @@ class Preferences(Struct, frozen=True):
     variants: bool = True
     """Whether variant wheels may be chosen at all."""
     origins: Mapping[Choice, str] = field(default_factory=dict)
-    """The option of each preference from a shorthand. Such a requirement is no error where no
-    project meets it: it is for all dependencies.
+    """The option of each preference that a shorthand stands for. Such a preference applies to all
+    dependencies, so it is no error if no project meets it.
     """
 
     def __post_init__(self) -> None:
@@ -85,10 +87,12 @@ class Preferences(Struct, frozen=True):
         force_setattr(self, "origins", MappingProxyType(dict(self.origins)))
 
     def objection(self, properties: PropertySet, support: Support) -> str | None:
-        """Return the user's preference that a compatible variant does not meet, or None."""
+        """Return the reason why a compatible variant does not meet the preferences, or None."""
         for choice in self.require:
             if not _names(properties, choice):
-                return f"{choice} is required{self._by(choice)}, and this wheel does not have it"
+                return (
+                    f"{choice} is required{self._origin(choice)}, and this wheel does not have it"
+                )
         return self._forbidden(properties, support)
 
     def unmet(self, present: Iterable[PropertySet]) -> Iterator[Choice]:
@@ -98,8 +102,8 @@ class Preferences(Struct, frozen=True):
             if not any(_names(properties, choice) for properties in sets):
                 yield choice
 
-    def in_vain(self, present: Iterable[PropertySet]) -> Iterator[Choice]:
-        """Yield unmet requirements that the user stated."""
+    def unmet_by_user(self, present: Iterable[PropertySet]) -> Iterator[Choice]:
+        """Yield unmet requirements that the user stated, not through a shorthand."""
         return (choice for choice in self.unmet(present) if choice not in self.origins)
 
     def _forbidden(self, properties: PropertySet, support: Support) -> str | None:
@@ -110,22 +114,25 @@ class Preferences(Struct, frozen=True):
                     choice.value
                 )
             elif _names(properties, choice):
-                return f"{choice} is forbidden{self._by(choice)}"
+                return f"{choice} is forbidden{self._origin(choice)}"
         for feature, wanted in properties.features():
             if feature not in values:
                 continue
-            # F-91: what is left must do, on every device too (P-88).
-            left = set(wanted) - values[feature]
-            lists: list[frozenset[str]] = [support.values(feature.namespace, feature.name)]
-            lists += [device.values for device in support.devices(feature.namespace, feature.name)]
-            if any(known.isdisjoint(left) for known in lists):
-                named = sorted(values[feature].intersection(wanted))
-                told = (self._by(Property(feature.namespace, feature.name, one)) for one in named)
-                return f"{feature} :: {', '.join(named)} is forbidden{next(told, '')}"
+            # F-91: another value must be supported, on every device too (P-88).
+            allowed = set(wanted) - values[feature]
+            devices = support.devices(feature.namespace, feature.name)
+            value_sets: list[frozenset[str]] = [support.values(feature.namespace, feature.name)]
+            value_sets += [device.values for device in devices]
+            if any(supported.isdisjoint(allowed) for supported in value_sets):
+                used = sorted(values[feature].intersection(wanted))
+                origins = (
+                    self._origin(Property(feature.namespace, feature.name, value)) for value in used
+                )
+                return f"{feature} :: {', '.join(used)} is forbidden{next(origins, '')}"
         return None
 
-    def _by(self, choice: Choice) -> str:
-        """Return the origin of a preference that the user did not write himself."""
+    def _origin(self, choice: Choice) -> str:
+        """Return the shorthand behind a preference, in parentheses; empty if there is none."""
         return f" ({self.origins[choice]})" if choice in self.origins else ""
 
 
@@ -146,31 +153,31 @@ class RankedVariant(Struct, frozen=True):
     """Ascending; empty for a variant without properties (F-66, F-67)."""
 
     @property
-    def place(self) -> tuple[tuple[FeatureKey, ...], str]:
-        """The sort key of variants of one `Ranking`, best first (F-66)."""
+    def sort_key(self) -> tuple[tuple[FeatureKey, ...], str]:
+        """The key to sort variants of one `Ranking` by, best first (F-66)."""
         return (*self.key, _END), self.label
 
 
-class _Entry:
-    """The keys of one feature; labels of a release repeat few sets of values.
+class _FeatureKeys:
+    """The keys of one feature, cached by set of values: labels of a release repeat few sets.
 
-    :param keys: the values that may count, with their keys.
-    :param devices: on each of them one of the values must work (P-88).
+    :param keys: the key of each supported value.
+    :param devices: the devices, each of which must support a value (P-88).
     """
 
-    __slots__ = ("_devices", "_found", "keys")
+    __slots__ = ("_devices", "_keys_of", "keys")
 
     def __init__(self, keys: dict[str, FeatureKey], devices: tuple[DeviceValues, ...] = ()) -> None:
         self.keys = keys
         self._devices = devices
-        self._found: dict[tuple[str, ...], FeatureKey | None] = {}
+        self._keys_of: dict[tuple[str, ...], FeatureKey | None] = {}
 
     def key(self, wanted: tuple[str, ...]) -> FeatureKey | None:
-        """Return the key of the best value, or None when the feature is not met."""
+        """Return the key of the best value; None if no value is supported on all devices."""
         try:
-            return self._found[wanted]
+            return self._keys_of[wanted]
         except KeyError:
-            key = self._found[wanted] = self._find(wanted)
+            key = self._keys_of[wanted] = self._find(wanted)
             return key
 
     def _find(self, wanted: tuple[str, ...]) -> FeatureKey | None:
@@ -180,13 +187,13 @@ class _Entry:
         return min((self.keys[value] for value in supported), default=None)  # F-28, F-66
 
 
-_NO_FEATURES: dict[str, _Entry] = {}
+_NO_FEATURES: dict[str, _FeatureKeys] = {}
 
 
 class Ranking:
     """The sort keys of property sets, for one document, target and user.
 
-    The lists are put together once, as tables, so that many labels cost little.
+    The lists are combined once, into tables, so that ranking many labels is fast.
     """
 
     def __init__(
@@ -200,19 +207,19 @@ class Ranking:
         preferred = (choice for choice in self._prefer if isinstance(choice, str))
         # A namespace that the document does not rank counts least (F-21 forbids it).
         namespaces = _merged(preferred, document.priorities, sorted(support.detections))
-        self._entries = {
-            namespace: self._features(namespace, index)
+        self._features_by_namespace = {
+            namespace: self._feature_keys(namespace, index)
             for index, namespace in enumerate(namespaces)
             if namespace in support.detections and namespace not in self._forbidden
         }
         self._properties = {
             key: Property(namespace, name, value)
-            for namespace, features in self._entries.items()
+            for namespace, features in self._features_by_namespace.items()
             for name, entry in features.items()
             for value, key in entry.keys.items()
         }
 
-    def _features(self, namespace: str, index: int) -> dict[str, _Entry]:
+    def _feature_keys(self, namespace: str, index: int) -> dict[str, _FeatureKeys]:
         listed: dict[str, tuple[str, ...]] = {}
         for config in self._support.detections[namespace].features:
             listed.setdefault(config.name, config.values)
@@ -228,16 +235,16 @@ class Ranking:
         # What is preferred but not supported is ignored (F-69).
         features = [Feature(namespace, name) for name in names if name in listed]
         return {
-            feature.name: _Entry(
-                self._values(feature, (index, place), listed[feature.name]),
+            feature.name: _FeatureKeys(
+                self._value_keys(feature, (index, number), listed[feature.name]),
                 self._support.devices(namespace, feature.name),
             )
-            for place, feature in enumerate(features)
+            for number, feature in enumerate(features)
             if feature not in self._forbidden
         }
 
-    def _values(
-        self, feature: Feature, place: tuple[int, int], listed: tuple[str, ...]
+    def _value_keys(
+        self, feature: Feature, position: tuple[int, int], listed: tuple[str, ...]
     ) -> dict[str, FeatureKey]:
         values = _merged(
             (
@@ -258,15 +265,15 @@ class Ranking:
         }
         kept = (value for value in values if value in supported)
         return {
-            value: (*place, index) for index, value in enumerate(kept) if value not in forbidden
+            value: (*position, index) for index, value in enumerate(kept) if value not in forbidden
         }
 
     def key(self, properties: PropertySet) -> tuple[FeatureKey, ...] | None:
-        """Return the keys of a property set, or None when it may not be chosen."""
-        if self._required and not all(_names(properties, one) for one in self._required):
+        """Return the keys of a property set; None if it may not be chosen."""
+        if self._required and not all(_names(properties, choice) for choice in self._required):
             return None
         keys: list[FeatureKey] = []
-        entries = self._entries
+        entries = self._features_by_namespace
         for feature, wanted in properties.features():
             entry = entries.get(feature.namespace, _NO_FEATURES).get(feature.name)
             key = entry.key(wanted) if entry is not None else None
@@ -278,7 +285,7 @@ class Ranking:
 
     def best(self, key: Iterable[FeatureKey]) -> tuple[Property, ...]:
         """Return the best property of each feature, most important first."""
-        return tuple(self._properties[one] for one in key)
+        return tuple(self._properties[feature_key] for feature_key in key)
 
     def rank(self, label: Label, properties: PropertySet) -> RankedVariant | None:
         """Return a variant with its keys, or None when it may not be chosen."""
@@ -287,8 +294,8 @@ class Ranking:
 
 
 def _merged(*lists: Iterable[str]) -> list[str]:
-    """Put lists before each other; an item that was listed before is not repeated."""
-    return list(dict.fromkeys(item for one in lists for item in one))
+    """Return the items of all lists, each once."""
+    return list(dict.fromkeys(chain.from_iterable(lists)))
 
 
 def order_labels(
@@ -299,4 +306,6 @@ def order_labels(
     """Return the labels of a release that may be chosen, best first (F-28, F-66, F-91)."""
     ranking = Ranking(document, support, preferences)
     ranked = (ranking.rank(label, properties) for label, properties in document.variants.items())
-    return tuple(sorted((one for one in ranked if one is not None), key=attrgetter("place")))
+    return tuple(
+        sorted((variant for variant in ranked if variant is not None), key=attrgetter("sort_key"))
+    )

@@ -20,7 +20,7 @@ _PATTERN = pattern(r"[a-z0-9._*?-]+", re.IGNORECASE)
 
 
 def fits(project: NormalizedName, patterns: Iterable[str]) -> bool:
-    """Return whether a name fits one of several patterns, however those are spelled.
+    """Return whether a name matches one of several patterns, which need not be normalised.
 
     >>> fits("acme-tools", ["Acme_*"])
     True
@@ -32,12 +32,12 @@ def fits(project: NormalizedName, patterns: Iterable[str]) -> bool:
 
 @lru_cache(1024)  # an index compares each of its names with the same few
 def _expression(patterns: tuple[str, ...]) -> re.Pattern[str]:
-    """Return a regular expression for any of several patterns; without one it matches nothing."""
-    return re.compile("|".join(translate(normalised(one)) for one in patterns) or "(?!)")
+    """Return a regular expression for any of several patterns; without patterns: for nothing."""
+    return re.compile("|".join(translate(normalised(text)) for text in patterns) or "(?!)")
 
 
 def normalised(text: str) -> str:
-    """Return a name, or a pattern, as normalised names are compared with it (PEP 503).
+    """Return a name or a pattern in normalised form (PEP 503).
 
     >>> normalised("Acme_*")
     'acme-*'
@@ -46,14 +46,14 @@ def normalised(text: str) -> str:
 
 
 def check_patterns(patterns: Iterable[str], *, where: str | None = None) -> None:
-    """Raise an error for patterns that match no project name, and so reserve nothing.
+    """Check that every pattern can match a project name.
 
-    :raises InvalidConfiguration: there is such a one.
+    :raises InvalidConfiguration: one cannot.
     """
-    for one in patterns:
-        if _PATTERN.fullmatch(one) is None:
+    for text in patterns:
+        if _PATTERN.fullmatch(text) is None:
             raise InvalidConfiguration(
-                f"no name of a project fits {one[:60]!r}",
+                f"{text[:60]!r} matches no valid project name",
                 where=where,
-                hint="as acme-*: letters, digits and dashes, * for any of them and ? for one",
+                hint="as acme-*: letters, digits, dashes, * for any characters and ? for one",
             )

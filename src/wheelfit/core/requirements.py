@@ -1,7 +1,7 @@
-"""Requirements: dependency specifiers whose markers may look at the chosen wheel.
+"""Requirements: dependency specifiers whose markers may have variables of the chosen wheel.
 
-The marker is read by `wheelfit.core.markers`, the rest by packaging, which is also the
-judge of what is a valid requirement.
+`wheelfit.core.markers` reads the marker, and packaging the rest; it also decides whether a
+requirement is valid.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ class Requirement(Struct, frozen=True):
     name: NormalizedName
     extras: frozenset[NormalizedName] = frozenset()
     specifier: SpecifierSet = SpecifierSet()
-    """Versions that fit; empty when any fits or a URL is given."""
+    """The allowed versions; empty: any, or those of the URL."""
     url: str | None = None
-    """Where exactly to take it from, as written; may hold credentials."""
+    """The URL of a direct reference, as written; may contain credentials."""
     marker: Marker | None = None
-    """When it applies; none: always."""
+    """The condition under which it applies; None: always."""
 
     def __str__(self) -> str:
         extras = f"[{','.join(sorted(self.extras))}]" if self.extras else ""
@@ -55,7 +55,7 @@ class Requirement(Struct, frozen=True):
         extras: AbstractSet[str] | str = "",
         variant: VariantContext = VariantContext.PLAIN,
     ) -> bool:
-        """Return whether the requirement counts; the parameters are those of a marker.
+        """Return whether the requirement applies; the parameters are those of `Marker.evaluate`.
 
         :raises InvalidMarker: the marker cannot be evaluated.
         """
@@ -68,10 +68,10 @@ def parse_requirement(
     """Read one requirement.
 
     :param text: as ``torch[extra] >=2.8 ; python_version < "3.13"``.
-    :param allow_variant_markers: true only for the metadata of a wheel; anywhere else
-        there is no wheel to scope them to (F-109).
-    :raises InvalidRequirement: the text is not a requirement, or has a variant marker
-        where none may be.
+    :param allow_variant_markers: True only for the metadata of a wheel: elsewhere no wheel has
+        been chosen whose variant a marker could test (F-109).
+    :raises InvalidRequirement: the text is not a requirement, or has a variant marker that is not
+        allowed.
     """
     try:
         requirement = _parse(text)
@@ -84,9 +84,9 @@ def parse_requirement(
 
 
 def marker_start(text: str) -> int | None:
-    """Return the index of the semicolon before the marker; none when there is no marker.
+    """Return the index of the semicolon before the marker; None if there is no marker.
 
-    A semicolon may be part of a URL; the one before a marker follows a blank then.
+    A semicolon may be part of a URL; after a URL, a blank precedes the one of the marker.
     """
     url = _UP_TO_URL.match(text)
     if url is None:
@@ -95,15 +95,14 @@ def marker_start(text: str) -> int | None:
     return rest.end() - 1 if rest else None
 
 
-# Possessive quantifiers: a text that does not match is given up at once and not tried in every
-# possible way. The publisher of a wheel controls the text.
+# The publisher of a wheel controls the text: possessive quantifiers prevent backtracking.
 _LONGEST_NAME = 255  # a longer name cannot be a file
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
 _EXTRAS = rf"\[[ \t]*+({_NAME}(?:[ \t]*+,[ \t]*+{_NAME})*+)[ \t]*+\]"
 _CLAUSE = r"(?:==|!=|<=|>=|<|>|~=)[ \t]*+[A-Za-z0-9.*+!_-]++"
 _CLAUSES = rf"{_CLAUSE}(?:[ \t]*+,[ \t]*+{_CLAUSE})*+"
-# Nearly every requirement looks like this; anything else, and any error, is packaging's.
-_USUAL = pattern(
+# Nearly every requirement has this form; packaging reads all others, and reports all errors.
+_COMMON_FORM = pattern(
     rf"[ \t]*+({_NAME})[ \t]*+(?:{_EXTRAS})?+[ \t]*+"
     rf"(?:({_CLAUSES})|\([ \t]*+({_CLAUSES})[ \t]*+\))?+[ \t]*+"
 )
@@ -132,8 +131,9 @@ def _parse(text: str) -> Requirement:
 def _marker(text: str, start: int) -> Marker:
     """Read the marker in a text; many requirements have the same one."""
     own = text[start:]
-    if "variant_" not in own:  # of such a variable it counts where it stands
-        with suppress(InvalidMarker):  # the error, too, must name the place
+    # Positions of variant variables, and of errors, are those in the whole text.
+    if "variant_" not in own:
+        with suppress(InvalidMarker):
             return parse_marker(own.strip(" \t"))
     return Marker(parse_expression(text, start))
 
@@ -149,16 +149,16 @@ def _parse_head(head: str, text: str, marker: Marker | None = None) -> Requireme
 
 
 def _read_head(head: str, text: str, marker: Marker | None) -> Requirement:
-    if (usual := _USUAL.fullmatch(head)) is not None:
-        name, extras, clauses, enclosed = usual.groups()
+    if (match := _COMMON_FORM.fullmatch(head)) is not None:
+        name, extras, clauses, enclosed = match.groups()
         try:
             specifier = _specifiers(clauses or enclosed or "")
         except InvalidSpecifier:
             pass  # packaging reports the fault below
         else:
-            asked = (extra.strip() for extra in (extras or "").split(",") if extra.strip())
+            requested = (extra.strip() for extra in (extras or "").split(",") if extra.strip())
             return Requirement(
-                canonicalize_name(name), frozenset(map(canonicalize_name, asked)), specifier,
+                canonicalize_name(name), frozenset(map(canonicalize_name, requested)), specifier,
                 None, marker,
             )  # fmt: skip
     from packaging import requirements  # 7 ms, rarely needed
@@ -166,7 +166,7 @@ def _read_head(head: str, text: str, marker: Marker | None) -> Requirement:
     try:
         parsed = requirements.Requirement(head)
     except requirements.InvalidRequirement as error:
-        raise _explained(error, text) from None
+        raise _from_packaging(error, text) from None
     return Requirement(
         canonicalize_name(parsed.name),
         frozenset(map(canonicalize_name, parsed.extras)),
@@ -186,8 +186,8 @@ _SIGNS = {
 }
 
 
-def _explained(error: PackagingInvalidRequirement, text: str) -> InvalidRequirement:
-    """Turn packaging's error into ours; its cause holds the parts of a syntax error."""
+def _from_packaging(error: PackagingInvalidRequirement, text: str) -> InvalidRequirement:
+    """Return an error of packaging as ours; its cause has the parts of a syntax error."""
     cause = error.__cause__
     position = min(getattr(cause, "span", (0, 0))[1], len(text))
     message: str = getattr(cause, "message", "") or str(error)
@@ -195,7 +195,7 @@ def _explained(error: PackagingInvalidRequirement, text: str) -> InvalidRequirem
         message = message.replace(token, sign)
     hint = None
     if re.match(r"[ \t]*=(?!=)", text[position:]):
-        hint = "a version is fixed with =="
+        hint = "write == to require one version"
     elif not text.strip():
         message = "a requirement is empty"
     return InvalidRequirement(
@@ -207,7 +207,7 @@ def _refuse_variant_markers(marker: Marker, text: str) -> None:
     variable = marker.first_variant_variable
     if variable is not None:  # F-109
         raise InvalidRequirement(
-            f"{variable.name} cannot be used here: there is no wheel it could look at",
+            f"{variable.name} cannot be used here: no wheel has been chosen yet",
             source=text,
             position=variable.position,
             hint="variant markers belong in the dependencies of a wheel (F-109)",

@@ -244,7 +244,7 @@ class _Judge(Struct, eq=False):
     def _in_order(self) -> list[WheelFilename]:
         """Return the wheels that may be chosen, best first (F-66 to F-68)."""
         ranked = [one for one in self.labels.values() if isinstance(one, RankedVariant)]
-        ranked.sort(key=lambda one: one.place)
+        ranked.sort(key=lambda variant: variant.sort_key)
         places: dict[Label | None, int] = {one.label: place for place, one in enumerate(ranked)}
         places[None] = len(ranked)  # F-67
         # F-68, from the least important to the most; sorting keeps what is equal in place.

@@ -1,8 +1,8 @@
-"""Read untrusted TOML within limits; input that would take the parser for ever is refused.
+"""Reading of untrusted TOML within limits.
 
-The parser of the standard library recurses, and costs a kilobyte for every table and the
-square of the length for a dotted key. So, as `wheelfit.core.strict_json` does, the text is
-first reduced to its skeleton; depth and size are judged on that before anything is parsed.
+The parser of the standard library recurses, needs a kilobyte of memory for every table, and time
+by the square of the length of a dotted key. So, as in `wheelfit.core.strict_json`, the text is
+first reduced to its punctuation, and depth and size are checked before anything is parsed.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ class TomlLimits:
     size: int = 4 * 1024 * 1024
     """Bytes of the whole document."""
     depth: int = 32
-    """Tables and arrays within each other; the document itself counts as one."""
+    """Nesting of tables and arrays; the document itself counts as one level."""
     entries: int = 1_000_000
-    """Keys and elements of arrays, all together; a table counts as eight, as much as it costs."""
+    """The number of keys and array elements; a table counts as eight, by its memory."""
 
 
 DEFAULT_LIMITS = TomlLimits()
 
 _AT_END = "(at end of document)"
 _BOM = b"\xef\xbb\xbf"
-# What brackets and dots do not count in. Nothing is tried twice: quantifiers are possessive,
-# and a string without end is one too (the parser stops there).
-_OPAQUE = pattern(
+# Strings and comments, in which brackets and dots have no meaning. Quantifiers are possessive, to
+# prevent backtracking; a string without end matches too, and the parser reports it.
+_STRING_OR_COMMENT = pattern(
     r'"""(?:[^"\\]++|\\.|"(?!""))*+(?:"{3,5}+)?+'
     r"|'''(?:[^']++|'(?!''))*+(?:'{3,5}+)?+"
     r'|"(?:[^"\\\n]++|\\.)*+"?+'
@@ -42,15 +42,15 @@ _OPAQUE = pattern(
     r"|\#[^\n]*+",
     re.DOTALL,
 )
-_PLAIN = pattern(r"[^\[\]{}=,.\n]++")
-_LARGEST = 2**63
-"""TOML promises integers of 64 bits; Python cannot even write much larger ones."""
+_NO_PUNCTUATION = pattern(r"[^\[\]{}=,.\n]++")
+_INTEGER_LIMIT = 2**63
+"""TOML guarantees integers of 64 bits; Python cannot even print much larger ones."""
 
 
 def load(data: bytes, limits: TomlLimits = DEFAULT_LIMITS) -> dict[str, Any]:
     """Read a TOML document.
 
-    :raises ValueError: it is too large, or not valid TOML; has the reason, line and column.
+    :raises ValueError: it is too large, or not valid TOML; with reason, line and column.
     """
     if len(data) > limits.size:
         raise ValueError(f"it has more than {limits.size} bytes")
@@ -60,14 +60,14 @@ def load(data: bytes, limits: TomlLimits = DEFAULT_LIMITS) -> dict[str, Any]:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise ValueError(
-            f"it is not UTF-8: {error.reason} ({_place(data[: error.start])})"
+            f"it is not UTF-8: {error.reason} ({_line_and_column(data[: error.start])})"
         ) from None
-    _check_skeleton(_PLAIN.sub("s", _OPAQUE.sub("s", text)), limits)
+    _check_skeleton(_NO_PUNCTUATION.sub("s", _STRING_OR_COMMENT.sub("s", text)), limits)
     try:
         root = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         message = str(error).replace(
-            _AT_END, f"({_place(text.rstrip().encode())}, where the document ends)"
+            _AT_END, f"({_line_and_column(text.rstrip().encode())}, where the document ends)"
         )
         raise ValueError(f"{message[:1].lower()}{message[1:]}") from None
     except ValueError as error:  # an integer of thousands of digits
@@ -76,14 +76,14 @@ def load(data: bytes, limits: TomlLimits = DEFAULT_LIMITS) -> dict[str, Any]:
     return root
 
 
-def _place(before: bytes) -> str:
+def _line_and_column(before: bytes) -> str:
     """Return the line and column that follow some valid UTF-8, in the words of the parser."""
     lines = before.decode().split("\n")
     return f"at line {len(lines)}, column {len(lines[-1]) + 1}"
 
 
 def _check_skeleton(skeleton: str, limits: TomlLimits) -> None:
-    """Judge the size by punctuation; every other stretch of text is an ``s``."""
+    """Check the size and depth of a text whose parts without punctuation are an ``s``."""
     tables = skeleton.count("\n[") + skeleton.count("{")
     entries = sum(skeleton.count(sign) for sign in "=,.") + 8 * tables
     if entries > limits.entries:
@@ -102,7 +102,7 @@ def _long_key(parts: int) -> re.Pattern[str]:
 
 
 def _check_values(root: dict[str, Any], limits: TomlLimits) -> None:
-    """Check the limits that the text does not show: depth by headers, and integers."""
+    """Check the limits that the skeleton does not show: depth by headers, and integers."""
     pending: list[tuple[tuple[str | int, ...], Any]] = [((), root)]
     while pending:
         steps, item = pending.pop()
@@ -112,7 +112,7 @@ def _check_values(root: dict[str, Any], limits: TomlLimits) -> None:
             pending += [((*steps, key), value) for key, value in item.items()]
         elif isinstance(item, list):
             pending += [((*steps, index), value) for index, value in enumerate(item)]
-        elif type(item) is int and not -_LARGEST <= item < _LARGEST:
+        elif type(item) is int and not -_INTEGER_LIMIT <= item < _INTEGER_LIMIT:
             raise ValueError(f"{path_of(*steps)} is a number of more than 64 bits")
 
 

@@ -1,8 +1,8 @@
-"""Versions and specifiers read from texts that a stranger wrote.
+"""Parsing of untrusted versions and specifiers.
 
-The grammar allows numbers of any length, and the library reads specifiers only when they are used.
-Python refuses to read numbers of thousands of digits, at any time; here they are no versions from
-the beginning.
+The grammar allows numbers of any length, but Python cannot convert thousands of digits to an
+integer, and packaging converts those of specifiers only on use. Here such numbers are invalid from
+the start.
 """
 
 from __future__ import annotations
@@ -13,25 +13,26 @@ from packaging.version import InvalidVersion, Version
 from wheelfit_runtime.patterns import pattern
 
 # Python's own limit is 4300 digits, and can be set as low as 640.
-_ENDLESS = pattern(r"(?<!\d)\d{500}")  # looked for from the first digit of a number only
-_LONGEST = 10_000
-"""Characters of a set of specifiers. Each of its parts costs a hundred times its text in memory,
-and a wheel of kilobytes unpacks to millions of them."""
+_TOO_MANY_DIGITS = pattern(r"(?<!\d)\d{500}")  # tried at the first digit of a number only
+_MAX_SPECIFIERS_LENGTH = 10_000
+"""In characters. In memory a specifier takes a hundred times the size of its text, and METADATA of
+a small archive may have millions of them.
+"""
 
 
 def is_endless(text: str) -> bool:
-    """Return whether a text has a number that no version has.
+    """Return whether a text has a number with too many digits for a version.
 
     >>> is_endless("2026.11.30"), is_endless("9" * 5000)
     (False, True)
     """
-    return _ENDLESS.search(text) is not None
+    return _TOO_MANY_DIGITS.search(text) is not None
 
 
 def parse_version(text: str) -> Version:
     """Read a version.
 
-    :raises packaging.version.InvalidVersion: it is none.
+    :raises packaging.version.InvalidVersion: the text is not a version.
     """
     if is_endless(text):
         raise InvalidVersion("a number in it has too many digits")
@@ -41,17 +42,17 @@ def parse_version(text: str) -> Version:
 def parse_specifiers(text: str) -> SpecifierSet:
     """Read a set of specifiers, which are then safe to use.
 
-    :raises packaging.specifiers.InvalidSpecifier: it is none.
+    :raises packaging.specifiers.InvalidSpecifier: the text is not a set of specifiers.
     """
     if is_endless(text):
         raise InvalidSpecifier("a number in it has too many digits")
-    if len(text) > _LONGEST:
-        raise InvalidSpecifier(f"it has more than {_LONGEST} characters")
+    if len(text) > _MAX_SPECIFIERS_LENGTH:
+        raise InvalidSpecifier(f"it has more than {_MAX_SPECIFIERS_LENGTH} characters")
     return SpecifierSet(text)
 
 
 def without_build(version: Version) -> Version:
-    """Return a version without its local part, in which builds of one release may differ.
+    """Return a version without its local part, as ``+cu132``.
 
     >>> str(without_build(Version("2.15.0+cu132")))
     '2.15.0'

@@ -1,7 +1,7 @@
-"""The state of wheelfit's own requirements, found with the standard library alone.
+"""A check of wheelfit's own requirements by the standard library alone.
 
-Any of them may be broken, so none is imported here. Metadata is read where Python finds it, from
-wheelfit through all of its requirements.
+Any of them may be broken, so none is imported here. The metadata of wheelfit and of all its
+direct and indirect requirements is read with `importlib.metadata`.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 OWN_NAME = "wheelfit"
-_CODE = (".py", ".so", ".pyd", ".dll", ".dylib")
-"""Endings of files without which a package cannot be imported as a whole."""
+_CODE_SUFFIXES = (".py", ".so", ".pyd", ".dll", ".dylib")
+"""Endings of files whose loss can break imports of a package."""
 _RELEASE = pattern(r"v?[0-9]{1,20}(?:\.[0-9]{1,20})*")
 
 
@@ -36,7 +36,7 @@ class ComingRelease(NamedTuple):
 
     version: str
     requires: tuple[str, ...] = ()
-    """Its requirements, as metadata has them."""
+    """Its ``Requires-Dist`` entries."""
 
 
 class UnmetRequirement(NamedTuple):
@@ -58,16 +58,16 @@ class UnmetRequirement(NamedTuple):
 
     @property
     def remedy(self) -> str:
-        """The requirement that an installer has to be given, as ``urllib3>=2.8,<3``."""
+        """The requirement to install, as ``urllib3>=2.8,<3``."""
         if self.lost is not None and self.found is not None:
             return f"{self.name}=={self.found}"
         return self.requirement
 
     def __str__(self) -> str:
         if self.lost is not None:
-            return f"{self.name} {self.found} has lost files, as {self.lost}"
-        there = "is not installed" if self.found is None else f"{self.found} is installed"
-        return f"{self.needing} requires {self.requirement}, and {self.name} {there}"
+            return f"files of {self.name} {self.found} are missing, as {self.lost}"
+        state = "is not installed" if self.found is None else f"{self.found} is installed"
+        return f"{self.needing} requires {self.requirement}, but {self.name} {state}"
 
 
 def unmet_requirements(
@@ -88,39 +88,39 @@ def _unmet(
     changes: Mapping[str, ComingRelease | None], *, files: bool
 ) -> Iterator[UnmetRequirement]:
     markers = marker_values()
-    releases = _Releases(changes)
+    releases = _ReleaseFinder(changes)
     own = releases.release(OWN_NAME)
     if own is None:  # it runs from a source tree that is not installed, or is removed
         return
-    # Each release once for each set of extras that something requires it with.
+    # Each release is checked once for each set of extras with which it is required.
     pending: list[tuple[str, ComingRelease, frozenset[str]]] = [(OWN_NAME, own, frozenset())]
     seen = {(OWN_NAME, frozenset[str]())}
-    whole: set[str] = set()
+    checked: set[str] = set()
     if files:
-        yield from releases.lost(OWN_NAME, whole)
+        yield from releases.lost(OWN_NAME, checked)
     while pending:
         needing, release, extras = pending.pop(0)
         for requirement in _requirements(release, extras, markers):
             name = requirement.project
-            coming = releases.release(name)
-            if coming is None or not _meets(coming.version, requirement.specifier):
-                version = None if coming is None else coming.version
+            installed = releases.release(name)
+            if installed is None or not _satisfies(installed.version, requirement.specifier):
+                version = None if installed is None else installed.version
                 yield UnmetRequirement(f"{needing} {release.version}", str(requirement), version)
                 continue
             if files:
-                yield from releases.lost(name, whole)
+                yield from releases.lost(name, checked)
             key = (name, frozenset(requirement.extras))
             if key not in seen:
                 seen.add(key)
-                pending.append((name, coming, key[1]))
+                pending.append((name, installed, key[1]))
 
 
-class _Releases:
+class _ReleaseFinder:
     """The releases that Python finds, or will find after a change."""
 
     def __init__(self, changes: Mapping[str, ComingRelease | None]) -> None:
         self._changes = changes
-        self._found: dict[str, tuple[Distribution, ComingRelease] | None] = {}
+        self._distributions: dict[str, tuple[Distribution, ComingRelease] | None] = {}
 
     def release(self, name: str) -> ComingRelease | None:
         """Return a release; None if there is none."""
@@ -130,48 +130,50 @@ class _Releases:
         return None if installed is None else installed[1]
 
     def _installed(self, name: str) -> tuple[Distribution, ComingRelease] | None:
-        if name not in self._found:
-            self._found[name] = _find(name)
-        return self._found[name]
+        if name not in self._distributions:
+            self._distributions[name] = _find_distribution(name)
+        return self._distributions[name]
 
-    def lost(self, name: str, whole: set[str]) -> Iterator[UnmetRequirement]:
+    def lost(self, name: str, checked: set[str]) -> Iterator[UnmetRequirement]:
         """Yield a distribution that has lost a file of its code, each once.
 
-        :param whole: the checked ones; grows.
+        :param checked: names of distributions that were checked; the name is added.
         """
-        pair = None if name in whole or name in self._changes else self._installed(name)
-        whole.add(name)
-        if pair is None:
+        found = None if name in checked or name in self._changes else self._installed(name)
+        checked.add(name)
+        if found is None:
             return
-        installed, release = pair
+        installed, release = found
         root = str(installed.locate_file(""))
         for row in csv.reader((installed.read_text("RECORD") or "").splitlines()):
             if (
-                row and row[0].endswith(_CODE) and not os.path.exists(os.path.join(root, row[0]))  # noqa: PTH110, PTH118 - many
+                row
+                and row[0].endswith(_CODE_SUFFIXES)
+                and not os.path.exists(os.path.join(root, row[0]))  # noqa: PTH110, PTH118 - many
             ):
                 version = release.version
                 yield UnmetRequirement(f"{name} {version}", f"{name}=={version}", version, row[0])
                 return
 
 
-def _find(name: str) -> tuple[Distribution, ComingRelease] | None:
-    """Return the distribution that Python finds first; None if there is none with a version."""
+def _find_distribution(name: str) -> tuple[Distribution, ComingRelease] | None:
+    """Return the distribution that Python imports; None if it is missing or has no version."""
     try:
-        own_distribution = distribution(name)
+        installed = distribution(name)
     except (PackageNotFoundError, ValueError):
         return None
-    own = own_distribution.read_text("METADATA")
-    text = own or own_distribution.read_text("PKG-INFO") or own_distribution.read_text("") or ""
+    metadata_text = installed.read_text("METADATA")
+    text = metadata_text or installed.read_text("PKG-INFO") or installed.read_text("") or ""
     # The description that follows the head is long.
     metadata = HeaderParser().parsestr(text.partition("\n\n")[0])
     if not metadata["Version"]:
-        return None  # without METADATA it is a remainder of a removal
+        return None  # a folder that an incomplete removal left
     requires = (
         metadata.get_all("Requires-Dist")
-        or (own_distribution.requires if own is None else ())
+        or (installed.requires if metadata_text is None else ())
         or ()
     )
-    return own_distribution, ComingRelease(metadata["Version"], tuple(requires))
+    return installed, ComingRelease(metadata["Version"], tuple(requires))
 
 
 def _requirements(
@@ -190,8 +192,8 @@ def _requirements(
             yield requirement
 
 
-def _meets(version: str, specifier: str) -> bool:
-    """Return whether a version meets a specifier; True where one is not understood."""
+def _satisfies(version: str, specifier: str) -> bool:
+    """Return whether a version satisfies a specifier; True if one of them cannot be read."""
     # A pre-release or a local version is treated as its release.
     match = _RELEASE.match(version)
     numbers = None if match is None else parse_version(match[0])

@@ -1,13 +1,13 @@
-"""Findings about installed packages: against the hardware, and against each other.
+"""Findings about installed packages that conflict with the hardware, or with each other.
 
-Pure: the packages were read by `wheelfit.doctor.contents`, the hardware by detection.
+This module reads nothing: packages come from `wheelfit.doctor.contents`, hardware from detection.
 """
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from itertools import combinations
+from itertools import chain, combinations
 from shlex import quote
 from typing import TYPE_CHECKING
 
@@ -37,17 +37,21 @@ if TYPE_CHECKING:
     from wheelfit_runtime.platforms.providers.nvidia.facts import Capability
 
 _LIBRARY = re.compile(r".+\.(?:so(?:\.[0-9.]+)?|dll|dylib|pyd)", re.IGNORECASE)
-_EDITED = frozenset({"cacert.pem"})
-"""Files to which administrators add on purpose: the authorities that a site trusts."""
+_OFTEN_EDITED = frozenset({"cacert.pem"})
+"""Files that administrators edit on purpose: the certificate authorities that a site trusts."""
 
 
 def about_tags(packages: Iterable[Package], target: Target, where: str) -> Iterator[Finding]:
     """Yield a finding about packages whose wheels are not for this interpreter or system.
 
-    :param packages: the installed ones; of one name, the imported one comes first.
+    :param packages: the installed packages; of several with one name, the imported one first.
     """
     imported = by_name(packages).values()
-    wrong = [one for one in imported if one.tags and not _fits(one.tags, target.tags)]
+    wrong = [
+        package
+        for package in imported
+        if package.tags and not _supports_any(package.tags, target.tags)
+    ]
     if wrong:
         words = some_of(f"{package} (for {min(map(str, package.tags))})" for package in wrong)
         again = " ".join(f"{package.name}=={package.installed.version}" for package in wrong)
@@ -58,37 +62,38 @@ def about_tags(packages: Iterable[Package], target: Target, where: str) -> Itera
         )
 
 
-def _fits(tags: frozenset[Tag], wanted: TagPreference) -> bool:
-    if wanted.best(tags) is not None:
+def _supports_any(tags: frozenset[Tag], supported: TagPreference) -> bool:
+    """Return whether a target supports one of the tags."""
+    if supported.best(tags) is not None:
         return True
-    # Builders often name the system as plain linux, which hosts of other machines do not list.
-    plain = [tag for tag in tags if tag.platform.startswith("linux_")]
+    # Local builds have the platform linux, which descriptions of hosts do not list.
     return any(
-        (tag.interpreter, tag.abi) == (one.interpreter, one.abi)
-        and "linux_" in one.platform
-        and one.platform.endswith(tag.platform.removeprefix("linux"))
-        for tag in plain
-        for one in wanted
+        (tag.interpreter, tag.abi) == (other.interpreter, other.abi)
+        and "linux_" in other.platform
+        and other.platform.endswith(tag.platform.removeprefix("linux"))
+        for tag in tags
+        if tag.platform.startswith("linux_")
+        for other in supported
     )
 
 
 def about_builds(
     builds: Sequence[Build], libraries: Sequence[OwnedLibrary], where: str
 ) -> Iterator[Finding]:
-    """Yield findings about packages that do not go together."""
-    yield from _mixed_cuda(builds, libraries, where)
+    """Yield findings about packages that conflict with each other."""
+    yield from _mixed_cuda_findings(builds, libraries, where)
     by_rocm: dict[str, list[Build]] = defaultdict(list)
     for build in builds:
         for version in build.rocm:
             by_rocm[version].append(build)
     if len(by_rocm) > 1:
         parts = "; ".join(
-            f"ROCm {version}: {_named(one.package for one in by_rocm[version])}"
+            f"ROCm {version}: {_names(build.package for build in by_rocm[version])}"
             for version in sorted(by_rocm, key=Version)
         )
         yield CheckedFile(where).found(diagnoses.MIXED_ROCM, parts)
-    yield from _several_kinds(libraries, "openmp", where)
-    yield from _several_kinds(libraries, "blas", where)
+    yield from _several_kinds_findings(libraries, "openmp", where)
+    yield from _several_kinds_findings(libraries, "blas", where)
 
 
 def about_agreements(
@@ -100,19 +105,21 @@ def about_agreements(
     """
     entries = {entry.name: entry for entry in installed}
     chosen = [ChosenBuild.that_stays(entry.present()) for entry in entries.values()]
-    for held in held_by(
+    for shared in held_by(
         chosen, (agreement for agreement in agreements if agreement.name not in ("cuda", "rocm"))
     ):
-        if not held.values:
-            again = " ".join(f"{name}=={entries[name].version}" for name in sorted(held.packages))
+        if not shared.values:
+            requirements = " ".join(
+                f"{name}=={entries[name].version}" for name in sorted(shared.packages)
+            )
             yield CheckedFile(where).found(
                 diagnoses.MIXED_VARIANTS,
-                held.sides,
-                remedy=f"wheelfit install --force-reinstall {again}",
+                shared.sides,
+                remedy=f"wheelfit install --force-reinstall {requirements}",
             )
 
 
-def _mixed_cuda(
+def _mixed_cuda_findings(
     builds: Iterable[Build], libraries: Iterable[OwnedLibrary], where: str
 ) -> Iterator[Finding]:
     by_major: dict[int, list[Build]] = defaultdict(list)
@@ -124,49 +131,56 @@ def _mixed_cuda(
     if len(by_major) < 2:
         return
     parts = "; ".join(
-        f"CUDA {major}: {_with_signs(by_major[major], major)}" for major in sorted(by_major)
+        f"CUDA {major}: {_with_evidence(by_major[major], major)}" for major in sorted(by_major)
     )
-    counts = {major: sum(not one.is_library for one in by_major[major]) for major in by_major}
-    most = max(counts, key=lambda major: (counts[major], len(by_major[major]), major))
+    program_counts = {
+        major: sum(not build.is_library for build in by_major[major]) for major in by_major
+    }
+    main_major = max(
+        program_counts, key=lambda major: (program_counts[major], len(by_major[major]), major)
+    )
     others = sorted(
         {
-            one.package.name
+            build.package.name
             for major, builds_of_major in by_major.items()
-            for one in builds_of_major
-            if major != most and most not in one.cuda
+            for build in builds_of_major
+            if major != main_major and main_major not in build.cuda
         }
     )
-    remedy = f"keep one CUDA major; most here is for CUDA {most}, so exchange or uninstall "
-    remedy += some_of(others)
-    clash = next(_clashes(libraries, majors_of), None)
-    if clash is None:
+    remedy = f"keep one CUDA major; most packages are for CUDA {main_major}, so replace or "
+    remedy += f"uninstall {some_of(others)}"
+    conflict = next(_soname_conflicts(libraries, majors_of), None)
+    if conflict is None:
         yield CheckedFile(where).found(diagnoses.MIXED_CUDA, parts, remedy=remedy)
         return
-    words = f"{parts}. {clash}: in one process only the first of them is found"
+    words = f"{parts}. {conflict}: a process loads only the first of them"
     yield CheckedFile(where).found(
         diagnoses.MIXED_CUDA, words, remedy=remedy, severity=Severity.ERROR
     )
 
 
-def _clashes(
+def _soname_conflicts(
     libraries: Iterable[OwnedLibrary], majors_of: Mapping[Package, frozenset[int]]
 ) -> Iterator[str]:
     """Yield libraries of one SONAME that come from packages for different majors."""
     by_stem: dict[str, list[OwnedLibrary]] = defaultdict(list)
-    for one in libraries:
-        if one.library.ambiguous and majors_of.get(one.package):
-            by_stem[f"{one.library.stem} {one.library.number.partition('.')[0]}"].append(one)
-    for same_stem in by_stem.values():
-        for left, right in combinations(same_stem, 2):
+    for owned in libraries:
+        library = owned.library
+        if library.ambiguous and majors_of.get(owned.package):
+            by_stem[f"{library.stem} {library.number.partition('.')[0]}"].append(owned)
+    for same_soname in by_stem.values():
+        for left, right in combinations(same_soname, 2):
             if majors_of[left.package].isdisjoint(majors_of[right.package]):
                 yield f"{left.file.name} comes from {left.package} and from {right.package}"
 
 
-def _several_kinds(libraries: Iterable[OwnedLibrary], family: str, where: str) -> Iterator[Finding]:
+def _several_kinds_findings(
+    libraries: Iterable[OwnedLibrary], family: str, where: str
+) -> Iterator[Finding]:
     kinds: dict[str, dict[Package, str]] = defaultdict(dict)
-    for one in libraries:
-        if one.library.family == family:
-            kinds[one.library.kind].setdefault(one.package, one.file.name)
+    for owned in libraries:
+        if owned.library.family == family:
+            kinds[owned.library.kind].setdefault(owned.package, owned.file.name)
     if len(kinds) < 2:
         return
     parts = "; ".join(
@@ -174,7 +188,7 @@ def _several_kinds(libraries: Iterable[OwnedLibrary], family: str, where: str) -
         for kind in sorted(kinds)
     )
     check = diagnoses.MIXED_OPENMP if family == "openmp" else diagnoses.SEVERAL_BLAS
-    # GNU's runtime and another one are found in many environments, and mostly get on.
+    # GNU's runtime beside another one is common, and rarely a problem.
     harmless = family == "blas" or ("gnu" in kinds and len(kinds) == 2)
     yield CheckedFile(where).found(check, parts, severity=Severity.NOTE if harmless else None)
 
@@ -191,27 +205,27 @@ def about_hardware(builds: Sequence[Build], hardware: Hardware, where: str) -> I
                 by_major[major].append(build)
     if "nvidia" in hardware.looked:
         if hardware.cuda is None:
-            yield from _idle(by_major, where)
+            yield from _idle_cuda_findings(by_major, where)
         else:
             for major in sorted(by_major):
-                yield from _refused(major, by_major[major], hardware, where)
-            yield from _newer_than_driver(builds, hardware.cuda, where)
+                yield from _unsupported_cuda_findings(major, by_major[major], hardware, where)
+            yield from _newer_toolkit_findings(builds, hardware.cuda, where)
     if "amd" in hardware.looked - hardware.present:
         rocm = [build.package for build in builds if build.rocm]
         if rocm:
-            words = f"{_named(rocm)}, {_sum(rocm)} for ROCm, and no AMD GPU can be used here"
+            words = f"{_names(rocm)}, {_total_size(rocm)} for ROCm, but no AMD GPU is usable"
             yield CheckedFile(where).found(diagnoses.IDLE_BUILD, words)
     present = hardware.present
-    there = [
+    devices = [
         accelerator.device
         for accelerator in providers.accelerators()
         if accelerator.namespace in present
     ]
-    if there:
+    if devices:
         for build in builds:
-            if sign := build.cpu_only or _unused(build, hardware):
-                words = f"{build.package} is a build for the CPU ({sign}), and "
-                words += f"{listed(there)} is here"
+            if sign := build.cpu_only or _unused_hardware_evidence(build, hardware):
+                words = f"{build.package} is a build for the CPU ({sign}), "
+                words += f"but this machine has {listed(devices)}"
                 yield CheckedFile(where).found(
                     diagnoses.IDLE_HARDWARE,
                     words,
@@ -220,65 +234,66 @@ def about_hardware(builds: Sequence[Build], hardware: Hardware, where: str) -> I
                 )
 
 
-def _unused(build: Build, hardware: Hardware) -> str:
+def _unused_hardware_evidence(build: Build, hardware: Hardware) -> str:
     """Return the evidence that a variant ignores hardware it could use; empty: there is none."""
     entry = build.package.installed
     if entry.label is None or entry.document is None:
         return ""
-    known = hardware.present.intersection(entry.document.providers)
-    if not known or not hardware.present.isdisjoint(entry.properties.namespaces):
+    namespaces = hardware.present.intersection(entry.document.providers)
+    if not namespaces or not hardware.present.isdisjoint(entry.properties.namespaces):
         return ""
-    return f"its variant {entry.label} uses none, and its release has builds for {min(known)}"
+    return f"its variant {entry.label} uses none, and its release has builds for {min(namespaces)}"
 
 
-def _idle(by_major: Mapping[int, Sequence[Build]], where: str) -> Iterator[Finding]:
-    packages = list(
-        dict.fromkeys(
-            one.package for builds_of_major in by_major.values() for one in builds_of_major
-        )
-    )
+def _idle_cuda_findings(by_major: Mapping[int, Sequence[Build]], where: str) -> Iterator[Finding]:
+    builds = chain.from_iterable(by_major.values())
+    packages = list(dict.fromkeys(build.package for build in builds))
     if packages:
-        words = f"{_named(packages)}, {_sum(packages)} for CUDA, and no NVIDIA GPU can be used here"
+        words = f"{_names(packages)}, {_total_size(packages)} for CUDA, but no NVIDIA GPU is usable"
         yield CheckedFile(where).found(diagnoses.IDLE_BUILD, words)
 
 
-def _refused(
+def _unsupported_cuda_findings(
     major: int, builds: Sequence[Build], hardware: Hardware, where: str
 ) -> Iterator[Finding]:
-    packages = [one.package for one in builds]
+    packages = [build.package for build in builds]
     cuda = hardware.cuda
     if cuda is not None and cuda.major < major:
         floor = DRIVER_FLOOR.get(major, ("", ""))[hardware.windows]
-        words = f"{_with_signs(builds, major)}: CUDA {major} does not start on a driver with CUDA "
+        words = (
+            f"{_with_evidence(builds, major)}: CUDA {major} does not work with a driver for CUDA "
+        )
         words += str(cuda)
         release = f" to release {floor} or newer" if floor else ""
         remedy = f"update NVIDIA's driver{release}, or install the builds for CUDA {cuda.major}"
         yield CheckedFile(where).found(diagnoses.DRIVER_TOO_OLD, words, remedy=remedy)
     oldest = CUDA_CODE_FLOOR.get(major)
-    old = [
+    too_old = [
         capability
         for capability in hardware.capabilities
         if oldest is not None and capability < oldest
     ]
-    if old:
-        words = f"{_named(packages)}: CUDA {major} makes code for compute capability {oldest} and "
-        words += f"newer, and the GPU here has {', '.join(map(str, old))}"
+    if too_old:
+        words = f"{_names(packages)}: CUDA {major} supports compute capability {oldest} and newer, "
+        words += f"but this machine has a GPU with {', '.join(map(str, too_old))}"
         yield CheckedFile(where).found(
             diagnoses.GPU_TOO_OLD,
             words,
             remedy=f"install the builds for CUDA {major - 1}",
-            severity=None if len(old) == len(hardware.capabilities) else Severity.WARNING,
+            severity=None if len(too_old) == len(hardware.capabilities) else Severity.WARNING,
         )
 
 
-def _newer_than_driver(builds: Iterable[Build], cuda: Capability, where: str) -> Iterator[Finding]:
+def _newer_toolkit_findings(
+    builds: Iterable[Build], cuda: Capability, where: str
+) -> Iterator[Finding]:
     newer = []
     for build in builds:
         major, _, minor = build.toolkit.partition(".")
         if build.toolkit and int(major) == cuda.major and int(minor) > cuda.minor:
             newer.append(f"{build.package} (CUDA {build.toolkit})")
     if newer:
-        words = f"{some_of(newer)}, and the driver has CUDA {cuda}"
+        words = f"{some_of(newer)}, but the driver supports CUDA {cuda}"
         yield CheckedFile(where).found(diagnoses.NEWER_THAN_DRIVER, words)
 
 
@@ -308,7 +323,7 @@ def about_shared_files(
     for owners in shared.values():
         for (left, mine), (right, theirs) in combinations(owners, 2):
             if left.name == right.name:
-                continue  # that is a duplicate, and reported as one
+                continue  # `about_duplicates` reports it
             differs = (mine.hash, mine.size) != (theirs.hash, theirs.size)
             if differs or _LIBRARY.fullmatch(mine.name):
                 pairs[left, right].append((mine, differs))
@@ -320,9 +335,9 @@ def about_shared_files(
         words = f"{left} and {right} both own {left.inside(shown)}"
         words += f" and {count - 1} more" if count > 1 else ""
         if not different:
-            words += "; the content is the same, but uninstalling one takes it from the other"
+            words += "; the content is the same, but uninstalling one removes it from the other"
         elif (winner := winners.get(shown.path)) is not None:
-            words += f"; what is there is from {winner}"
+            words += f"; its content is that of {winner}"
         remedy = f"`wheelfit uninstall {left.name} {right.name}`, and install the one you need"
         severity = Severity.ERROR if library else Severity.WARNING if different else Severity.NOTE
         yield CheckedFile(str(left.installed.path)).found(
@@ -337,25 +352,25 @@ def about_changes(changes: Iterable[Change]) -> Iterator[Finding]:
         place = CheckedFile(str(package.installed.path))
         remedy = f"`wheelfit install --force-reinstall {package.name}=={package.installed.version}`"
         if change.lost:
-            words = _counted(package, change.lost, "missing")
+            words = _count_message(package, change.lost, "missing")
             yield place.found(diagnoses.LOST_FILE, words, remedy=remedy)
         if change.hidden:
             yield place.found(
                 diagnoses.UNREADABLE,
-                _counted(package, change.hidden, "may not be read by this user"),
-                remedy=f"let its owner say: chmod -R a+rX {quote(str(package.installed.location))}",
+                _count_message(package, change.hidden, "not readable by this user"),
+                remedy=f"run as owner: chmod -R a+rX {quote(str(package.installed.location))}",
             )
         if change.changed:
-            edited = all(file.name in _EDITED for file in change.changed)
+            edited = all(file.name in _OFTEN_EDITED for file in change.changed)
             yield place.found(
                 diagnoses.CHANGED_FILE,
-                _counted(package, change.changed, "not as installed"),
+                _count_message(package, change.changed, "not as installed"),
                 remedy=f"{remedy}, unless you changed them on purpose",
                 severity=Severity.NOTE if edited else None,
             )
 
 
-def _counted(package: Package, files: Sequence[OwnedFile], words: str) -> str:
+def _count_message(package: Package, files: Sequence[OwnedFile], words: str) -> str:
     names = some_of([package.inside(file) for file in files])
     return f"{package}: {len(files)} of {len(package.files)} files {words}: {names}"
 
@@ -365,13 +380,14 @@ def about_duplicates(packages: Iterable[Package]) -> Iterator[Finding]:
     places: dict[tuple[str, str], list[Package]] = defaultdict(list)
     for package in packages:
         places[package.name, str(package.installed.location)].append(package)
-    for (name, location), twins in places.items():
-        if len(twins) > 1:
-            versions = listed(str(one.installed.version) for one in twins)
+    for (name, location), duplicates in places.items():
+        if len(duplicates) > 1:
+            versions = listed(str(package.installed.version) for package in duplicates)
+            folders = some_of([package.installed.path.name for package in duplicates])
             yield CheckedFile(location).found(
                 diagnoses.DUPLICATE,
                 f"{name} is recorded in versions {versions}; the owner of each file is unknown",
-                remedy=f"delete the folders {some_of([one.installed.path.name for one in twins])}, "
+                remedy=f"delete the folders {folders}, "
                 f"then `wheelfit install --replace-files {name}`",
             )
 
@@ -381,45 +397,45 @@ def about_needs(packages: Sequence[Package]) -> Iterator[Finding]:
     present = by_name(packages)
     for package in present.values():
         if package.installed.outside:
-            continue  # nothing can be done about it here
+            continue  # it is in another environment, which this one only sees
         unmet = []
-        wanted = []
+        requirements = []
         for need in package.needs:
-            dependency = present.get(need.name)
-            if dependency is None:
+            other = present.get(need.name)
+            if other is None:
                 unmet.append(f"{need.name}{need.specifier} (not installed)")
-            elif not need.specifier.contains(dependency.installed.version, prereleases=True):
-                words = f"{need.name}{need.specifier} ({dependency.installed.version} is installed)"
+            elif not need.specifier.contains(other.installed.version, prereleases=True):
+                words = f"{need.name}{need.specifier} ({other.installed.version} is installed)"
                 unmet.append(words)
             else:
                 continue
-            wanted.append(f"'{need.name}{need.specifier}'")
+            requirements.append(f"'{need.name}{need.specifier}'")
         if unmet:
             yield CheckedFile(str(package.installed.path)).found(
                 diagnoses.UNMET,
                 f"{package} needs {some_of(unmet)}",
-                remedy=f"wheelfit install {' '.join(wanted)}",
+                remedy=f"wheelfit install {' '.join(requirements)}",
             )
 
 
-def _with_signs(builds: Sequence[Build], major: int) -> str:
+def _with_evidence(builds: Sequence[Build], major: int) -> str:
     programs = [build for build in builds if not build.is_library]
     libraries = len(builds) - len(programs)
     shown = programs or builds
-    words = [f"{one.package} ({one.cuda[major]})" for one in shown]
+    words = [f"{build.package} ({build.cuda[major]})" for build in shown]
     if programs and libraries:
         return f"{some_of(words)}, with {libraries} {'library' if libraries == 1 else 'libraries'}"
     return some_of(words)
 
 
-def _named(packages: Iterable[Package]) -> str:
+def _names(packages: Iterable[Package]) -> str:
     """Return packages as a list, vendors' libraries last."""
     ordered = sorted(
         dict.fromkeys(packages),
-        key=lambda one: (one.name.startswith(("nvidia-", "cuda-")), one.name),
+        key=lambda package: (package.name.startswith(("nvidia-", "cuda-")), package.name),
     )
     return some_of([str(package) for package in ordered])
 
 
-def _sum(packages: Iterable[Package]) -> str:
+def _total_size(packages: Iterable[Package]) -> str:
     return size_in_words(sum(package.size for package in packages))

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
     from wheelfit.doctor.own_requirements import UnmetRequirement
 
-_ROUNDS = 10
-"""A package that was missing brings requirements of its own, and these others."""
-_SHOWN = 4000
+_MAX_ROUNDS = 10
+"""Installing a missing package may reveal unmet requirements of its own, round by round."""
+_MAX_OUTPUT = 4000
 """Characters shown of the end of an installer's output."""
 
 
@@ -28,11 +28,11 @@ def install_command(unmet: Sequence[UnmetRequirement], uv: str | None) -> list[s
 
     :param uv: path of the uv to run; None: the command is that of this environment's pip.
     """
-    wanted = list(dict.fromkeys(requirement.remedy for requirement in unmet))
-    options = ["--no-deps", "--force-reinstall", "--", *wanted]
+    requirements = list(dict.fromkeys(requirement.remedy for requirement in unmet))
+    options = ["--no-deps", "--force-reinstall", "--", *requirements]
     if uv is not None:
         return [uv, "pip", "install", "--python", sys.executable, *options]
-    # Not -I, which takes the user's own packages away; -P: no pip.py of the current folder.
+    # -P prevents a pip.py in the current folder; -I would hide packages of the user site as well.
     return [sys.executable, "-P", "-m", "pip", "install", *options]
 
 
@@ -44,13 +44,13 @@ def _has_pip() -> bool:
 def repair(
     unmet: Sequence[UnmetRequirement], environ: Mapping[str, str], say: Callable[[str], None]
 ) -> None:
-    """Install the unmet requirements, and their own in turn.
+    """Install the unmet requirements, and then unmet ones of the installed packages.
 
-    The installer is pip where this environment has it, else uv where ``PATH`` has it, else the pip
-    that Python brings along.
+    The installer is the pip of this environment, else the uv in ``PATH``, else pip as installed by
+    `ensurepip`.
 
-    :raises InternalError: ``broken-installation``; it cannot be repaired; the installer's output is
-        in the note.
+    :raises InternalError: ``broken-installation``; it cannot be repaired; the note has the output
+        of the installer.
     """
     uv = None
     if not _has_pip():
@@ -58,7 +58,7 @@ def repair(
         if uv is None:
             say(f"running {sys.executable} -m ensurepip")
             _run([sys.executable, "-P", "-m", "ensurepip"], environ)
-    for _ in range(_ROUNDS):
+    for _ in range(_MAX_ROUNDS):
         command = install_command(unmet, uv)
         say(f"running {' '.join(command)}")
         _run(command, environ)
@@ -76,7 +76,7 @@ def repair(
 
 
 def _run(command: list[str], environ: Mapping[str, str]) -> None:
-    done = subprocess.run(
+    process = subprocess.run(
         command,
         env=dict(environ),
         check=False,
@@ -86,10 +86,10 @@ def _run(command: list[str], environ: Mapping[str, str]) -> None:
         encoding="utf-8",
         errors="replace",
     )
-    if done.returncode:
+    if process.returncode:
         raise InternalError(
-            f"the repair failed: {' '.join(command[:6])} ended with status {done.returncode}",
+            f"the repair failed: {' '.join(command[:6])} ended with status {process.returncode}",
             code="broken-installation",
-            note=done.stdout.strip()[-_SHOWN:] or None,
+            note=process.stdout.strip()[-_MAX_OUTPUT:] or None,
             hint="correct what it says, or reinstall wheelfit into an environment of its own",
         )

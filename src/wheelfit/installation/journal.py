@@ -1,15 +1,14 @@
 """The journal written before an environment changes, so that any process can restore it.
 
-One file at one place: in the workplace in the library folder. It lists every step of a change and
-is complete and on the disk before the first one is made. Its name is the stage:
-`JournalStage.JOURNAL`, the process that finds it undoes the change; `JournalStage.COMMITTED`, it is
-done; `JournalStage.UNDONE`, it is undone. In the last two cases only the workplace is left to be
-removed. A file that is not whole, or names something outside the environment, is refused: then
-nothing is touched.
+The journal is a file in the workplace, a folder in the library folder. It lists every step of a
+change, and is on disk before the first step. Its name is the stage of the change: with
+`JournalStage.JOURNAL`, the next process undoes the change; with `JournalStage.COMMITTED` or
+`JournalStage.UNDONE`, it only removes the workplace. A journal that is incomplete, or names a file
+outside the environment, is refused by `NotRecoverable`, and nothing is changed.
 
-The workplace may have come with a clone or an archive, or from another user. So it has a mark, the
-signature of its file number by the user's `Signer`, and the files in it are signed too.
-`check_workplace` refuses a workplace without its mark. To refuse is to raise `NotRecoverable`.
+The workplace may have come with a clone or an archive, or from another user. So its files are
+signed, and it has a mark: the signature of its inode by the user's `Signer`. `check_workplace`
+refuses a workplace without its mark.
 """
 
 from __future__ import annotations
@@ -39,15 +38,15 @@ MARK: Final = "of-"
 _VERSION: Final = 1
 _HEAD: Final = b"wheelfit journal sha256="
 _SIGNED: Final = b" by="
-_LONGEST: Final = 256 * 1024 * 1024
-_OTHERS_WRITE: Final = 0o022
+_MAX_BYTES: Final = 256 * 1024 * 1024
+_WRITABLE_BY_OTHERS: Final = 0o022
 
 
 class JournalStage(StrEnum):
     """The stage of a change, by the name of the file in the workplace."""
 
     JOURNAL = "journal"
-    """Steps are being made, or undone; the old state is not lost, and the new one not relied on."""
+    """Steps are being made or undone; the old state can be restored."""
     COMMITTED = "committed"
     """All steps are made."""
     UNDONE = "undone"
@@ -56,7 +55,7 @@ class JournalStage(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Journal:
-    """A change: its description for people, and its steps."""
+    """A change: its description for users, and its steps."""
 
     changes: tuple[str, ...]
     """The changes in words, as ``install demo 2.0``."""
@@ -67,7 +66,7 @@ class Journal:
         document = {
             "version": _VERSION,
             "layout": dict(places.layout),
-            "workplace": _number(places),
+            "workplace": _workplace_inode(places),
             "changes": list(self.changes),
             "steps": [
                 [
@@ -81,7 +80,7 @@ class Journal:
                 for step in self.steps
             ],
         }
-        # ASCII, so that a name that is not text survives as the surrogates that stand for it.
+        # ASCII, so that file names that are not text are kept, as escaped surrogates.
         return _signed(document, places)
 
 
@@ -90,10 +89,10 @@ def format_folders(
 ) -> bytes:
     """Return the list of folders made elsewhere for a change, as bytes.
 
-    :param made: by scheme, the number of folders created from its own upwards.
+    :param made: by scheme, the number of folders created: its own and those above.
     """
     document = {
-        "workplace": _number(places),
+        "workplace": _workplace_inode(places),
         "workplaces": [places.encode(path) for path in workplaces],
         "made": made,
     }
@@ -127,48 +126,52 @@ def mark_workplace(
         return
     disk.write(mark, b"")
     status = disk.lstat(workplace)
-    if (flaw := _flaw(status)) is None:
+    if (fault := _ownership_fault(status)) is None:
         return
-    # Some file systems give all files one owner and one mode, as FAT and shares of a network do.
-    # There our own file looks like the folder; where it does not, the folder is not the one made.
+    # Some file systems have one owner and mode for all files, as FAT and network shares. There the
+    # new mark looks like the folder; if it does not, another user replaced the folder.
     with suppress(OSError):
         disk.set_mode(mark, 0o600)
-    ours = disk.lstat(mark)
-    if status.st_uid != ours.st_uid or status.st_mode & ~ours.st_mode & _OTHERS_WRITE:
+    mark_status = disk.lstat(mark)
+    if (
+        status.st_uid != mark_status.st_uid
+        or status.st_mode & ~mark_status.st_mode & _WRITABLE_BY_OTHERS
+    ):
         disk.remove_file(mark)
-        raise _foreign(workplace, flaw)
+        raise _untrusted(workplace, fault)
 
 
 def check_workplace(
     places: EnvironmentFolders, workplace: str, disk: FileSystem, *, trusting: bool = False
 ) -> None:
-    """Refuse a workplace that this user's wheelfit did not make at this very place.
+    """Check that this user's wheelfit created a workplace, in this folder.
 
-    An empty one may be that of a process that was killed before it could mark it.
+    An empty one passes: a process may have been killed before it marked it.
 
-    :param disk: the file system of the workplace, its folders held open.
-    :param trusting: the user vouches for it; a link is refused all the same.
+    :param disk: the file system of the workplace, with open folders.
+    :param trusting: whether the user trusts it; a link is refused all the same.
+    :raises NotRecoverable: the workplace may be from elsewhere.
     """
     status = disk.lstat(workplace)
     if not stat.S_ISDIR(status.st_mode):
-        what = "a link" if stat.S_ISLNK(status.st_mode) else "a file"
-        raise _foreign(workplace, f"{what} is in the place of a change that was interrupted", "")
+        kind = "a link" if stat.S_ISLNK(status.st_mode) else "a file"
+        raise _untrusted(workplace, f"{kind} is in the place of a change that was interrupted", "")
     if trusting:
         return
-    flaw = _flaw(status)
+    fault = _ownership_fault(status)
     try:
         names = [name for name, _ in disk.entries(workplace)]
     except PermissionError:
-        if flaw is None:
+        if fault is None:
             raise
         names = []
     # The mark also fixes the owner: owner and mode are those of its creation.
     if mark_of(places, workplace, disk) in names:
         return
-    if flaw is not None:
-        raise _foreign(workplace, flaw)
+    if fault is not None:
+        raise _untrusted(workplace, fault)
     if names:
-        raise _foreign(
+        raise _untrusted(
             workplace,
             "an interrupted change was found that you did not start here: it was copied, "
             "or came with a clone or an archive",
@@ -176,28 +179,28 @@ def check_workplace(
         )
 
 
-def _flaw(status: os.stat_result) -> str | None:
-    """Return the reason a workplace may be of another user; None if it cannot be."""
+def _ownership_fault(status: os.stat_result) -> str | None:
+    """Return the reason why another user may have created or changed a workplace; None: none."""
     if not hasattr(os, "geteuid"):  # on Windows the mark alone counts
         return None
     if status.st_uid != os.geteuid():
         return "another user's change of the environment was interrupted"
-    if status.st_mode & _OTHERS_WRITE:
-        return "a change was interrupted, and others can write to what it left"
+    if status.st_mode & _WRITABLE_BY_OTHERS:
+        return "a change was interrupted, and other users can write to its files"
     return None
 
 
-_VOUCH: Final = "; if you know what it is, `wheelfit recover --trust-journal` follows it"
+_TRUST_HINT: Final = "; if you trust it, run `wheelfit recover --trust-journal`"
 
 
-def _foreign(
-    workplace: str, message: str, vouch: str = _VOUCH, note: str | None = None
+def _untrusted(
+    workplace: str, message: str, trust_hint: str = _TRUST_HINT, note: str | None = None
 ) -> NotRecoverable:
     return NotRecoverable(
         message,
         where=workplace,
-        note="nothing was touched" + (f"; {note}" if note else ""),
-        hint=f"delete it if the environment is correct{vouch}",
+        note="nothing was changed" + (f"; {note}" if note else ""),
+        hint=f"delete it if the environment is correct{trust_hint}",
     )
 
 
@@ -214,7 +217,7 @@ def read_journal(
 ) -> Journal:
     """Read the journal of a change.
 
-    :param trusting: the user vouches for it.
+    :param trusting: whether the user trusts it without a signature.
     """
     path = os.path.join(places.workplace, JournalStage.JOURNAL.value)  # noqa: PTH118
     try:
@@ -239,19 +242,19 @@ def read_folders(
 ) -> tuple[list[str], dict[str, int]]:
     """Return the arguments of `format_folders`; empty if it was not written, or not here.
 
-    :param trusting: the user vouches for it.
+    :param trusting: whether the user trusts it without a signature.
     """
     path = os.path.join(places.workplace, FOLDERS)  # noqa: PTH118
     try:
         document = _document(path, places, disk, trusting=trusting)
-        if document["workplace"] != _number(places):
+        if document["workplace"] != _workplace_inode(places):
             return [], {}
         workplaces = [places.decode(text) for text in document["workplaces"]]
         made = {str(scheme): int(levels) for scheme, levels in document["made"].items()}
     except (NotRecoverable, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return [], {}
-    named = [each for each in workplaces if os.path.basename(each) == WORKPLACE]  # noqa: PTH119
-    return named, {scheme: levels for scheme, levels in made.items() if scheme in places.roots}
+    valid = [folder for folder in workplaces if os.path.basename(folder) == WORKPLACE]  # noqa: PTH119
+    return valid, {scheme: levels for scheme, levels in made.items() if scheme in places.roots}
 
 
 def _document(
@@ -260,7 +263,7 @@ def _document(
     """Return the content of a journal, written completely and by this user."""
     try:
         is_own = disk.lstat(path).st_uid == disk.lstat(places.workplace).st_uid
-        data = disk.read(path, _LONGEST)
+        data = disk.read(path, _MAX_BYTES)
     except OSError as error:
         raise _refusal(path, f"the journal of a change cannot be read: {error.strerror}") from None
     head, _, body = data.partition(b"\n")
@@ -270,7 +273,7 @@ def _document(
     if not trusting and (
         not is_own or not places.seal.is_of(signature.decode("utf-8", "replace"), "journal", body)
     ):
-        raise _foreign(
+        raise _untrusted(
             path, "the journal of a change was not written by you", note=places.seal.flaw
         )
     return json.loads(body)
@@ -282,10 +285,10 @@ def _parse(document: Any, places: EnvironmentFolders, path: str) -> Journal:
     if document["layout"] != dict(places.layout):
         raise _refusal(
             path,
-            "the journal of a change is about other folders than these",
-            "name the environment as when it was changed: --python, --prefix, --root or --target",
+            "the journal of a change is for other folders",
+            "use the same --python, --prefix, --root or --target as for the change",
         )
-    if document["workplace"] != _number(places):
+    if document["workplace"] != _workplace_inode(places):
         raise _refusal(
             path,
             "a change of the environment was interrupted, and it was copied since",
@@ -297,7 +300,7 @@ def _parse(document: Any, places: EnvironmentFolders, path: str) -> Journal:
     )
 
 
-def _number(places: EnvironmentFolders) -> int:
+def _workplace_inode(places: EnvironmentFolders) -> int:
     """Return the file number of the workplace; steps identify paths by such numbers."""
     return os.lstat(places.workplace).st_ino
 
@@ -320,7 +323,7 @@ def _step(
         int(coming),
         int(going),
     )
-    # A step leads from a workplace into the environment or back, nowhere else.
+    # A step moves a file from a workplace into the environment, or back.
     if step.place in places.kept or WORKPLACE in place.split("/"):
         raise ValueError(place)
     if (step.kind is not StepKind.DROP) != (WORKPLACE in aside.split("/")[:-1]):
@@ -332,6 +335,6 @@ def _refusal(path: str, message: str, hint: str | None = None) -> NotRecoverable
     return NotRecoverable(
         message,
         where=path,
-        note=None if hint else "nothing was touched; what was there before lies beside the journal",
+        note=None if hint else "nothing was changed; the old files are beside the journal",
         hint=hint or "recreate the environment, or delete the folder once it is correct",
     )

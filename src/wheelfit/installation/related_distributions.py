@@ -32,18 +32,18 @@ _RECORD_REQUESTS = ("wheelfit", "pip", "uv")
 class Companions:
     """Installed distributions that are replaced together.
 
-    Needs are those of the installed builds. The requested extras are not recorded, so the needs of
-    every extra keep their distributions, and never make them companions.
+    Needs are those of the installed builds. Environments do not record requested extras: so the
+    needs of all extras count when distributions are kept, and none when companions are found.
     """
 
     installed: Mapping[NormalizedName, Installed]
     needs: Mapping[NormalizedName, Names]
     needs_of_extras: Mapping[NormalizedName, Names]
-    """The requirements of each one with all its extras."""
+    """The requirements of each distribution with all its extras."""
     builds: Names
     """The variants that need each other."""
     followers: Names
-    """Distributions that only those need, other variants included, not requested by the user."""
+    """Distributions, other variants too, that only these builds need, and no user requested."""
 
     @classmethod
     def of(
@@ -60,25 +60,27 @@ class Companions:
         start = {name for name in start if name in there and there[name].label is not None}
         if not start:
             return cls(there, {}, {}, frozenset(), frozenset())
-        read = InstalledNeeds.of(there.values(), environment).needs
-        needs = _by_needing(there, (one for one in read if one.extra is None))
-        needs_of_extras = _by_needing(there, read)
-        builds = _connected(start, needs, {name for name in there if there[name].label})
-        followers = _followers(builds, there, needs, needs_of_extras)
+        all_needs = InstalledNeeds.of(there.values(), environment).needs
+        needs = _by_needing(there, (need for need in all_needs if need.extra is None))
+        needs_of_extras = _by_needing(there, all_needs)
+        builds = _connected_variants(start, needs, {name for name in there if there[name].label})
+        followers = _only_needed_by(builds, there, needs, needs_of_extras)
         return cls(there, needs, needs_of_extras, builds, followers)
 
     def unneeded(self, resolution: Resolution) -> dict[NormalizedName, str]:
-        """Return the followers that nothing needs any more, each with the reason as a clause."""
+        """Return the followers that nothing needs in a resolution, with the reason as a clause."""
         coming = {pin.name for pin in resolution.pins}
         result = coming | {kept.name for kept in resolution.kept}
         gone = set(self.followers - result)
         staying = self.needs_of_extras.keys() - coming
-        while needed := gone & _union(self.needs_of_extras, staying - gone):
+        while needed := gone & _direct_needs(self.needs_of_extras, staying - gone):
             gone -= needed
         return {name: f"only {listed(self._needing(name))} needed it" for name in sorted(gone)}
 
     def _needing(self, name: NormalizedName) -> list[str]:
-        return [str(self.installed[one]) for one, needs in self.needs.items() if name in needs]
+        return [
+            str(self.installed[needing]) for needing, needs in self.needs.items() if name in needs
+        ]
 
 
 def _by_needing(
@@ -90,7 +92,7 @@ def _by_needing(
     return {name: frozenset(needed) for name, needed in names.items()}
 
 
-def _connected(
+def _connected_variants(
     start: Iterable[NormalizedName],
     needs: Mapping[NormalizedName, Names],
     variants: set[NormalizedName],
@@ -99,46 +101,48 @@ def _connected(
     connected, pending = set[NormalizedName](), set(start)
     while pending:
         connected |= pending
-        near = _union(needs, pending) | {name for name in needs if needs[name] & pending}
-        pending = (near & variants) - connected
+        adjacent = _direct_needs(needs, pending) | {name for name in needs if needs[name] & pending}
+        pending = (adjacent & variants) - connected
     return frozenset(connected)
 
 
-def _followers(
+def _only_needed_by(
     builds: Names,
     there: Mapping[NormalizedName, Installed],
     needs: Mapping[NormalizedName, Names],
     needs_of_extras: Mapping[NormalizedName, Names],
 ) -> Names:
-    followers = {name for name in _reached(builds, needs) & there.keys() if _may_go(there[name])}
+    followers = {
+        name for name in _all_needs(builds, needs) & there.keys() if _is_removable(there[name])
+    }
     while True:
-        others = needs_of_extras.keys() - followers - builds
-        # Nor in a circle, in which each is there for the other only.
-        staying = followers & _union(needs_of_extras, others) | followers - _reached(
-            builds - followers, needs
-        )
-        if not staying:
+        other_names = needs_of_extras.keys() - followers - builds
+        # Removed distributions may need each other in a circle, so needs of builds decide as well.
+        needed_elsewhere = followers & _direct_needs(
+            needs_of_extras, other_names
+        ) | followers - _all_needs(builds - followers, needs)
+        if not needed_elsewhere:
             return frozenset(followers)
-        followers -= staying
+        followers -= needed_elsewhere
 
 
-def _may_go(entry: Installed) -> bool:
+def _is_removable(entry: Installed) -> bool:
     is_fixed = entry.requested or entry.editable or entry.outside or entry.legacy
     return not is_fixed and entry.installer in _RECORD_REQUESTS
 
 
-def _reached(
+def _all_needs(
     start: Iterable[NormalizedName], needs: Mapping[NormalizedName, Names]
 ) -> set[NormalizedName]:
     """Return the direct and indirect needs of some distributions."""
-    reached, pending = set[NormalizedName](), set(start)
+    found, pending = set[NormalizedName](), set(start)
     while pending:
-        pending = _union(needs, pending) - reached
-        reached |= pending
-    return reached
+        pending = _direct_needs(needs, pending) - found
+        found |= pending
+    return found
 
 
-def _union(
+def _direct_needs(
     needs: Mapping[NormalizedName, Names], names: Iterable[NormalizedName]
 ) -> set[NormalizedName]:
     return set[NormalizedName]().union(*(needs.get(name, ()) for name in names))

@@ -1,9 +1,9 @@
-"""Which files leave the environment when a distribution does; nothing is removed here.
+"""The plan of a removal: the files to remove with a distribution.
 
-RECORD decides (PEP 376), but it is only text that came with a wheel or was edited since.
-A row may lead anywhere, so each is checked: what belongs to the environment itself or is
-also recorded by another distribution stays (GHSA-pjjw-68hj-v9mw), and a row that names
-something outside the folders of the environment is an error.
+RECORD lists them (PEP 376), but it came with a wheel or was edited since, and a row may lead
+anywhere. So each row is checked: files of the environment itself, and files that another
+distribution also records, stay (GHSA-pjjw-68hj-v9mw), and a row for a file outside the folders of
+the environment is an error. Nothing is removed here.
 """
 
 from __future__ import annotations
@@ -41,23 +41,23 @@ if TYPE_CHECKING:
     from wheelfit.installation.steps import FolderReader
 
 _BYTECODE = pattern(r"(.+?)\.[^.]+(?:\.opt-\d+)?\.pyc")
-# Where rows begin that name something below the library folder, without detours.
-_PLAIN = pattern(r"(?:[^/\\.][^/\\]*/)*")
-_DETOURS = frozenset({"", ".", ".."})
-_RECORDS = (".dist-info", ".egg-info")
+# The folder of a row that names a file below the library folder, without ``..`` and the like.
+_DIRECT_FOLDER = pattern(r"(?:[^/\\.][^/\\]*/)*")
+_INDIRECT_NAMES = frozenset({"", ".", ".."})
+_METADATA_SUFFIXES = (".dist-info", ".egg-info")
 _OUTSIDE = "it lies outside the environment"
-# Whose distributions without RECORD no tool can remove.
-_UNABLE = frozenset({None, "", "pip", "wheelfit"})
-_AT_WORK = "it is where changes of the environment are prepared"
+# Installers that cannot remove distributions without RECORD either.
+_UNHELPFUL_INSTALLERS = frozenset({None, "", "pip", "wheelfit"})
+_IN_WORKPLACE = "it is where changes of the environment are prepared"
 
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """The files and folders that go with one distribution."""
+    """The files to remove with one distribution."""
 
     name: NormalizedName
     files: Mapping[str, Collection[str]]
-    """By folder, an absolute path, the names of files and links to remove; they exist."""
+    """Names of existing files and links to remove, by folder (absolute path)."""
     notes: tuple[str, ...] = ()
     """The files that stay, with the reasons, one sentence each."""
 
@@ -81,12 +81,10 @@ def files_in_record(record: Path, dist_info: Path) -> tuple[str, ...]:
     """Return the files that a RECORD names, as absolute paths without ``..``.
 
     :param record: the file; a missing one names nothing.
-    :param dist_info: its folder, now, before or later.
+    :param dist_info: the folder that its rows are relative to; RECORD may lie elsewhere.
     """
-    names_by_folder = _folders_in_record(record, dist_info)
-    return tuple(
-        f"{folder}{os.sep}{name}" for folder, names in names_by_folder.items() for name in names
-    )
+    folders = _folders_in_record(record, dist_info)
+    return tuple(f"{folder}{os.sep}{name}" for folder, names in folders.items() for name in names)
 
 
 def _folders_in_record(record: Path, dist_info: Path) -> _Folders:
@@ -95,31 +93,31 @@ def _folders_in_record(record: Path, dist_info: Path) -> _Folders:
         data = record.read_bytes()
     except OSError:
         return {}
-    written: dict[str, list[str]] = {}
-    last, names = "", written.setdefault("", [])
+    names_by_prefix: dict[str, list[str]] = {}
+    previous, names = "", names_by_prefix.setdefault("", [])
     for path in _rows(data, str(record)):
         cut = path.rfind("/") + 1
-        start = path[:cut]
-        if start != last:  # mostly the rows of a folder follow each other
-            last, names = start, written.setdefault(start, [])
+        prefix = path[:cut]
+        if prefix != previous:  # the rows of a folder mostly follow each other
+            previous, names = prefix, names_by_prefix.setdefault(prefix, [])
         names.append(path[cut:])
     location = str(dist_info.parent)
-    names_by_folder: _Folders = {}
-    for start, names in written.items():
-        if os.sep == "/" and _PLAIN.fullmatch(start) and _DETOURS.isdisjoint(names):
-            folder = f"{location}/{start}".rstrip("/")
-            names_by_folder.setdefault(folder, {}).update(dict.fromkeys(names))
+    folders: _Folders = {}
+    for prefix, names in names_by_prefix.items():
+        if os.sep == "/" and _DIRECT_FOLDER.fullmatch(prefix) and _INDIRECT_NAMES.isdisjoint(names):
+            folder = f"{location}/{prefix}".rstrip("/")
+            folders.setdefault(folder, {}).update(dict.fromkeys(names))
         else:
             for name in names:
                 # Joining with an absolute row gives that row.
-                path = os.path.abspath(os.path.join(location, start + name))  # noqa: PTH100, PTH118
+                path = os.path.abspath(os.path.join(location, prefix + name))  # noqa: PTH100, PTH118
                 folder, _, name = path.rpartition(os.sep)  # noqa: PLW2901  # another one
-                names_by_folder.setdefault(folder, {})[name] = None
-    return names_by_folder
+                folders.setdefault(folder, {})[name] = None
+    return folders
 
 
 def _rows(data: bytes, where: str) -> list[str]:
-    """Return the paths in a RECORD; quicker than `parse_record` where nothing is wrong."""
+    """Return the paths in a RECORD; faster than `parse_record` if RECORD has no faults."""
     with suppress(UnicodeDecodeError, csv.Error):
         text = data.decode()
         if '"' in text or "\r" in text:
@@ -144,7 +142,7 @@ def plan_removal(
 ) -> Removal:
     """Return the files to remove with a distribution.
 
-    :param look: reads each folder once; use the same for several removals together.
+    :param look: returns the listing of a folder, each read once; shared by removals of one plan.
     :raises NotRemovable: it has no readable RECORD, or one that leads out of the environment, or is
         in a folder that this environment only reads.
     """
@@ -157,32 +155,31 @@ def plan_removal(
         ) from None
     real = RealPaths() if real is None else real
     look = FolderScan() if look is None else look
-    shared = _shared(recorded, others, real)
+    shared = _shared_with_others(recorded, others, real)
     bounds = Bounds(environment, own=installed.path, real=real)
     files: dict[str, set[str]] = {}
     notes = []
-    # What tools add later is not always recorded.
-    for folder, name in _inside(installed.path):
+    # Tools add files to dist-info without recording them.
+    for folder, name in _files_below(installed.path):
         recorded.setdefault(folder, {})[name] = None
     for folder, names in recorded.items():
         is_free = bounds.takes_any(folder)
-        of_others = shared.get(real.folder(folder), set())
+        shared_names = shared.get(real.folder(folder), set())
         listing = look(folder) or FolderListing()
         staying = set()
-        for name in () if is_free and not of_others else names:
+        for name in () if is_free and not shared_names else names:
             path = f"{folder}{os.sep}{name}"
             reason = None if is_free else bounds.why_not(path)
-            if reason is None and name in of_others:
+            if reason is None and name in shared_names:
                 reason = "another distribution has it too"
             if reason is _OUTSIDE and os.path.lexists(path):
-                # The row means a file of another environment. Skipping it would hide other faults
-                # of that RECORD.
+                # Skipping such a row would hide other faults of this RECORD.
                 raise NotRemovable(
                     f"{installed} cannot be removed: its RECORD names {path}, which lies outside "
                     "the environment",
                     where=str(installed.path / "RECORD"),
-                    hint="nothing was changed; take that row out of RECORD, and delete the file "
-                    "yourself if it is the package's",
+                    hint="nothing was changed; delete that row from RECORD, and the file yourself "
+                    "if it belongs to the package",
                 )
             if reason is not None:
                 staying.add(name)
@@ -191,35 +188,37 @@ def plan_removal(
                     if reason is _OUTSIDE
                     else f"{path} stays: {reason}"
                 )
-        going = files.setdefault(folder, set())
+        removed = files.setdefault(folder, set())
         if not staying and names.keys() <= listing.files.keys():
-            going.update(names)
+            removed.update(names)
         else:
-            wanted = names.keys() - staying
-            going |= wanted & listing.files.keys()
-            # Where case is ignored it may be listed in another one.
-            left = wanted - listing.files.keys() - listing.folders
-            going |= {name for name in left if _is_file_or_link(f"{folder}{os.sep}{name}")}
+            removable = names.keys() - staying
+            removed |= removable & listing.files.keys()
+            # On file systems that ignore case, a file may be listed with other upper case letters.
+            unlisted = removable - listing.files.keys() - listing.folders
+            removed |= {name for name in unlisted if _is_file_or_link(f"{folder}{os.sep}{name}")}
         if "__pycache__" in listing.folders:
             cache = f"{folder}{os.sep}__pycache__"
-            files.setdefault(cache, set()).update(_bytecode(look(cache) or FolderListing(), names))
+            files.setdefault(cache, set()).update(
+                _bytecode_names(look(cache) or FolderListing(), names)
+            )
     return Removal(installed.name, files, tuple(notes))
 
 
 def check_removable(installed: Installed, environment: Environment) -> None:
-    """Raise an error for a distribution that cannot be removed, without reading its files.
+    """Check that a distribution can be removed, without reading its files.
 
     :raises NotRemovable: it has no RECORD, or is in a folder that this environment only reads.
     """
     if installed.outside:
         raise NotRemovable(
-            f"{installed} does not belong to this environment, it is only visible in it",
+            f"{installed} is visible in this environment, but installed in another one",
             where=str(installed.path),
             hint=f"this environment is {environment.name}",
         )
     if installed.legacy:
         raise NotRemovable(
-            f"{installed} was installed by a tool that kept no record of its files",
+            f"{installed} was installed by a tool that did not record its files",
             where=str(installed.path),
             hint="remove it with the tool that installed it",
         )
@@ -229,11 +228,13 @@ def check_removable(installed: Installed, environment: Environment) -> None:
             f"{installed} has no RECORD, so its files are unknown",
             where=str(installed.path),
             note=f"it was installed by {by}" if by else None,
-            hint=f"remove it with {by}" if by not in _UNABLE else "delete its files by hand",
+            hint="delete its files by hand"
+            if by in _UNHELPFUL_INSTALLERS
+            else f"remove it with {by}",
         )
 
 
-def _inside(folder: Path) -> list[tuple[str, str]]:
+def _files_below(folder: Path) -> list[tuple[str, str]]:
     return [(base, name) for base, _, names in os.walk(folder) for name in names]
 
 
@@ -250,7 +251,7 @@ def is_real_folder(path: str) -> bool:
 
 
 class RealPaths:
-    """A comparison of paths that follows links; each folder is resolved once."""
+    """Paths with their links followed; each folder is resolved once."""
 
     def __init__(self) -> None:
         self._folders: dict[str, str] = {}
@@ -288,53 +289,57 @@ class RealPaths:
                 pass
             except (OSError, ValueError):  # as for a name with a zero byte
                 return False
-        self._missing.add(folder)  # and what would be in it is so too
+        self._missing.add(folder)  # nothing below it exists either
         return False
 
 
-def _shared(
+def _shared_with_others(
     recorded: _Folders, others: Iterable[Installed], real: RealPaths
 ) -> Mapping[str, set[str]]:
-    """Return the recorded files that others have in their RECORD too, by real folder."""
-    mine: dict[str, set[str]] = {}
+    """Return the names of files that others record too, by folder with links followed."""
+    own_files: dict[str, set[str]] = {}
     shared: dict[str, set[str]] = {}
     for other in others:
-        if not mine:
+        if not own_files:
             for folder, names in recorded.items():
-                mine.setdefault(real.folder(folder), set()).update(names)
+                own_files.setdefault(real.folder(folder), set()).update(names)
         try:
-            theirs = _folders_in_record(other.path / "RECORD", other.path)
+            other_files = _folders_in_record(other.path / "RECORD", other.path)
         except InvalidWheel:
-            continue  # then it is unknown
-        for folder, names in theirs.items():
-            place = real.folder(folder)
-            if both := mine.get(place, set()).intersection(names):
-                shared.setdefault(place, set()).update(both)
+            continue  # its files are unknown
+        for folder, names in other_files.items():
+            real_folder = real.folder(folder)
+            if common_names := own_files.get(real_folder, set()).intersection(names):
+                shared.setdefault(real_folder, set()).update(common_names)
     return shared
 
 
 class Bounds:
-    """The files of an environment that a distribution may own; each folder is read once."""
+    """The rules on files that a distribution may own; each folder is judged once."""
 
     def __init__(self, environment: Environment, own: Path, real: RealPaths | None = None) -> None:
         self._real = RealPaths() if real is None else real
         self._verdicts: dict[str, str | None] = {}
-        self._special: set[str] = set()
-        of = self._real.resolved
-        self._beside = of(own.parent) + os.sep
-        self._own = os.path.realpath(own) if own.is_symlink() else self._beside + own.name
+        self._restricted: set[str] = set()
+        resolved = self._real.resolved
+        self._library_prefix = resolved(own.parent) + os.sep
+        self._dist_info = (
+            os.path.realpath(own) if own.is_symlink() else self._library_prefix + own.name
+        )
         schemes = environment.schemes
-        self.roots = tuple(dict.fromkeys(map(of, schemes.folders().values())))
+        self.roots = tuple(dict.fromkeys(map(resolved, schemes.folders().values())))
         """The folders of the environment, links followed."""
         # One `startswith` for all of them: it is called for thousands of folders.
-        self._starts = tuple(map(_start, self.roots))
-        self._libraries = tuple(_start(of(library)) for library in schemes.libraries())
-        self._scripts = of(schemes.scripts)
-        self._prefixes = {of(environment.interpreter.prefix), of(schemes.data)}
-        self._stdlib = _start(of(environment.stdlib))
-        self._above_stdlib = of(environment.stdlib.parent)
-        self._particular = {
-            self._beside.removesuffix(os.sep),
+        self._root_prefixes = tuple(map(_folder_prefix, self.roots))
+        self._libraries = tuple(
+            _folder_prefix(resolved(library)) for library in schemes.libraries()
+        )
+        self._scripts = resolved(schemes.scripts)
+        self._prefixes = {resolved(environment.interpreter.prefix), resolved(schemes.data)}
+        self._stdlib = _folder_prefix(resolved(environment.stdlib))
+        self._above_stdlib = resolved(environment.stdlib.parent)
+        self._restricted_folders = {
+            self._library_prefix.removesuffix(os.sep),
             *self._prefixes,
             self._scripts,
             self._above_stdlib,
@@ -346,7 +351,7 @@ class Bounds:
         if self.takes_any(folder) or self._verdicts[folder] is not None:
             return self._verdicts[folder]
         real = self._real.folder(folder)
-        if name.lower().endswith(_RECORDS) and real + os.sep == self._beside:
+        if name.lower().endswith(_METADATA_SUFFIXES) and real + os.sep == self._library_prefix:
             return "it is a record of another distribution"
         reason = None
         if real == self._scripts:
@@ -358,35 +363,35 @@ class Bounds:
         if reason is not None:
             return reason
         if name.casefold() in {LOCK_FILE, WORKPLACE}:
-            return _AT_WORK
+            return _IN_WORKPLACE
         return None
 
     def takes_any(self, folder: str) -> bool:
         """Return whether files of any name may be in a folder."""
         if folder not in self._verdicts:
             self._verdicts[folder] = self._why_not_in(folder)
-            if self._real.folder(folder) in self._particular:
-                self._special.add(folder)
-        return self._verdicts[folder] is None and folder not in self._special
+            if self._real.folder(folder) in self._restricted_folders:
+                self._restricted.add(folder)
+        return self._verdicts[folder] is None and folder not in self._restricted
 
     def _why_not_in(self, folder: str) -> str | None:
-        # The file itself may be a link anywhere, only the link would be removed; but the
-        # folder that holds it must be one of the environment.
+        # The file itself may be a link to anywhere, since only the link is removed; but its folder
+        # must be in the environment.
         real = self._real.folder(folder)
         start = real + os.sep
-        if not start.startswith(self._starts):
+        if not start.startswith(self._root_prefixes):
             return _OUTSIDE
-        # What lies there decides what becomes of the environment.
+        # The files of a change in progress.
         if f"{os.sep}{WORKPLACE}{os.sep}" in f"{real}{os.sep}".casefold():
-            return _AT_WORK
-        # Only beside its own: deeper ones are vendored copies of other projects.
-        if real.startswith(self._beside) and not is_below(real, self._own):
-            beside = real[len(self._beside) :].partition(os.sep)[0]
-            if beside.lower().endswith(_RECORDS):  # Python looks for them in any case
+            return _IN_WORKPLACE
+        # Deeper dist-info folders are vendored copies of other projects.
+        if real.startswith(self._library_prefix) and not is_below(real, self._dist_info):
+            beside = real[len(self._library_prefix) :].partition(os.sep)[0]
+            if beside.lower().endswith(_METADATA_SUFFIXES):  # Python looks for them in any case
                 return "it is a record of another distribution"
         if start.startswith(self._stdlib) and not start.startswith(self._libraries):
             return "it belongs to the standard library"
-        for prefix in map(_start, self._prefixes):
+        for prefix in map(_folder_prefix, self._prefixes):
             if start.startswith(prefix):
                 below = real[len(prefix) :].replace(os.sep, "/")
                 if (reason := why_reserved_below_prefix(below)) is not None:
@@ -394,14 +399,17 @@ class Bounds:
         return None
 
 
-def _start(root: str) -> str:
-    """Return the prefix of a folder and all below it, with a separator at its end."""
-    # Never by characters alone: /env-other is not below /env (GHSA-6vgw-5pg2-w6jp).
+def _folder_prefix(root: str) -> str:
+    """Return the common prefix of all paths below a folder: it ends with a separator."""
+    # Without the separator /env-other would be below /env (GHSA-6vgw-5pg2-w6jp).
     return root.rstrip(os.sep) + os.sep
 
 
-def _bytecode(cache: FolderListing, names: Collection[str]) -> list[str]:
-    """Return the names of the bytecode that Python keeps of the modules among some files."""
+def _bytecode_names(cache: FolderListing, names: Collection[str]) -> list[str]:
+    """Return the bytecode files of modules in a listing of their ``__pycache__``.
+
+    :param names: files of the folder above; modules are those ending in ``.py``.
+    """
     stems = {name.removesuffix(".py") for name in names if name.endswith(".py")}
     bytecode = []
     for name in cache.files:

@@ -1,7 +1,7 @@
-"""Make the scripts of commands from the entry points of wheels.
+"""Scripts of commands, from the entry points of wheels.
 
-PyPA's ``installer`` makes those that are not simple: launchers for Windows, and scripts for an
-interpreter whose path the first line of a file cannot hold. It is imported only then.
+PyPA's ``installer`` creates launchers for Windows, and scripts whose interpreter has a path that is
+too long or has blanks. It is imported only then.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from wheelfit.wheels.entry_points import Command
 
-_LONGEST = 127  # bytes of a first line that every kernel reads
+_MAX_SHEBANG_BYTES = 127  # the limit of the oldest Linux kernels
 _SCRIPT = """\
 #!{interpreter}
 import sys
@@ -30,8 +30,12 @@ def script_of(command: Command, interpreter: str, launcher: str) -> tuple[str, b
 
     :param launcher: kind of script, ``posix`` or one of Windows.
     """
-    first = f"#!{interpreter}\n".encode()
-    if launcher == "posix" and len(first) <= _LONGEST and not any(map(str.isspace, interpreter)):
+    shebang = f"#!{interpreter}\n".encode()
+    if (
+        launcher == "posix"
+        and len(shebang) <= _MAX_SHEBANG_BYTES
+        and not any(map(str.isspace, interpreter))
+    ):
         text = _SCRIPT.format(
             interpreter=interpreter,
             module=command.module,

@@ -1,4 +1,4 @@
-"""Remove distributions from an environment."""
+"""Removal of distributions from an environment."""
 
 from __future__ import annotations
 
@@ -31,17 +31,18 @@ def uninstall(
 ) -> Applied:
     """Remove distributions; all of them, or none.
 
-    :param dry_run: only find out what would be removed, and refuse what cannot be.
-    :raises UserError: ``not-installed``; one of them is not there.
-    :raises NotRemovable: it is unknown which files belong to one of them.
+    :param dry_run: whether to plan the removal only; raises the same errors.
+    :param patience: seconds to wait for another process that changes the environment.
+    :raises UserError: ``not-installed``; one of them is not installed.
+    :raises NotRemovable: the files of one of them are unknown.
     :raises PolicyRefusal: ``externally-managed``; PEP 668 forbids it.
     :raises EnvironmentUnavailable: the environment cannot be written, or is busy.
     """
-    wanted = tuple(names)
-    left = PLANS
+    requested = tuple(names)
+    attempts = PLANS
     while True:
         installed = environment.installed()
-        plan, missing = plan_uninstall(wanted, installed)
+        plan, missing = plan_uninstall(requested, installed)
         if missing:
             raise UserError(
                 f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed",
@@ -53,11 +54,11 @@ def uninstall(
         if dry_run:
             environment.check_allowed(break_system_packages=break_system_packages)
             environment.check_writable([entry.location for entry in plan.remove])
-            staying = tuple(entry for entry in installed if entry not in plan.remove)
-            removals = [plan_removal(entry, environment, staying) for entry in plan.remove]
+            remaining = tuple(entry for entry in installed if entry not in plan.remove)
+            removals = [plan_removal(entry, environment, remaining) for entry in plan.remove]
             notes = tuple(note for removal in removals for note in removal.notes)
             return Applied(removed=plan.remove, notes=notes, breaks=breaks)
-        left -= 1
+        attempts -= 1
         try:
             applied = apply(
                 plan,
@@ -67,7 +68,7 @@ def uninstall(
                 patience=patience,
             )
         except PlanOutdated:
-            if not left:
+            if not attempts:
                 raise
         else:
             return replace(applied, breaks=breaks)

@@ -1,7 +1,7 @@
-"""The installed variants that a plan replaces by another build, by pure functions.
+"""The installed variants that a plan replaces by another build.
 
-Another build of the same version can be as different as another version: made for another driver,
-or for none. So a variant is never replaced unnoticed.
+A build of the same version can differ as much as another version: it may need another driver, or
+none. So a variant is never replaced without a report.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from wheelfit.resolution.resolution import Pin
 
 PLAIN = "plain"
-"""How a wheel without a label is called."""
+"""The word for a wheel without a label."""
 
 
 class VariantChange(Struct, frozen=True):
@@ -37,10 +37,10 @@ class VariantChange(Struct, frozen=True):
     old: Installed
     new: Pin
     because: str
-    """Why, a clause without a final full stop."""
+    """The reason, as a clause."""
     needs_consent: bool
-    """Whether the user must agree: a build chosen among several leaves, and its replacement has
-    another target. Otherwise it is only reported.
+    """Whether the user must agree: the old build was chosen among several, and the new one is for
+    other hardware. Other changes are only reported.
     """
 
     def to_mapping(self) -> dict[str, object]:
@@ -83,16 +83,16 @@ def variant_changes(
     :param misfits: why installed variants cannot stay, by name.
     :param agreements: the shared requirements, such as a CUDA major.
     """
-    there = by_name(installed)
+    installed_by_name = by_name(installed)
     changes = []
     for pin in plan.install:
-        old = there.get(pin.name)
+        old = installed_by_name.get(pin.name)
         if old is None:
             continue
         if old.label != pin.label:
-            reason, needs_consent = _reason(old, pin), _needs_consent(old, pin)
-        elif (agreement := _turned(old, pin, agreements)) is not None:
-            reason, needs_consent = _difference(agreement, old, pin), True
+            reason, needs_consent = _selection_reason(old, pin), _needs_consent(old, pin)
+        elif (agreement := _changed_agreement(old, pin, agreements)) is not None:
+            reason, needs_consent = _agreement_reason(agreement, old, pin), True
         else:
             continue
         because = _clause(misfits.get(pin.name, reason), old.label or PLAIN)
@@ -100,7 +100,9 @@ def variant_changes(
     return tuple(changes)
 
 
-def _turned(old: Installed, pin: Pin, agreements: Sequence[Agreement]) -> Agreement | None:
+def _changed_agreement(
+    old: Installed, pin: Pin, agreements: Sequence[Agreement]
+) -> Agreement | None:
     """Return the agreement in which a build of the same label differs, as in its CUDA."""
     if not (old.properties and pin.properties):
         return None
@@ -112,14 +114,14 @@ def _clause(reason: str, build: str) -> str:
     return f"{build} {reason}" if reason.startswith(("needs ", "is ")) else reason
 
 
-def _difference(agreement: Agreement, old: Installed, pin: Pin) -> str:
+def _agreement_reason(agreement: Agreement, old: Installed, pin: Pin) -> str:
     before, after = agreement.values(old.properties), agreement.values(pin.properties)
     built = f"built for {agreement.called(after)}" if after else f"not built for {agreement.title}"
     was = f"for {agreement.called(before)}" if before else f"not for {agreement.title}"
     return f"{pin.label} of {pin.name} {pin.version} is {built}, and the installed one {was}"
 
 
-def _reason(old: Installed, pin: Pin) -> str:
+def _selection_reason(old: Installed, pin: Pin) -> str:
     """Return the reason against the installed label in the new release."""
     for verdict in pin.choice.selection.verdicts:
         if verdict.filename.label == old.label:
@@ -129,22 +131,24 @@ def _reason(old: Installed, pin: Pin) -> str:
 
 def _needs_consent(old: Installed, pin: Pin) -> bool:
     if old.label is None:
-        return any(_rules_out(wish, pin.properties) for wish in old.wishes)
+        return any(_excludes(wish, pin.properties) for wish in old.wishes)
     if not (old.properties and pin.properties):
-        return True  # a build without properties is of unknown kind
+        return True  # the hardware of a build without properties is unknown
     document = pin.choice.metadata.document
-    return _of_machine(old.properties, old.document) != _of_machine(pin.properties, document)
+    return _machine_properties(old.properties, old.document) != _machine_properties(
+        pin.properties, document
+    )
 
 
-def _rules_out(wish: str, properties: PropertySet) -> bool:
-    """Return whether an option would have kept a build from being chosen."""
+def _excludes(wish: str, properties: PropertySet) -> bool:
+    """Return whether an option of the installation excludes a build."""
     option, _, value = wish.partition(" ")
     if option == "--forbid":
         return value.partition("::")[0].strip() in properties.namespaces
     return option == "--no-variants" or bool(accelerators_of(properties))
 
 
-def _of_machine(properties: PropertySet, document: VariantDocument | None) -> PropertySet:
+def _machine_properties(properties: PropertySet, document: VariantDocument | None) -> PropertySet:
     """Return properties without those about versions of other packages."""
     abi = frozenset[str]() if document is None else abi_namespaces(document.providers)
     return PropertySet(item for item in properties if item.namespace not in abi)

@@ -280,7 +280,7 @@ def _check_wishes(resolution: Resolution, ground: ChangeContext) -> None:
     """Raise if no package of the result has a required property."""
     present = [pin.properties for pin in resolution.pins]
     present += [kept.properties for kept in resolution.kept]
-    for wish in ground.candidates.policy.preferences.in_vain(present):
+    for wish in ground.candidates.policy.preferences.unmet_by_user(present):
         raise NoCompatibleWheel(
             f"{wish} is required, but no package of the result has a variant with it",
             hint="`wheelfit explain` shows what each package offers",

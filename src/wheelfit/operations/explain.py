@@ -140,7 +140,7 @@ def explain(request: ExplainRequest, context: Context) -> ExplainReport:
             tuple(explanations),
             agreements,
             (*warnings, *([] if refused is None else [refused])),
-            tuple(opened.candidates.policy.preferences.in_vain(present)),
+            tuple(opened.candidates.policy.preferences.unmet_by_user(present)),
             request.with_deps,
             refused is not None,
             accelerators,

@@ -104,7 +104,7 @@ class TestShow:
             "  amd      nothing of it",
         ):
             assert line in out.splitlines()
-        assert "the one in use; the file names none" in out
+        assert "the current one; the file has none" in out
         assert "linux_x86_64, manylinux_2_28_x86_64" in out
 
     def test_json(self, run: Runner) -> None:

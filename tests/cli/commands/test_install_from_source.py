@@ -690,10 +690,10 @@ class TestBrokenBackends:
             ),
             ("\nSTEM = 'demo-2.0'\n", "wheel of demo 2.0"),
             ("\nVERSION = '2.0'\n", "METADATA has the version '2.0'"),
-            ("\nINFO = 'demo-1.0.dist-infos'\n", "a wheel that is not sound"),
+            ("\nINFO = 'demo-1.0.dist-infos'\n", "an invalid wheel"),
             (
                 STRAY,
-                "a wheel that is not sound",
+                "an invalid wheel",
             ),
             ("\ndel build_wheel\n", "build_wheel"),
             ("\nimport not_there\n", "not available|No module named"),

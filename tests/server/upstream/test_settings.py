@@ -218,7 +218,7 @@ def test_patterns() -> None:
 @pytest.mark.parametrize("pattern", ["acme-[", "", "a b", "acme/*"])
 def test_patterns_that_nothing_fits(pattern: str) -> None:
     """A slip must not leave a name open to whoever registers it elsewhere."""
-    with pytest.raises(InvalidConfiguration, match="no name of a project fits"):
+    with pytest.raises(InvalidConfiguration, match="matches no valid project name"):
         mirror_of_table(mirror_table({"url": URL, "deny": [pattern]}))
     with pytest.raises(InvalidConfiguration) as caught:
         check_patterns([pattern], where="reserved")

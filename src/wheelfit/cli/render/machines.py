@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from wheelfit_runtime.platforms.features import Detection, Evidence
 
 
-_SHOWN = 6
+_MAX_SHOWN_VALUES = 6
 """Values of a long list that are shown without ``--verbose``."""
-_WIDTH = 72
+_MAX_EVIDENCE_WIDTH = 72
 """Characters of a piece of evidence that are shown without ``--verbose``."""
-_NUMBER = re.compile(r"\b[\da-f]{2}\b|\d")
+_DEVICE_NUMBER = re.compile(r"\b[\da-f]{2}\b|\d")
 """The parts that distinguish names of devices: numbers, and addresses on a bus."""
-_LABEL = len("decided by")
+_LABEL_WIDTH = len("decided by")
 """Minimum width of the names of values, evidence and deciding sources, in columns."""
 
 
@@ -39,21 +39,23 @@ def show_detections(
     :param output: the output; unless it is verbose, long lists are cut.
     :param versions: whether to name the version of each provider.
     """
-    short = [one for one in detections if output.verbosity <= 0 and _is_plain_nothing(one)]
+    unavailable: list[Detection] = []
     for detection in detections:
-        if detection not in short:
+        if output.verbosity <= 0 and _fits_on_one_line(detection):
+            unavailable.append(detection)
+        else:
             _print_detection(detection, output, versions=versions)
-    if short:
+    if unavailable:
         output.result()
         output.result("not available on this machine:", "dim")
-    width = max((len(one.namespace) for one in short), default=0)
-    for one in short:
-        line = f"  {one.namespace:<{width}}  {_reason(one, output)}"
+    width = max((len(detection.namespace) for detection in unavailable), default=0)
+    for detection in unavailable:
+        line = f"  {detection.namespace:<{width}}  {_reason(detection, output)}"
         output.folded(line, "dim", width + 2)
 
 
-def _is_plain_nothing(detection: Detection) -> bool:
-    """Return whether one line is enough."""
+def _fits_on_one_line(detection: Detection) -> bool:
+    """Return whether nothing is supported, and one line is enough for the reason."""
     return (
         status_in_words(detection) == "nothing"
         and not detection.warnings
@@ -71,11 +73,11 @@ def status_in_words(detection: Detection) -> str:
 
 
 def _reason(detection: Detection, output: Output) -> str:
-    for one in detection.evidence:
-        value = _clipped(one.value, output)
+    for evidence in detection.evidence:
+        value = _clipped(evidence.value, output)
         # Values of a preset or of the built-in providers from files need no source.
-        enough = one.source in ("files", detection.source)
-        return value if enough else f"{one.source}: {value}"
+        needs_no_source = evidence.source in ("files", detection.source)
+        return value if needs_no_source else f"{evidence.source}: {value}"
     return detection.source
 
 
@@ -84,13 +86,13 @@ def _print_detection(detection: Detection, output: Output, *, versions: bool) ->
     output.result()
     status = status_in_words(detection)
     output.result(f"{detection.namespace}: {status}", styles.get(status, "dim"))
-    output.folded(f"  {'decided by':<{_LABEL}}  {detection.source}", hang=_LABEL + 2)
+    output.folded(f"  {'decided by':<{_LABEL_WIDTH}}  {detection.source}", hang=_LABEL_WIDTH + 2)
     if versions and detection.version:
-        output.result(f"  {'provider':<{_LABEL}}  {detection.version}")
+        output.result(f"  {'provider':<{_LABEL_WIDTH}}  {detection.version}")
     # One feature per CPU flag would fill the screen; together they are one line.
     flags = [feature.name for feature in detection.features if feature.values == ("on",)]
     shown = [feature for feature in detection.features if feature.name not in flags]
-    width = max([_LABEL, *(len(feature.name) for feature in shown)])
+    width = max([_LABEL_WIDTH, *(len(feature.name) for feature in shown)])
     for feature in shown:
         text = shortened(feature.values, output)
         output.folded(f"  {feature.name:<{width}}  {text}", hang=width + 2)
@@ -101,18 +103,22 @@ def _print_detection(detection: Detection, output: Output, *, versions: bool) ->
         values = [value for value in order.get(device.feature, ()) if value in device.values]
         output.result(f"  {device.device}: {device.feature}  {shortened(values, output)}")
     for source, value in _observations(detection, output):
-        output.folded(f"  {'evidence':<{_LABEL}}  {source}: {value}", "dim", _LABEL + 2)
+        output.folded(f"  {'evidence':<{_LABEL_WIDTH}}  {source}: {value}", "dim", _LABEL_WIDTH + 2)
     warn_of_detection(detection, output)
 
 
 def _observations(detection: Detection, output: Output) -> Iterator[tuple[str, str]]:
-    """Yield the evidence; equal evidence of several numbered devices comes once."""
+    """Yield the evidence; equal evidence of several devices is merged."""
 
-    def kind(one: Evidence) -> object:
-        return one if output.verbosity > 0 else (_NUMBER.sub("", one.source), one.value)
+    def grouping_key(evidence: Evidence) -> object:
+        return (
+            evidence
+            if output.verbosity > 0
+            else (_DEVICE_NUMBER.sub("", evidence.source), evidence.value)
+        )
 
-    for _, alike in groupby(detection.evidence, key=kind):
-        first, *others = alike
+    for _, group in groupby(detection.evidence, key=grouping_key):
+        first, *others = group
         source = f"{first.source} … {others[-1].source}" if others else first.source
         count = f" ({len(others) + 1} in all)" if others else ""
         yield source, f"{_clipped(first.value, output)}{count}"
@@ -126,9 +132,9 @@ def warn_of_detection(detection: Detection, output: Output) -> None:
 
 def shortened(values: Sequence[str], output: Output) -> str:
     """Return a list on one line; a long one with its beginning, end and length."""
-    if len(values) <= _SHOWN + 2 or output.verbosity > 0:
+    if len(values) <= _MAX_SHOWN_VALUES + 2 or output.verbosity > 0:
         return ", ".join(values)
-    return f"{', '.join(values[:_SHOWN])}, … {values[-1]} ({len(values)} in all)"
+    return f"{', '.join(values[:_MAX_SHOWN_VALUES])}, … {values[-1]} ({len(values)} in all)"
 
 
 def _clipped(text: str, output: Output) -> str:
@@ -136,7 +142,7 @@ def _clipped(text: str, output: Output) -> str:
         return text
     first, *rest = text.splitlines() or [""]
     first = " ".join(first.split())
-    return f"{first[:_WIDTH]} …" if rest or len(first) > _WIDTH else first
+    return f"{first[:_MAX_EVIDENCE_WIDTH]} …" if rest or len(first) > _MAX_EVIDENCE_WIDTH else first
 
 
 def show_probe(report: ProbeReport, output: Output) -> None:
@@ -170,15 +176,15 @@ def _headline(machine: ChosenMachine) -> str:
 def _show_record(record: ProbeRecord, output: Output) -> None:
     if record.is_new:
         output.say(
-            f"recorded this machine in {record.folder}; look through it before you send it, "
-            f"and look at what it says: `wheelfit probe --replay {record.folder}`"
+            f"recorded this machine in {record.folder}; review the files before you send them, "
+            f"and the result: `wheelfit probe --replay {record.folder}`"
         )
     for namespace in record.differs:
-        when = "as replayed" if record.is_new else "now as when it was recorded"
-        output.warn(f"{namespace}: detection does not say the same {when}")
+        when = "when replayed" if record.is_new else "than when it was recorded"
+        output.warn(f"{namespace}: detection has another result {when}")
 
 
-_BEGINNING = re.compile(r"[a-z]+-(?:M\.m-)?")
+_PRESET_PREFIX = re.compile(r"[a-z]+-(?:M\.m-)?")
 
 
 def show_host_list(report: HostList, output: Output, words: Sequence[str]) -> None:
@@ -186,9 +192,9 @@ def show_host_list(report: HostList, output: Output, words: Sequence[str]) -> No
     output.result_json(report.to_json())
     if report.own:
         output.result(f"your own, in {report.folder}", "strong")
-        width = max(len(one.name) for one in report.own)
-        for one in report.own:
-            output.result(f"  {one.name:<{width}}  {one.about}")
+        width = max(len(host.name) for host in report.own)
+        for host in report.own:
+            output.result(f"  {host.name:<{width}}  {host.about}")
         output.result()
     if report.presets:
         output.result("parts of presets, joined as cuda-12.8-sm90+cpu-x86_64-v3", "strong")
@@ -203,7 +209,7 @@ def show_host_report(report: HostReport, output: Output) -> None:
     output.result_json(report.to_json())
     host, file, target = report.host, report.host.file, report.target
     output.result(f"{host.name}: {host.words}" if host.words else host.name, "strong")
-    in_use = "" if file.interpreter else " (the one in use; the file names none)"
+    in_use = "" if file.interpreter else " (the current one; the file has none)"
     implementation = target.environment["implementation_name"]
     rows = {
         "describes": file.origin,
@@ -233,7 +239,7 @@ def show_comparison(report: HostComparison, output: Output) -> None:
     alike = "" if report.differences else ": alike"
     output.result(f"{names[0]} and {names[1]}{alike}")
     for difference in report.differences:
-        for line in _lines(difference, names, output):
+        for line in _difference_lines(difference, names, output):
             output.result(line)
 
 
@@ -246,7 +252,7 @@ def show_new_host(report: NewHost, output: Output) -> None:
 
 
 def _preset_table(report: HostList, columns: int | None) -> Iterator[str]:
-    """Yield the parts of presets by kind, those with the same meaning in one row."""
+    """Yield the parts of presets by kind; parts with the same meaning are one row."""
     width = max(len(preset.pattern) for preset in report.presets)
     for kind, lines in report.presets_by_kind().items():
         rows: dict[str, list[str]] = {}
@@ -254,19 +260,22 @@ def _preset_table(report: HostList, columns: int | None) -> Iterator[str]:
             rows.setdefault(line.words, []).append(line.pattern)
         yield f"{kind}:"
         for words, (first, *others) in rows.items():
-            also = ", ".join(_BEGINNING.sub("", other, count=1) for other in others)
+            also = ", ".join(_PRESET_PREFIX.sub("", other, count=1) for other in others)
             text = f"{words}; also {also}" if also else words
             yield fold(f"  {first:<{width}}  {text}", columns, width + 2)
 
 
-def _lines(difference: Difference, names: tuple[str, str], output: Output) -> Iterator[str]:
+def _difference_lines(
+    difference: Difference, names: tuple[str, str], output: Output
+) -> Iterator[str]:
     if len(difference.left) < 2 and len(difference.right) < 2:
-        left, right = (" ".join(some) or "nothing" for some in (difference.left, difference.right))
+        left = " ".join(difference.left) or "nothing"
+        right = " ".join(difference.right) or "nothing"
         yield f"  {difference.path}: {left} | {right}"
         return
     yield f"  {difference.path}"
-    for name, some in zip(names, (difference.only_left, difference.only_right), strict=True):
-        if some:
-            yield f"    only {name}: {shortened(some, output)}"
+    for name, values in zip(names, (difference.only_left, difference.only_right), strict=True):
+        if values:
+            yield f"    only {name}: {shortened(values, output)}"
     if difference.reordered:
-        yield "    the rest stands in another order"
+        yield "    the others are in another order"

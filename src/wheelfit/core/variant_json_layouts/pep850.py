@@ -48,7 +48,7 @@ def unknown_keys(
     fault: bool,
     known_priorities: frozenset[str] = frozenset(["namespace"]),
 ) -> None:
-    """Note keys of the document and of its priorities that no rule knows (F-20, F-21)."""
+    """Note unknown keys of the document and of its priorities (F-20, F-21)."""
     findings.ignored_keys(
         (), (key for key in document if key not in known), rule="F-20", fault=fault
     )

@@ -1,4 +1,4 @@
-"""Read ``default-priorities``: the namespaces, and in old layouts more."""
+"""Reading of ``default-priorities``: the namespaces, and in old layouts features and values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 KEY = "default-priorities"
 OLD_KEYS = frozenset(["namespace", "feature", "property"])
-"""What old layouts have below it (F-49)."""
+"""The keys below it in old layouts (F-49)."""
 
 
 class Prefixes(Struct):
@@ -32,11 +32,11 @@ class Prefixes(Struct):
     """Values by namespace and feature, in document order."""
 
 
-def put_first(first: Iterable[str], known: Iterable[str]) -> tuple[str, ...]:
-    """Return the known items, those of the prefix before the others (F-49)."""
-    known = tuple(known)
-    present = frozenset(known)
-    return tuple(dict.fromkeys((*(item for item in first if item in present), *known)))
+def put_first(first: Iterable[str], items: Iterable[str]) -> tuple[str, ...]:
+    """Return the items, those of a prefix first; other items of the prefix are ignored (F-49)."""
+    items = tuple(items)
+    present = frozenset(items)
+    return tuple(dict.fromkeys((*(item for item in first if item in present), *items)))
 
 
 def read_namespaces(document: Mapping[str, Any], findings: Findings) -> tuple[str, ...]:
@@ -63,7 +63,7 @@ def read_namespaces(document: Mapping[str, Any], findings: Findings) -> tuple[st
         if not isinstance(name, str) or not is_name(name):
             findings.refuse(where, f"{shown(name)} is not a valid namespace", "F-2")
         elif name in seen:
-            findings.refuse(where, f"{shown(name)} is there more than once", "F-21")
+            findings.refuse(where, f"{shown(name)} is listed more than once", "F-21")
         else:
             seen[name] = None
     return tuple(seen)
@@ -92,11 +92,11 @@ def read_prefixes(document: Mapping[str, Any], findings: Findings) -> Prefixes:
 def _members(
     value: object, where: tuple[str, ...], findings: Findings
 ) -> Iterable[tuple[str, Any]]:
-    """Return the members of an object; an empty list stands for an empty one (F-55)."""
+    """Return the members of an object; an empty list counts as an empty object (F-55)."""
     if isinstance(value, dict):
         return value.items()
     if isinstance(value, list) and not value:
-        findings.odd(where, "an empty list stands where an object belongs", "F-55")
+        findings.odd(where, "expected an object, found an empty list", "F-55")
         return ()
     rule = "F-55" if isinstance(value, list) else "F-32"
     findings.refuse(where, f"expected an object, found {shown(value)}", rule)
@@ -109,7 +109,7 @@ def _items(
     valid: Callable[[str], bool],
     findings: Findings,
 ) -> tuple[str, ...]:
-    """Return the usable items of a prefix; unsupportable ones are left out."""
+    """Return the valid items of a prefix."""
     if not isinstance(items, list):
         findings.refuse(where, f"expected a list, found {shown(items)}", "F-32")
         return ()
@@ -120,7 +120,7 @@ def _items(
         elif not valid(item):
             findings.odd((*where, index), f"{shown(item)} is not valid and is ignored", "F-2")
         elif item in kept:
-            findings.odd((*where, index), f"{shown(item)} is there more than once", "F-49")
+            findings.odd((*where, index), f"{shown(item)} is listed more than once", "F-49")
         else:
             kept[item] = None
     return tuple(kept)
@@ -129,7 +129,7 @@ def _items(
 def note_unknown_prefixes(
     prefixes: Prefixes, namespaces: Iterable[str], findings: Findings
 ) -> None:
-    """Note prefixes of namespaces that the document does not have."""
+    """Drop prefixes of namespaces that the document does not have, with a note."""
     known = frozenset(namespaces)
     for kind, by_namespace in (("feature", prefixes.features), ("property", prefixes.values)):
         for namespace in [name for name in by_namespace if name not in known]:
@@ -158,7 +158,7 @@ def order_static(
 def kept_overrides(
     providers: Mapping[str, Provider], prefixes: Prefixes
 ) -> tuple[dict[str, tuple[str, ...]], dict[Feature, tuple[str, ...]]]:
-    """Return the prefixes that only the answer of a plugin can be ordered by (F-49)."""
+    """Return the prefixes of features and values of namespaces that are not static (F-49)."""
     features = {
         namespace: names
         for namespace, names in prefixes.features.items()

@@ -1,6 +1,6 @@
-"""Wheels that were built, kept for the next time in the cache that all wheels share.
+"""The part of the cache for wheels that were built locally, and for metadata from backends.
 
-A key has everything that decides a build: the exact source, the interpreter, the user's settings
+A key has everything that a build depends on: the exact source, the interpreter, the user's settings
 for the backend, and the content of the environment. The value is the hash of the wheel, which is
 stored among the downloaded ones. Metadata from a backend is cached by its source, so that the
 backend is not run again for the same result.
@@ -40,7 +40,7 @@ class BuiltWheels:
         self._store = store
 
     def find(self, key: str) -> BuiltWheel | None:
-        """Return a kept wheel, if it is unchanged."""
+        """Return a cached wheel; None if there is none, or it was changed."""
         entry = self._store.read(KIND, key)
         if entry is None:
             return None
@@ -57,24 +57,24 @@ class BuiltWheels:
         self._store.write(KIND, key, about, data)
 
     def keep(self, key: str, wheel: BuiltWheel, about: Mapping[str, object]) -> BuiltWheel:
-        """Store a wheel and return its path; if it cannot be stored, its path as before."""
+        """Store a wheel, and return the cached one; if it cannot be stored, return it unchanged."""
         with self._store.new_wheel() as temporary:
             if temporary is None:
                 return wheel
-            target, place = temporary
+            target, path = temporary
             try:
                 with wheel.path.open("rb") as source:
                     shutil.copyfileobj(source, target)
                 target.flush()
                 os.fsync(target.fileno())
                 target.close()
-                sha256 = sha256_of_file(place)
+                sha256 = sha256_of_file(path)
             except OSError as error:
                 self._store.complain(error)
                 return wheel
-            kept = self._store.keep_wheel(place, sha256)
-        if kept is None:
+            cached_path = self._store.keep_wheel(path, sha256)
+        if cached_path is None:
             return wheel
         head = {"filename": wheel.filename, "sha256": sha256, **about}
         self._store.write(KIND, key, head, b"")
-        return BuiltWheel(kept, wheel.filename)
+        return BuiltWheel(cached_path, wheel.filename)

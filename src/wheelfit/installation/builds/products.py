@@ -1,4 +1,4 @@
-"""The product of a build: one project on the way from its name to its wheel."""
+"""The state of one project while it is built for an installation."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Product:
-    """One project, from its name to its wheel."""
+    """The state of one project: its files, its metadata, its wheel, as far as they exist."""
 
     file: File
     """How it is listed at present."""
@@ -46,14 +46,14 @@ class Product:
 
 
 def checked_metadata(wheel: BuiltWheel, project: OpenProject) -> bytes:
-    """Return the METADATA of a built wheel, after making sure that it is sound.
+    """Check a built wheel, and return its METADATA.
 
-    :raises BuildFailed: it is not, or of another release than its project.
+    :raises BuildFailed: the wheel is damaged, or of another release than its project.
     """
     expected = project.promise
     if project.metadata is not None:
-        promised = core_metadata_of(project.metadata, project.name)
-        expected = promised.name, promised.version
+        declared = core_metadata_of(project.metadata, project.name)
+        expected = declared.name, declared.version
     try:
         filename = parse_wheel_filename(wheel.filename)
         if expected is not None and expected != (filename.name, filename.version):
@@ -68,7 +68,7 @@ def checked_metadata(wheel: BuiltWheel, project: OpenProject) -> bytes:
             return archive.metadata()
     except (InvalidFilename, InvalidWheel) as error:
         raise BuildFailed(
-            f"{project.name} was built into a wheel that is not sound: {error.message}",
+            f"the backend of {project.name} built an invalid wheel: {error.message}",
             where=wheel.filename,
             note=error.note,
             hint="report it to the maintainers of its build backend",
@@ -76,7 +76,7 @@ def checked_metadata(wheel: BuiltWheel, project: OpenProject) -> bytes:
 
 
 def bare_metadata(file: File) -> bytes:
-    """Return metadata that has no needs, for projects whose requirements only the backend has."""
+    """Return metadata without dependencies, for projects whose dependencies only a build shows."""
     filename = parse_wheel_filename(file.filename)
     lines = ["Metadata-Version: 2.2", f"Name: {filename.name}", f"Version: {filename.version}"]
     return "".join(f"{line}\n" for line in lines).encode()

@@ -1,13 +1,12 @@
-"""Describe the interpreter that runs this, as JSON.
+"""A script that describes the interpreter that runs it, as JSON.
 
-Started as ``python -I -S -B interpreter.py [FOLDER]`` with FOLDER the ``packaging`` package of the
-caller; without it no tags are described. Only that package is made importable, so that neither the
-packaging of the target environment nor anything else beside ours takes part. Without ``-S`` the
-interpreter would run the ``.pth`` files and ``sitecustomize`` of its environment before anything of
-this; its other start-up work is done here. Also imported and called in process when the interpreter
-to describe is the running one.
+It is started as ``python -I -S -B interpreter.py [FOLDER]``, where FOLDER is the ``packaging``
+package of the caller; without it, tags are left out. Nothing else becomes importable, so that a
+packaging of the target environment is not used. ``-S`` prevents the ``.pth`` files and
+``sitecustomize`` of the environment from running; the rest of the start-up is done here. To
+describe the running interpreter, wheelfit imports this module instead.
 
-Runs on CPython 3.10 and later, as packaging does; an older one prints only its version.
+It needs CPython 3.10, as packaging does; older ones print only their version.
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ PREFIX = "@prefix@"
 
 OLDEST = (3, 10)
 
-# The variables in which the places of a scheme are expressed (pip replaces the same).
-BASES = (
+# The variables of the paths of a scheme (pip replaces the same).
+SCHEME_BASES = (
     "installed_base",
     "base",
     "installed_platbase",
@@ -40,7 +39,8 @@ def describe(*, system_site: bool = False, tags: bool = True) -> dict[str, objec
 
     The tags are objects of `packaging.tags`, everything else is plain data.
 
-    :param system_site: whether a virtual environment sees its base, where `_enter` found out.
+    :param system_site: whether packages of the base interpreter are visible in a virtual
+        environment.
     :param tags: whether to describe the supported wheel tags, which takes ``packaging``.
     """
     import site  # after the check of the version
@@ -48,7 +48,7 @@ def describe(*, system_site: bool = False, tags: bool = True) -> dict[str, objec
 
     virtual = sys.prefix != sys.base_prefix
     paths = sysconfig.get_paths()
-    variables = dict.fromkeys(BASES, PREFIX)
+    variables = dict.fromkeys(SCHEME_BASES, PREFIX)
     prefix_paths = sysconfig.get_paths(_prefix_scheme(sysconfig), variables)
     if virtual:
         # Where pip puts headers in a virtual environment; the scheme itself names the base.
@@ -82,29 +82,31 @@ def _tags() -> tuple[object, ...]:
     return tuple(sys_tags())
 
 
-def _enter() -> bool:
-    """Enter the virtual environment that the interpreter belongs to, as `site` would.
+def _enter_virtual_environment() -> bool:
+    """Set the prefixes of a virtual environment, as `site` would, which ``-S`` prevents.
 
-    Newer versions know it without that. Returns whether the base is seen too.
+    Newer versions of Python set them without `site`.
+
+    :return: whether packages of the base interpreter are visible too.
     """
-    here = os.path.dirname(os.path.abspath(sys.executable))  # noqa: PTH100, PTH120
-    for folder in (here, os.path.dirname(here)):  # noqa: PTH120
+    bin_folder = os.path.dirname(os.path.abspath(sys.executable))  # noqa: PTH100, PTH120
+    for folder in (bin_folder, os.path.dirname(bin_folder)):  # noqa: PTH120
         try:
             path = os.path.join(folder, "pyvenv.cfg")  # noqa: PTH118
             with open(path, encoding="utf-8", errors="replace") as stream:  # noqa: PTH123
                 lines = [line.partition("=") for line in stream if "=" in line]
         except OSError:
             continue
-        said = {key.strip().lower(): value.strip() for key, _, value in lines}
-        if "home" in said:
-            sys._home = said["home"]  # type: ignore[attr-defined]  # noqa: SLF001 - as site does
-        sys.prefix = sys.exec_prefix = os.path.dirname(here)  # noqa: PTH120
-        return said.get("include-system-site-packages", "true").lower() == "true"
+        settings = {key.strip().lower(): value.strip() for key, _, value in lines}
+        if "home" in settings:
+            sys._home = settings["home"]  # type: ignore[attr-defined]  # noqa: SLF001 - as site does
+        sys.prefix = sys.exec_prefix = os.path.dirname(bin_folder)  # noqa: PTH120
+        return settings.get("include-system-site-packages", "true").lower() == "true"
     return False
 
 
 def _site_packages(site, system_site) -> list[str]:  # type: ignore[no-untyped-def]  # noqa: ANN001
-    """Return the folders that `site` looks for distributions in, first one first."""
+    """Return the site-packages folders, in the order in which Python searches them."""
     if not sys.flags.no_site:
         return list(site.getsitepackages())
     prefixes = [sys.prefix, sys.exec_prefix]
@@ -117,10 +119,10 @@ def marker_values() -> dict[str, str]:
     """Return the variables of environment markers; packaging takes 7 ms longer for the same."""
     import platform
 
-    kind = sys.implementation.version
-    implementation = "%d.%d.%d" % kind[:3]  # noqa: UP031
-    if kind.releaselevel != "final":
-        implementation += kind.releaselevel[0] + str(kind.serial)
+    version = sys.implementation.version
+    implementation = "%d.%d.%d" % version[:3]  # noqa: UP031
+    if version.releaselevel != "final":
+        implementation += version.releaselevel[0] + str(version.serial)
     return {
         "implementation_name": sys.implementation.name,
         "implementation_version": implementation,
@@ -137,14 +139,13 @@ def marker_values() -> dict[str, str]:
 
 
 def _prefix_scheme(sysconfig) -> str:  # type: ignore[no-untyped-def]  # noqa: ANN001
-    # The two exceptions only make sense for the interpreter's own place: Debian's /usr/local
-    # redirection and the macOS framework folder.
+    # Debian's scheme for /usr/local and the one of macOS frameworks suit the own prefix only.
     name = str(sysconfig.get_preferred_scheme("prefix"))
     return "posix_prefix" if name in ("posix_local", "osx_framework_library") else name
 
 
 def _launcher() -> str:
-    """Name the kind of script launcher, in the words of PyPA's ``installer``."""
+    """Return the kind of script launcher, by its name in PyPA's ``installer``."""
     if os.name != "nt":
         return "posix"
     version = sys.version.lower()
@@ -168,7 +169,7 @@ def _externally_managed(stdlib: str) -> str | None:
 
 
 def _load_packaging(folder: str) -> None:
-    """Make one folder importable as ``packaging``, and nothing beside it."""
+    """Import one folder as ``packaging``, without making its siblings importable."""
     from importlib.util import module_from_spec, spec_from_file_location
 
     spec = spec_from_file_location(
@@ -187,16 +188,16 @@ def _main() -> None:
     if sys.version_info[:2] < OLDEST:
         answer: dict[str, object] = {"version": list(sys.version_info[:3])}
     else:
-        system_site = _enter()
+        system_site = _enter_virtual_environment()
         tags = len(sys.argv) > 1
         if tags:
             _load_packaging(sys.argv[1])
         answer = describe(system_site=system_site, tags=tags)
-        answer["files"] = _files(answer["stdlib"])
-    sys.stdout.write("\n" + MARK + json.dumps(answer, default=_parts) + "\n")
+        answer["files"] = _files_of_answer(answer["stdlib"])
+    sys.stdout.write("\n" + MARK + json.dumps(answer, default=_tag_parts) + "\n")
 
 
-def _files(stdlib) -> list[str] | None:  # type: ignore[no-untyped-def]  # noqa: ANN001
+def _files_of_answer(stdlib) -> list[str] | None:  # type: ignore[no-untyped-def]  # noqa: ANN001
     """Return the files the answer may depend on, existing or not; None if unknown."""
     try:
         with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as stream:  # noqa: PTH123
@@ -205,15 +206,15 @@ def _files(stdlib) -> list[str] | None:  # type: ignore[no-untyped-def]  # noqa:
         return None
     files = {slash + name for _, slash, name in mapped if slash}
     files.update(getattr(module, "__file__", None) or "" for module in list(sys.modules.values()))
-    files.update(sys.path)  # what is put there would be found
+    files.update(sys.path)  # new files there could change the answer
     files.add(os.path.join(stdlib, "EXTERNALLY-MANAGED"))  # noqa: PTH118
     files.add(os.path.abspath(__file__))  # noqa: PTH100
     if any(name.endswith(" (deleted)") for name in files):
-        return None  # it is being exchanged this moment
+        return None  # Python is being replaced right now
     return sorted(name for name in files if os.path.isabs(name))  # noqa: PTH117
 
 
-def _parts(tag) -> list[str]:  # type: ignore[no-untyped-def]  # noqa: ANN001
+def _tag_parts(tag) -> list[str]:  # type: ignore[no-untyped-def]  # noqa: ANN001
     return [tag.interpreter, tag.abi, tag.platform]
 
 

@@ -1,8 +1,8 @@
-"""Run trusted plugins: the fifth and the sixth step for one interpreter.
+"""Runs of trusted plugins: steps 5 and 6 of the search for a provider, for one interpreter.
 
-Whether a plugin may be run is decided before any source is read for it. Then its wheels are found,
-compared with their trusted hashes, installed into an environment of their own, and the plugin is
-run there in a child process. A fault is an answer for its namespace and for no other (P-17).
+Trust is checked before any source is read. Then the wheels of the plugin are resolved, compared
+with their trusted hashes and installed into an environment of their own, in which the plugin runs
+in a child process. A failure affects only the namespace of the plugin (P-17).
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ if TYPE_CHECKING:
     from wheelfit.wheels.unpacked import UnpackedWheel
     from wheelfit_runtime.platforms.plugin_process import PluginReport
 
-_WORDS = 300
+_MAX_OUTPUT = 300
 """Characters of a plugin's output kept as evidence."""
-_LINES = 3
+_MAX_OUTPUT_LINES = 3
 
 
 class TrustedPlugins(Struct):
@@ -56,21 +56,21 @@ class TrustedPlugins(Struct):
     interpreter: Interpreter
     target: Target
     open_sources: Callable[[], Repository]
-    """Opens where wheels come from; called when one is needed."""
+    """Opens the sources of wheels; called on first use."""
     open_environments: Callable[[], PluginEnvironments]
     environ: Mapping[str, str]
-    """The environment of the process; a plugin sees little of it (P-35)."""
+    """The environment variables of this process; a plugin gets few of them (P-35)."""
     deadline: float
     """Seconds a plugin has to answer (P-37)."""
     note: Callable[[str], None]
     """Called before an unreviewed plugin is installed or run (P-18)."""
     tell: Callable[[str], None]
-    """Called before any plugin is run: no foreign code runs unseen."""
+    """Called with a message before any plugin runs."""
     answers: Memo[PluginQuestion, Detection] = field(default_factory=Memo)
     environments: PluginEnvironments | None = None
 
     def refusal(self, question: PluginQuestion) -> str | None:
-        """Return the reason a plugin may not be run; nothing is touched to find out (P-14)."""
+        """Return the reason a plugin may not be run, without reading any source (P-14)."""
         return self.rules.judge(question).refusal
 
     def ask(self, question: PluginQuestion) -> Detection:
@@ -80,19 +80,21 @@ class TrustedPlugins(Struct):
     def _ask(self, question: PluginQuestion) -> Detection:
         trusted = self.rules.judge(question)
         if trusted.refusal is not None:
-            return _not_trusted(question, trusted.refusal)
+            return _untrusted_detection(question, trusted.refusal)
         if trusted.anything:
             self.note(
                 f"every plugin is trusted: {question} of {question.namespace} is installed and "
-                "run, whoever published it"
+                "run without a check of its files"
             )
         try:
             environment = self._environment(question, trusted)
         except _ChangedError as changed:
-            return _not_trusted(question, str(changed))
+            return _untrusted_detection(question, str(changed))
         except WheelfitError as error:
-            more = f" ({error.note.splitlines()[0]})" if error.note else ""
-            return _failed(question, f"plugin {question}", f"not installed: {error}{more}")
+            detail = f" ({error.note.splitlines()[0]})" if error.note else ""
+            return _failed_detection(
+                question, f"plugin {question}", f"not installed: {error}{detail}"
+            )
         origin = _origin(question, environment)
         source = f"plugin {origin.name} {origin.version}"
         self.tell(f"asking {source} about {question.namespace}")
@@ -104,17 +106,19 @@ class TrustedPlugins(Struct):
             deadline=self.deadline,
         )
         if report.failure is not None or report.configs is None:
-            return _failed(question, source, report.failure or "no answer", report, origin)
+            return _failed_detection(
+                question, source, report.failure or "no answer", report, origin
+            )
         answer = read_report(report.configs, report.flags)
         if answer.failure is not None:
-            return _failed(question, source, answer.failure, report, origin)
-        return _answered(question, source, answer, report, origin, environment.sources)
+            return _failed_detection(question, source, answer.failure, report, origin)
+        return _detection(question, source, answer, report, origin, environment.sources)
 
     def _environment(self, question: PluginQuestion, trusted: TrustedTree) -> PluginEnvironment:
         if self.environments is None:
             self.environments = self.open_environments()
         environments = self.environments
-        asked = json.dumps(
+        question_key = json.dumps(
             [
                 sorted(map(str, question.requirements)),
                 sorted(trusted.files.items()),
@@ -122,54 +126,55 @@ class TrustedPlugins(Struct):
                 [str(tag) for tag in self.target.tags][:1],
             ]
         )
-        # What is trusted by its bytes needs no source once it is there; anything else is looked
-        # up each time.
-        known = None if trusted.anything else environments.remembered(asked)
-        if known is not None and known.items() <= trusted.files.items():
-            there = environments.find(self.interpreter, known)
-            if there is not None:
-                return there
+        # Plugins trusted by hash need no source once installed; others are resolved each time.
+        remembered = None if trusted.anything else environments.remembered(question_key)
+        if remembered is not None and remembered.items() <= trusted.files.items():
+            environment = environments.find(self.interpreter, remembered)
+            if environment is not None:
+                return environment
         repository = self.open_sources()
         with ExitStack() as stack:
-            only = OnlyTrusted(repository, trusted.files)
+            trusted_files = OnlyTrusted(repository, trusted.files)
             try:
                 pins = resolve_plugin(
-                    question.requirements, repository if trusted.anything else only, self.target
+                    question.requirements,
+                    repository if trusted.anything else trusted_files,
+                    self.target,
                 )
-                files = _promised(pins)
-                there = None if files is None else environments.find(self.interpreter, files)
-                if there is None:
+                files = _listed_hashes(pins)
+                environment = None if files is None else environments.find(self.interpreter, files)
+                if environment is None:
                     folder = Path(
                         stack.enter_context(tempfile.TemporaryDirectory(prefix="wheelfit-"))
                     )
                     wheels = {pin.name: _unpacked(pin.file, repository, folder) for pin in pins}
-                    files = files or _found(pins, wheels)
-                    there = environments.build(self.interpreter, pins, wheels, files)
+                    files = files or _computed_hashes(pins, wheels)
+                    environment = environments.build(self.interpreter, pins, wheels, files)
             except (NoFit, HashMismatch) as error:
-                raise self._changed(error, only, question) from None
+                raise self._error_for_changed_files(error, trusted_files, question) from None
         if not trusted.anything:
-            environments.remember(asked, there.files)
-        return there
+            environments.remember(question_key, environment.files)
+        return environment
 
     @staticmethod
-    def _changed(
-        error: WheelfitError, only: OnlyTrusted, question: PluginQuestion
+    def _error_for_changed_files(
+        error: WheelfitError, trusted_files: OnlyTrusted, question: PluginQuestion
     ) -> WheelfitError | _ChangedError:
-        """Return the error to raise: another one where the files of the sources are not trusted."""
+        """Return the error to raise; it names files that differ from the trusted ones."""
         commands = (
             command_that_trusts(requirement, question) for requirement in question.requirements
         )
-        again = " and ".join(f"`{command}`" for command in commands)
-        if only.changed:
-            (name, digest), *_ = only.changed.items()
+        commands_in_words = " and ".join(f"`{command}`" for command in commands)
+        if trusted_files.changed:
+            (name, digest), *_ = trusted_files.changed.items()
             return _ChangedError(
-                f"{name} is not trusted any more: {only.name} has it with the SHA-256 {digest}, "
-                f"which is not the trusted one; find out why, then: {again}"
+                f"{name} is no longer trusted: {trusted_files.name} has it with SHA-256 {digest}, "
+                f"which differs from the trusted one; find out why, then: {commands_in_words}"
             )
         if isinstance(error, HashMismatch):
             return _ChangedError(
-                f"{error.where} is not trusted any more: its SHA-256 is not the trusted one; "
-                f"find out why, then: {again}"
+                f"{error.where} is no longer trusted: its SHA-256 differs from the trusted one; "
+                f"find out why, then: {commands_in_words}"
             )
         return error
 
@@ -184,13 +189,13 @@ class _ChangedError(Exception):
     """Raised when the files differ from the trusted ones."""
 
 
-def _promised(pins: Sequence[Pin]) -> Mapping[str, str] | None:
-    """Return the files by name with SHA-256; None when the source does not promise one of them."""
+def _listed_hashes(pins: Sequence[Pin]) -> Mapping[str, str] | None:
+    """Return the SHA-256 of each file by name; None if the source does not list one of them."""
     files = {pin.filename.text: pin.file.hashes.get("sha256", "") for pin in pins}
     return MappingProxyType(files) if all(files.values()) else None
 
 
-def _found(
+def _computed_hashes(
     pins: Sequence[Pin], wheels: Mapping[NormalizedName, UnpackedWheel]
 ) -> Mapping[str, str]:
     return MappingProxyType({pin.filename.text: wheels[pin.name].sha256 for pin in pins})
@@ -199,11 +204,11 @@ def _found(
 def _origin(question: PluginQuestion, environment: PluginEnvironment) -> PluginOrigin:
     name = question.requirements[0].name
     parsed = (parse_wheel_filename(file) for file in environment.files)
-    version = next((str(one.version) for one in parsed if one.name == name), "")
+    version = next((str(filename.version) for filename in parsed if filename.name == name), "")
     return PluginOrigin(name, version, tuple(sorted(environment.files.items())))
 
 
-def _answered(
+def _detection(
     question: PluginQuestion,
     source: str,
     answer: PluginAnswer,
@@ -213,14 +218,14 @@ def _answered(
 ) -> Detection:
     evidence = [Evidence(question.endpoint, f"answered in {report.seconds:.2f} s")]
     for name, digest in origin.files:
-        source_of_it = f" from {sources[name]}" if sources.get(name) else ""
-        evidence.append(Evidence(name, f"sha256 {digest}{source_of_it}"))
+        suffix = f" from {sources[name]}" if sources.get(name) else ""
+        evidence.append(Evidence(name, f"sha256 {digest}{suffix}"))
     if report.confinement:
         evidence.append(Evidence("confined by", ", ".join(report.confinement)))
     if report.unconfined:
         evidence.append(Evidence("not confined", ", ".join(report.unconfined)))
     if report.output.strip():
-        evidence.append(Evidence("its standard output", _last(report.output)))
+        evidence.append(Evidence("its standard output", _end_of_output(report.output)))
     supported = any(config.values for config in answer.features)
     return Detection(
         question.namespace,
@@ -236,7 +241,7 @@ def _answered(
     )
 
 
-def _failed(
+def _failed_detection(
     question: PluginQuestion,
     source: str,
     why: str,
@@ -247,7 +252,7 @@ def _failed(
     if report is not None:
         for stream, text in (("output", report.output), ("error output", report.errors)):
             if text.strip():
-                evidence.append(Evidence(f"its {stream}", _last(text)))
+                evidence.append(Evidence(f"its {stream}", _end_of_output(text)))
     return Detection(
         question.namespace,
         status=Status.FAILED,
@@ -260,11 +265,11 @@ def _failed(
     )
 
 
-def _not_trusted(question: PluginQuestion, why: str) -> Detection:
+def _untrusted_detection(question: PluginQuestion, why: str) -> Detection:
     return Detection(question.namespace, source=why, step="not-trusted")
 
 
-def _last(text: str) -> str:
-    """Return the last words of a text in one line; there may be megabytes of them."""
+def _end_of_output(text: str) -> str:
+    """Return the end of an output of any size, on one line."""
     lines = [line.strip() for line in text[-8192:].splitlines() if line.strip()]
-    return " | ".join(lines[-_LINES:])[-_WORDS:]
+    return " | ".join(lines[-_MAX_OUTPUT_LINES:])[-_MAX_OUTPUT:]

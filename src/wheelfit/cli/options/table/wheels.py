@@ -1,4 +1,4 @@
-"""Options of the commands that make wheels of wheels."""
+"""Options of the commands that make wheels from existing wheels."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ WHEELS = OptionGroup(
     Option(
         "WHEEL ...",
         FILE,
-        "a wheel, or a folder: all wheels in it and in the folders in it",
+        "a wheel, or a folder with all wheels in it and below it",
         stored_as="wheels",
     ),
 )
@@ -23,8 +23,8 @@ VARIANT = OptionGroup(
     Option(
         "--label LABEL",
         TEXT,
-        "how the properties are called, or without any, which entry of the table or document "
-        "is meant (default: derived from the properties)",
+        "label of the properties, or, without --property, an entry of the table or document "
+        "(default: derived from the properties)",
     ),
     Option("--null", FLAG, "the variant without properties"),
 )
@@ -34,7 +34,7 @@ FROM_BINARY = OptionGroup(
     Option(
         "--from-binary",
         FLAG,
-        "add what the binaries in each wheel show; a feature of --property stays as it is given",
+        "add properties read from the binaries of each wheel; --property overrides a feature",
     ),
     Option("--no-ptx", FLAG, "with --from-binary: no values of sm_arch that rely on PTX"),
 )
@@ -44,25 +44,25 @@ DOCUMENT = OptionGroup(
     Option(
         "--project PATH",
         FILE,
-        "take them from the [variant] table of this project: its folder or pyproject.toml",
+        "read them from the [variant] table of this project: its folder or pyproject.toml",
         alternative="source",
         stored_as="table",
     ),
     Option(
         "--document FILE",
         FILE,
-        "take them from a *-variants.json or variant.json",
+        "read them from a *-variants.json or variant.json",
         alternative="source",
     ),
     Option(
         "--provider NAMESPACE[=REQUIREMENT]",
         ANY_TEXTS,
-        "who knows about a namespace: a plugin; alone: the plugin that wheelfit knows for it",
+        "the plugin of a namespace (without REQUIREMENT: the one in wheelfit's list)",
     ),
     Option(
         "--static 'NAMESPACE :: FEATURE :: VALUES'",
         ANY_TEXTS,
-        "a namespace whose values no machine decides: values by commas, best first",
+        "a namespace with static values: separated by commas, best first",
     ),
     Option(
         "--priority NAMESPACE",
@@ -72,7 +72,7 @@ DOCUMENT = OptionGroup(
     Option(
         "--layout",
         OneOf("850", "825"),
-        "layout of variant.json; 825 knows no providers (default: 850)",
+        "layout of variant.json; 825 has no providers (default: 850)",
         default="850",
     ),
     Option(
@@ -86,20 +86,20 @@ RESOLVING = OptionGroup(
         "--resolve-markers",
         FLAG,
         "resolve variant markers of dependencies as far as the label decides them, for tools "
-        "that do not know them",
+        "without support for them",
     ),
 )
 
 RESULTS = OptionGroup(
     "results",
-    Option("-o, --output DIR", FOLDER, "where the results go (default: beside each wheel)"),
+    Option("-o, --output DIR", FOLDER, "folder of the results (default: that of each wheel)"),
     Option("--overwrite", FLAG, "replace existing files of the same names"),
     Option(
         "--keep-going",
         FLAG,
         "keep each wheel that succeeds although others fail (default: all or none)",
     ),
-    Option("--dry-run", FLAG, "do all of it, but give no result its name"),
+    Option("--dry-run", FLAG, "do everything except writing the results"),
     Option(
         "--verify-content",
         FLAG,
@@ -110,7 +110,7 @@ RESULTS = OptionGroup(
     Option(
         "--no-verify-content",
         OFF_FLAG,
-        "compare what is copied unchanged never (default: up to 64 MB of content)",
+        "never compare content that is copied unchanged (default: up to 64 MB are compared)",
         alternative="verification",
         stored_as="verify_content",
     ),
@@ -120,7 +120,7 @@ RESULTS = OptionGroup(
         "rewrite RECORD where it is wrong, from the contents of the wheel",
     ),
     Option(
-        "--no-fsync", FLAG, "do not wait until the disk has the results; a power cut may cost them"
+        "--no-fsync", FLAG, "do not wait until the results are on disk; a power cut may lose them"
     ),
 )
 
@@ -129,7 +129,7 @@ RELABEL = OptionGroup(
     Option("--label LABEL", TEXT, "the new label (default: derived from the properties of each)"),
 )
 
-UNMAKE = OptionGroup("", Option("--skip-plain", FLAG, "leave wheels alone that are plain already"))
+UNMAKE = OptionGroup("", Option("--skip-plain", FLAG, "skip wheels that are plain already"))
 
 REPAIR = OptionGroup(
     "",
@@ -167,25 +167,25 @@ EDITS = OptionGroup(
     Option(
         "--exports FILE",
         FILE,
-        "write what a library promises, [variant.abi-exports] of a file, into its wheels",
+        "write the [variant.abi-exports] table of a file into the wheels",
     ),
     Option("--config FILE", FILE, "read edits and variants from a file in TOML"),
-    Option("--edits NAME", TEXT, "which edits of the file (default: its rules)"),
-    Option("--variant NAME", TEXT, "which variant of the file (default: its rules)"),
+    Option("--edits NAME", TEXT, "apply these edits of the file (default: its rules)"),
+    Option("--variant NAME", TEXT, "use this variant of the file (default: its rules)"),
     Option(
         "--plan",
         FLAG,
         "write nothing: show which releases of several projects can be joined as one, and how",
     ),
-    Option("--skip-unmatched", FLAG, "leave wheels out that no rule of the file is for"),
-    Option("--index-file", FLAG, "write the *-variants.json of the folder of the results as well"),
+    Option("--skip-unmatched", FLAG, "skip wheels that match no rule of the file"),
+    Option("--index-file", FLAG, "write the *-variants.json of the results as well"),
 )
 
 SHOW = OptionGroup(
     "",
     Option("WHEEL ...", FILE, "a wheel, a folder, or a URL", stored_as="wheels"),
-    Option("--metadata", FLAG, "print METADATA as it is, alone", alternative="part"),
-    Option("--dependencies", FLAG, "print the dependencies, alone", alternative="part"),
+    Option("--metadata", FLAG, "print only METADATA, unchanged", alternative="part"),
+    Option("--dependencies", FLAG, "print only the dependencies", alternative="part"),
 )
 
 INSPECT = OptionGroup(
