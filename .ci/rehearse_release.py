@@ -57,12 +57,12 @@ def sign(dist: Path, authority: SigningAuthority, signed: Path) -> Path:
 def index(folder: Path, environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Serve an empty index on a free port; give its URL, and the token for uploads."""
     folder.mkdir()
-    words = ("index", "serve", str(folder), "--port", "0", "--json")
+    words = ("index", "serve", str(folder), "--port", "0", "--log-format", "json")
     command = [*_WHEELFIT, *words]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environ) as server:
         try:
-            said = "".join(iter(server.stdout.readline, "}\n"))
-            yield json.loads(said + "}")["url"], (folder / "admin-token").read_text().strip()
+            url = json.loads(server.stdout.readline())["url"]
+            yield url, (folder / "admin-token").read_text().strip()
         finally:
             server.terminate()
 
