@@ -16,7 +16,7 @@ from packaging.utils import canonicalize_name
 
 from wheelfit.sources.body import read_body
 from wheelfit.sources.cache import Store
-from wheelfit.sources.client import Answer
+from wheelfit.sources.cached_pages import Copy
 from wheelfit.sources.credentials import Credentials, Login, NetrcEntries
 from wheelfit.sources.html_links import read_links
 from wheelfit.sources.parsed_pages import ParsedPages
@@ -101,8 +101,8 @@ def test_remembered_pages_are_equal(tmp_path_factory: Any, entries: list[dict[st
     """What is remembered of a page is the page."""
     folder: Path = tmp_path_factory.mktemp("cache")
     body = "".join(anchor(entry, '"') for entry in entries).encode() + b" " * 20_000
-    answer = Answer(200, {"content-type": "text/html"}, URL, body)
-    pages = [ParsedPages(Store(folder)).page(answer, A, source="s") for _ in range(2)]
+    copy = Copy(body, URL, {"content-type": "text/html"}, 0.0)
+    pages = [ParsedPages(Store(folder)).page(copy, A, source="s") for _ in range(2)]
     parsed = parse_page(body, "text/html", URL, A, source="s")
     for page in pages:
         assert page is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
 import sys
@@ -28,9 +29,44 @@ def test_round_trip(tmp_path: Path) -> None:
     assert store.read("pages", "k") is None
     store.write("pages", "k", {"a": [1, None]}, b"body\0")
     found = store.read("pages", "k")
-    assert found == Entry({"a": [1, None], "key": "k"}, b"body\0")
+    digest = hashlib.sha256(b"body\0").hexdigest()
+    assert found == Entry({"a": [1, None], "key": "k"}, b"body\0", digest)
     assert store.read("pages", "K") is None
     assert store.read("other", "k") is None
+
+
+def test_a_head_is_read_without_the_body(tmp_path: Path) -> None:
+    """A long body stays on disk, and its digest is known; damage to the head shows."""
+    store, body = Store(tmp_path), bytes(range(256)) * 1000
+    store.write("pages", "long", {"a": 1}, body)
+    digest = hashlib.sha256(body).hexdigest()
+    assert store.read_head("pages", "long") == Entry({"a": 1, "key": "long"}, b"", digest)
+    assert store.read_part("pages", "long", 250, 10) == body[250:260]
+    assert store.read_head("pages", "other") is None
+    assert store.read_part("pages", "other", 0, 1) is None
+    place = only_file(tmp_path / "pages-1")
+    data = place.read_bytes()
+    place.write_bytes(data[:-1] + b"x")
+    assert store.read_head("pages", "long") is not None
+    assert store.read("pages", "long") is None
+    place.write_bytes(data.replace(b'"a":1', b'"a":2'))
+    assert store.read_head("pages", "long") is None
+    for length in range(0, 200, 7):
+        place.write_bytes(data[:length])
+        assert store.read_head("pages", "long") is None
+        assert store.read("pages", "long") is None
+
+
+def test_a_head_may_be_long(tmp_path: Path) -> None:
+    """Longer than what is read first; and a short entry is read with its body."""
+    store, head = Store(tmp_path), {"a": "x" * 200_000}
+    store.write("pages", "k", head, b"y" * 100_000)
+    found = store.read_head("pages", "k")
+    assert found is not None
+    assert found.head["a"] == head["a"]
+    assert store.read_part("pages", "k", 99_999, 10) == b"y"
+    store.write("pages", "k", {}, b"short")
+    assert store.read_head("pages", "k") == store.read("pages", "k")
 
 
 def test_nothing_is_kept_without_folder() -> None:

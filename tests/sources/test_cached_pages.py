@@ -72,6 +72,36 @@ def test_revalidation(server: Any, pages: Any) -> None:
     assert [request.headers.get("if-none-match") for request in server.requests] == [None, '"one"']
 
 
+@pytest.mark.parametrize("control", ["no-cache", "max-age=60"])
+def test_a_long_body_stays_on_disk(server: Any, pages: Any, clock: Clock, control: str) -> None:
+    """The current copy has its digest, and its body when it is wanted."""
+    content = [b"long" * 100_000]
+
+    def answer(request: Any) -> Any:
+        headers = {"ETag": f'"{len(content[0])}"', "Cache-Control": control}
+        if request.headers.get("if-none-match") == headers["ETag"]:
+            return server.reply(status=304, headers=headers)
+        return server.reply(content[0], headers=headers)
+
+    server.replies["/p"] = answer
+    url = f"{server.url}/p"
+    first = pages.current(url, "*/*")
+    assert len(first.body) == 400_000
+    second = pages.current(url, "*/*")
+    assert len(second.body) == 0
+    assert second.sha256 == first.sha256
+    whole = pages.with_body(url, "*/*", second)
+    assert len(whole.body) == 400_000
+    assert whole.sha256 == first.sha256
+    content[0] = b"other"
+    clock.now += 100
+    assert pages.current(url, "*/*").body == b"other"
+    assert pages.with_body(url, "*/*", second).body == b"other"  # the old one is gone
+    server.replies["/p"] = server.reply(status=404)
+    clock.now += 100
+    assert pages.current(url, "*/*").status == 404
+
+
 @pytest.mark.parametrize("validator", ["ETag", "X-Nothing"])
 def test_what_came_again_is_not_written_again(
     server: Any, pages: Any, tmp_path: Path, validator: str

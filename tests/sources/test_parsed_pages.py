@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 from wheelfit.sources.cache import Store
-from wheelfit.sources.client import Answer
+from wheelfit.sources.cached_pages import Copy
 from wheelfit.sources.page import OtherPages
 from wheelfit.sources.parsed_pages import ParsedPages
+from wheelfit.sources.release_files import PageFiles, sort_files
 from wheelfit.sources.simple_api import parse_page
 from wheelfit_runtime.errors import InvalidPage
 
@@ -22,9 +24,9 @@ A = canonicalize_name("a")
 URL = "https://index.example/simple/a/"
 
 
-def answer(body: str, url: str = URL) -> Answer:
+def answer(body: str, url: str = URL) -> Copy:
     """Wrap a page."""
-    return Answer(200, {"content-type": "text/html"}, url, body.encode())
+    return Copy(body.encode(), url, {"content-type": "text/html"}, 0.0)
 
 
 LARGE = (
@@ -66,6 +68,64 @@ def test_where_a_project_is_besides_comes_back(tmp_path: Path) -> None:
         assert page.status.marker == "archived"
 
 
+def test_a_release_is_read_alone(tmp_path: Path) -> None:
+    """The files by release are those of the page, and of one release its part alone is read."""
+    files = parse_page(LARGE.encode(), "text/html", URL, A, source="s").files
+    expected = sort_files(A, files)
+    ParsedPages(Store(tmp_path)).page(answer(LARGE), A, source="s")
+    page = ParsedPages(Store(tmp_path)).page(answer(LARGE), A, source="s")
+    assert isinstance(page.files, PageFiles)
+    assert list(page.files.by_release.releases) == list(expected.releases)
+    assert page.files.by_release.ignored == expected.ignored
+    for version, release in page.files.by_release.releases.items():
+        plain = expected.releases[version]
+        assert release.files() == plain.files()
+        assert set(release.kinds) == set(plain.kinds)
+        assert release.is_partly_yanked == plain.is_partly_yanked
+        assert not release.source_pythons
+        assert not release.has_variants
+    found = {file.filename for file in page.files.of([Version("7"), Version("1000")])}
+    assert found == {"a-7-py3-none-any.whl"}
+
+
+def test_sources_and_variants_are_in_the_table(tmp_path: Path) -> None:
+    """Of the best source distribution its Python counts; labels and other files are not lost."""
+    body = LARGE + "".join(
+        f'<a href="../../f/{name}"{attributes}>a</a>'
+        for name, attributes in (
+            ("a-300.zip", ' data-requires-python="&gt;=3.1"'),
+            ("a-300.tar.gz", ' data-requires-python="&gt;=3.2"'),
+            ("a-300-py3-none-any-cu128.whl", ""),
+            ("a-300-variants.json", ""),
+            ("b-300-py3-none-any.whl", ""),
+        )
+    )
+    ParsedPages(Store(tmp_path)).page(answer(body), A, source="s")
+    page = ParsedPages(Store(tmp_path)).page(answer(body), A, source="s")
+    assert isinstance(page.files, PageFiles)
+    releases = page.files.by_release.releases
+    assert list(releases[Version("300")].source_pythons) == [">=3.2"]
+    assert releases[Version("300")].has_variants
+    assert page.files.by_release.ignored == ("b-300-py3-none-any.whl belongs to b",)
+    assert page.files == parse_page(body.encode(), "text/html", URL, A, source="s").files
+    assert [file.filename for file in page.files.of([])] == ["b-300-py3-none-any.whl"]
+
+
+def test_a_damaged_part_is_read_from_the_page(tmp_path: Path) -> None:
+    """What a full disk or a clean-up took from the cache is parsed again."""
+    store = Store(tmp_path)
+    store_page = ParsedPages(store).page(answer(LARGE), A, source="s")
+    page = ParsedPages(store).page(answer(LARGE), A, source="s")
+    assert isinstance(page.files, PageFiles)
+    (entry,) = (path for path in (tmp_path / "parsed-1").rglob("*") if path.is_file())
+    data = entry.read_bytes()
+    entry.write_bytes(data[:-1000] + bytes(1000))
+    assert page.files == store_page.files
+    entry.unlink()
+    release = page.files.by_release.releases[Version("0")].files()
+    assert [file.filename for file, _ in release.wheels] == ["a-0-py3-none-any.whl"] * 8
+
+
 def test_it_belongs_to_the_page(tmp_path: Path) -> None:
     """Other bytes, another URL or another source are another page."""
     pages = ParsedPages(Store(tmp_path))
@@ -80,7 +140,7 @@ def test_small_pages_and_errors_are_not_kept(tmp_path: Path) -> None:
     """What is quick or wrong is read each time."""
     pages = ParsedPages(Store(tmp_path))
     pages.page(answer("<a href='a-1.whl'>a</a>"), A, source="s")
-    wrong = Answer(200, {"content-type": "image/png"}, URL, b"x" * 100_000)
+    wrong = Copy(b"x" * 100_000, URL, {"content-type": "image/png"}, 0.0)
     with pytest.raises(InvalidPage):
         pages.page(wrong, A, source="s")
     assert list(tmp_path.iterdir()) == []

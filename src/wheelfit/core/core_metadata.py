@@ -93,7 +93,7 @@ class CoreMetadata(Struct, frozen=True):
         return isinstance(other, CoreMetadata) and astuple(self)[:-1] == astuple(other)[:-1]
 
     def __hash__(self) -> int:
-        return hash(astuple(self)[:-1])
+        return hash((self.name, self.version, self.where))  # one step, however many dependencies
 
     @property
     def requires(self) -> tuple[Requirement, ...]:

@@ -122,7 +122,7 @@ def parse_wheel_filename(text: str) -> WheelFilename:
         _name(name) or _refuse(text, f"{_shown(name)} is not a valid project name"),
         _version(version) or _refuse(text, f"{_shown(version)} is not a valid version"),
         build,
-        _tags("-".join(tags)) or _refuse(text, f"{_shown('-'.join(tags))} is not a valid tag"),
+        parse_tags("-".join(tags)) or _refuse(text, f"{_shown('-'.join(tags))} is not a valid tag"),
         None if label is None else Label(label),
         text,
     )
@@ -258,8 +258,15 @@ def _version(text: str) -> Version | None:
         return None
 
 
+def wheel_tags(filename: WheelFilename) -> str:
+    """Return the tags of a wheel as its file name has them: ``py3-none-any``."""
+    stem, _, _ = filename.plain.rpartition(".")
+    return "-".join(stem.rsplit("-", 3)[1:])
+
+
 @lru_cache(maxsize=4096)
-def _tags(text: str) -> frozenset[Tag] | None:
+def parse_tags(text: str) -> frozenset[Tag] | None:
+    """Read the compressed tags in the file name of a wheel; None if they are not valid."""
     try:
         return parse_tag(text, limit=_MOST_TAGS)  # refuses a leading digit (F-11)
     except (InvalidTag, TooManyTagsError):

@@ -230,7 +230,7 @@ def write_lock(lock: Lock) -> bytes:
     """
     import tomli_w
 
-    return tomli_w.dumps(lock.to_mapping(), multiline_strings=False, indent=2).encode()
+    return tomli_w.dumps(lock._table, multiline_strings=False, indent=2).encode()  # noqa: SLF001 - of this module
 
 
 def is_lock_name(text: str) -> bool:

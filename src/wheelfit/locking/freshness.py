@@ -27,6 +27,7 @@ from wheelfit.core.versions import parse_version, without_build
 from wheelfit.sources.concurrency import at_once
 from wheelfit.sources.file_readers import Around
 from wheelfit.sources.page import VARIANTS_SUFFIX
+from wheelfit.sources.release_files import PageFiles
 from wheelfit.sources.repository import stamp_of
 from wheelfit.sources.urls import file_path
 
@@ -148,6 +149,15 @@ def version_of(filename: str) -> Version | None:
     return None if release is None else release[1]
 
 
+def files_near(page: ProjectPage, versions: Iterable[Version]) -> Iterable[File]:
+    """Return the files of a page without most of those of other releases.
+
+    :param page: the page.
+    :param versions: the releases.
+    """
+    return page.files.of(versions) if isinstance(page.files, PageFiles) else page.files
+
+
 @lru_cache(maxsize=8192)
 def _parsed(text: str) -> Version | None:
     try:
@@ -169,7 +179,7 @@ def _validator(
         joins = page.bridge is not None and page.bridge.is_of_indexes
         files = tuple(
             file
-            for file in files
+            for file in files_near(page, versions[name])
             for version in [version_of(file.filename)]
             if version in versions[name]
             or (joins and version and without_build(version) in versions[name])

@@ -24,7 +24,7 @@ from wheelfit.core.providers import BrokenProvider
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.versions import without_build
 from wheelfit.errors import InvalidRequirement, SourceOff
-from wheelfit.locking.freshness import version_of
+from wheelfit.locking.freshness import files_near, version_of
 from wheelfit.locking.joint_releases import resolve_jointly
 from wheelfit.resolution.candidates import Candidates, ChoicePolicy
 from wheelfit.resolution.request import ResolutionRequest
@@ -269,7 +269,7 @@ class Pinned(Around):
         if page is None:
             return None
         of = without_build if page.joins_builds else lambda version_of_file: version_of_file
-        listed = ((file, version_of(file.filename)) for file in page.files)
+        listed = ((file, version_of(file.filename)) for file in files_near(page, [version]))
         files = tuple(
             file
             for file, version_of_file in listed

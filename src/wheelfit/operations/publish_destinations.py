@@ -212,7 +212,7 @@ class UploadIndex:
         """Return the files of projects on its pages."""
         with closing(self.sources(context)) as sources:
             pages = {name: sources.project(name) for name in projects}
-        return {name: () if page is None else page.files for name, page in pages.items()}
+        return {name: () if page is None else tuple(page.files) for name, page in pages.items()}
 
     @contextmanager
     def documents(self, context: Context) -> Iterator[Callable[[File], bytes | None]]:

@@ -629,7 +629,10 @@ class Catalogue:
         if not self._request.dependencies:
             return None
         environment = self.candidates.target.environment
-        for requirement in self.candidates.core_metadata(wheel).requires:
+        core = self.candidates.core_metadata(wheel)
+        if not any("@" in text for text in core.requires_texts):
+            return None  # as of nearly all: none of them names a URL
+        for requirement in core.requires:
             if requirement.url is None or self._is_given(requirement):
                 continue
             if self._replacements.concern(requirement.name):

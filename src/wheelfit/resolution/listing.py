@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from operator import itemgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -18,17 +17,11 @@ from msgspec.structs import replace
 from packaging.specifiers import InvalidSpecifier
 from packaging.version import Version
 
-from wheelfit.core.filename import (
-    NEWER_FORMAT,
-    parse_index_file_name,
-    parse_newer_wheel_filename,
-    parse_wheel_filename,
-    sdist_release,
-)
+from wheelfit.core.filename import NEWER_FORMAT, parse_wheel_filename
 from wheelfit.core.markers import parse_marker
 from wheelfit.core.versions import parse_specifiers, without_build
-from wheelfit.errors import InvalidFilename
 from wheelfit.sources.page import File, WheelOrigin
+from wheelfit.sources.release_files import PageFiles, best_source, sort_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -40,6 +33,7 @@ if TYPE_CHECKING:
     from wheelfit.core.filename import WheelFilename
     from wheelfit.core.target import Target
     from wheelfit.sources.page import ProjectPage
+    from wheelfit.sources.release_files import ListedRelease, ReleaseFiles
 
 AllowedHashes = frozenset[tuple[str, str]]
 """Digests of which one must be met: (algorithm, lower-case hexadecimal)."""
@@ -148,43 +142,31 @@ class Release(Struct, frozen=True):
         return bool(left) and all(wheel.is_yanked for wheel in left)
 
 
-class _Files(Struct):
-    version: Version
-    """As the files spell it: ``2.1`` and ``2.1.0`` are equal, and callers may use either."""
-    wheels: list[tuple[File, WheelFilename]] = field(default_factory=list)
-    index_files: list[File] = field(default_factory=list)
-    sources: list[File] = field(default_factory=list)
-    """Source distributions that count."""
-    others: list[tuple[str, str]] = field(default_factory=list)
-
-    def all(self) -> Iterator[File]:
-        """Yield everything that could be installed."""
-        yield from (file for file, _ in self.wheels)
-        yield from self.sources
-
-
 class Releases(Mapping[Version, Release]):
     """The releases of a project by version, newest first.
 
     A release is built on first access, for of most only the version matters.
 
     :param name: the name of the project.
-    :param files: the files of each release, newest first.
+    :param listed: the releases as the page lists them, newest first.
     :param judge: returns the promised data of a file, and the reason to reject it.
+    :param exclusion: why source distributions do not count; empty: they do.
     :param is_given: the files were named by the user.
     """
 
     def __init__(
         self,
         name: NormalizedName,
-        files: Mapping[Version, _Files],
+        listed: Mapping[Version, ListedRelease],
         judge: _Judge,
+        exclusion: str,
         *,
         is_given: bool,
     ) -> None:
         self._name = name
-        self._files = files
+        self._listed = listed
         self._judge = judge
+        self._exclusion = exclusion
         self._is_given = is_given
         self._made: dict[Version, Release] = {}
         self._possible: tuple[Version, ...] | None = None
@@ -193,30 +175,33 @@ class Releases(Mapping[Version, Release]):
     def __getitem__(self, version: Version) -> Release:
         release = self._made.get(version)
         if release is None:
-            files = self._files[version]
+            files = self._listed[version].files()
             wheels = [(*self._judge(file, filename), filename) for file, filename in files.wheels]
             usable = [Wheel(file, filename, rejection) for file, rejection, filename in wheels]
-            if files.sources:
+            others: tuple[tuple[str, str], ...] = ()
+            if self._exclusion:
+                others = tuple((file.filename, self._exclusion) for file in files.sources)
+            elif files.sources:
                 usable.append(self._unbuilt(files))
             release = self._made[version] = Release(
                 self._name,
                 files.version,
                 _without_copies(usable),
                 tuple(files.index_files),
-                tuple(files.others),
+                others,
                 self._is_given,
             )
         return release
 
     def __iter__(self) -> Iterator[Version]:
-        return iter(self._files)
+        return iter(self._listed)
 
     def __len__(self) -> int:
-        return len(self._files)
+        return len(self._listed)
 
-    def _unbuilt(self, files: _Files) -> Wheel:
+    def _unbuilt(self, files: ReleaseFiles) -> Wheel:
         """Return the unbuilt wheel for the source distribution of a release."""
-        file, rejection = self._judge.source(_best_source(files.sources))
+        file, rejection = self._judge.source(best_source(files.sources))
         made_up = made_up_name(self._name, files.version)
         unbuilt = replace(file, filename=made_up, origin=WheelOrigin(file.filename))
         return Wheel(unbuilt, parse_wheel_filename(made_up), rejection)
@@ -226,39 +211,48 @@ class Releases(Mapping[Version, Release]):
         if self._possible is None:
             self._possible = tuple(
                 version
-                for version, files in self._files.items()
-                if self._has_wheel(files) or self._has_source(files)
+                for version, listed in self._listed.items()
+                if self._has_wheel(listed) or self._has_source(listed)
             )
         return self._possible
 
     def has_variants(self) -> bool:
         """Return whether any release has variant wheels."""
-        return any(name.is_variant for files in self._files.values() for _, name in files.wheels)
+        return any(listed.has_variants for listed in self._listed.values())
 
     def with_sources(self) -> tuple[Version, ...]:
         """Return the versions with a source distribution that is left at first sight."""
-        return tuple(version for version, files in self._files.items() if self._has_source(files))
+        return tuple(
+            version for version, listed in self._listed.items() if self._has_source(listed)
+        )
 
     def without_wheels(self) -> frozenset[Version]:
         """Return the versions of which only a source distribution is left at first sight."""
         return frozenset(
-            version for version in self.with_sources() if not self._has_wheel(self._files[version])
+            version for version in self.with_sources() if not self._has_wheel(self._listed[version])
         )
 
-    def _has_wheel(self, files: _Files) -> bool:
-        return any(self._judge(file, filename)[1] is None for file, filename in files.wheels)
+    def _has_wheel(self, listed: ListedRelease) -> bool:
+        if self._judge.allowed:
+            wheels = listed.files().wheels
+            return any(self._judge(file, filename)[1] is None for file, filename in wheels)
+        return any(self._judge.rejection(*kind) is None for kind in listed.kinds)
 
-    def _has_source(self, files: _Files) -> bool:
-        sources = files.sources
-        return bool(sources) and self._judge.source(_best_source(sources))[1] is None
+    def _has_source(self, listed: ListedRelease) -> bool:
+        if self._exclusion:
+            return False
+        if self._judge.allowed:
+            sources = listed.files().sources
+            return bool(sources) and self._judge.source(best_source(sources))[1] is None
+        return any(self._judge.wrong_python(python) is None for python in listed.source_pythons)
 
     def yanked(self) -> tuple[Version, ...]:
         """Return the versions of which every wheel that is left was taken back, newest first."""
         if self._yanked is None:
             self._yanked = tuple(
                 version
-                for version, files in self._files.items()
-                if any(file.yanked is not None for file in files.all()) and self[version].is_yanked
+                for version, listed in self._listed.items()
+                if listed.is_partly_yanked and self[version].is_yanked
             )
         return self._yanked
 
@@ -338,28 +332,28 @@ def sort_page(
     :param is_given: the files were named by the user.
     :param sources: the source distributions that count; None: none does.
     """
-    is_of_family = page.bridge is not None
-    sorting = _Sorting(
-        page.name,
-        NO_SOURCES if sources is None else sources.exclusion(page.name, is_of_family=is_of_family),
-        joins_builds=page.joins_builds,
-    )
+    exclusion = NO_SOURCES
+    if sources is not None:
+        exclusion = sources.exclusion(page.name, is_of_family=page.bridge is not None)
     absent = _absent_sources(page, target)
-    for file in page.files:
-        if file.source not in absent:
-            sorting.place(file)
-    files_by_version = dict(sorted(sorting.found.items(), key=itemgetter(0), reverse=True))
-    judge = _Judge(target, allowed)
-    releases = Releases(page.name, files_by_version, judge, is_given=is_given)
-    ignored = tuple(sorting.ignored)
+    if isinstance(page.files, PageFiles) and not absent and not page.joins_builds:
+        by_release = page.files.by_release
+    else:
+        files = (file for file in page.files if file.source not in absent)
+        by_release = sort_files(page.name, files, joins_builds=page.joins_builds)
+    listed_by_version, judge = by_release.releases, _Judge(target, allowed)
+    releases = Releases(page.name, listed_by_version, judge, exclusion, is_given=is_given)
+    ignored = by_release.ignored
     if page.status.is_quarantined:
         ignored = (f"the project is {page.status}",)  # why there is nothing
     family = page.bridge
     ranks: Mapping[Version, int] = {}
     if family is not None and family.is_of_indexes and not page.joins_builds:
-        ranks = _ranks_of_builds(family, files_by_version)
+        ranks = _ranks_of_builds(family, listed_by_version)
     elif page.order:
-        ranks = {version: _rank(files, page.order) for version, files in files_by_version.items()}
+        ranks = {
+            version: _rank(listed, page.order) for version, listed in listed_by_version.items()
+        }
     return Listing(
         page.name,
         releases,
@@ -372,17 +366,17 @@ def sort_page(
 
 
 def _ranks_of_builds(
-    family: BridgeFamily, files_by_version: Mapping[Version, _Files]
+    family: BridgeFamily, listed_by_version: Mapping[Version, ListedRelease]
 ) -> Mapping[Version, int]:
     """Return the places of versions that differ in their build: as the family has its members.
 
     Local versions are compared as text, so that ``+torch2.9`` is newer than ``+torch2.10``.
     """
     places = {
-        version: family.place_of(filename for _, filename in files.wheels)
-        for version, files in files_by_version.items()
+        version: family.place_of(filename for _, filename in listed.files().wheels)
+        for version, listed in listed_by_version.items()
     }
-    newest = sorted(files_by_version, key=places.__getitem__)
+    newest = sorted(listed_by_version, key=places.__getitem__)
     newest.sort(key=without_build, reverse=True)
     return {version: place for place, version in enumerate(newest)}
 
@@ -400,67 +394,13 @@ def _absent_sources(page: ProjectPage, target: Target) -> frozenset[str]:
     return frozenset(source for source, _ in page.markers) - (present or otherwise)
 
 
-def _rank(files: _Files, order: Sequence[str]) -> int:
+def _rank(listed: ListedRelease, order: Sequence[str]) -> int:
     """Return the place of the first index that has a wheel of a release.
 
     Sources beside the indexes are in one pool with the first of them, as in uv.
     """
-    sources = (file.source for file, _ in files.wheels)
+    sources = (file.source for file, _ in listed.files().wheels)
     return min((order.index(one) if one in order else 0 for one in sources), default=len(order))
-
-
-class _Sorting(Struct):
-    """The sorting of files by release."""
-
-    name: NormalizedName
-    exclusion: str
-    """Why source distributions do not count; empty: they do."""
-    joins_builds: bool
-    """Whether versions that differ in their local part alone are one release."""
-    ignored: list[str] = field(default_factory=list)
-    found: dict[Version, _Files] = field(default_factory=dict)
-
-    def place(self, file: File) -> None:
-        if file.filename.endswith(".whl"):
-            self._wheel(file)
-            return
-        newer = parse_newer_wheel_filename(file.filename)
-        if newer is not None and newer.name == self.name:
-            self._files(newer.version).wheels.append((file, newer))
-            return
-        index_file = parse_index_file_name(file.filename)
-        if index_file is not None:
-            if index_file[0] == self.name:
-                # F-78: compared by value, 1.0 is 1.0.0.
-                self._files(index_file[1]).index_files.append(file)
-            return
-        release = sdist_release(file.filename)
-        if release is None or release[0] != self.name:
-            return
-        files = self._files(release[1])
-        if self.exclusion:
-            files.others.append((file.filename, self.exclusion))
-        else:
-            files.sources.append(file)
-
-    def _wheel(self, file: File) -> None:
-        try:
-            filename = parse_wheel_filename(file.filename)
-        except InvalidFilename as error:
-            self.ignored.append(error.message)
-            return
-        if filename.name != self.name:
-            self.ignored.append(f"{file.filename} belongs to {filename.name}")
-            return
-        self._files(filename.version).wheels.append((file, filename))
-
-    def _files(self, version: Version) -> _Files:
-        if self.joins_builds:
-            version = without_build(version)
-        files = self.found.get(version)
-        if files is None:
-            files = self.found[version] = _Files(version)
-        return files
 
 
 class _Judge(Struct):
@@ -471,40 +411,33 @@ class _Judge(Struct):
     fitting: dict[frozenset[Tag], bool] = field(default_factory=dict)
 
     def __call__(self, file: File, filename: WheelFilename) -> tuple[File, str | None]:
-        rejection = self._rejection(file, filename)
+        tags = None if filename.is_newer_format else filename.tags
+        rejection = self.rejection(tags, file.requires_python)
         if self.allowed and rejection is None:
             return _promised(file, self.allowed)
         return file, rejection
 
     def source(self, file: File) -> tuple[File, str | None]:
         """Return the verdict on a source distribution, which has no tags."""
-        rejection = self._wrong_python(file)
+        rejection = self.wrong_python(file.requires_python)
         if self.allowed and rejection is None:
             return _promised(file, self.allowed)
         return file, rejection
 
-    def _rejection(self, file: File, filename: WheelFilename) -> str | None:
-        if filename.is_newer_format:
+    def rejection(self, tags: frozenset[Tag] | None, requires_python: str | None) -> str | None:
+        """Return the reason to reject a wheel whatever its hash; None: there is none."""
+        if tags is None:
             return NEWER_FORMAT
-        fits = self.fitting.get(filename.tags)  # a page has few sets of tags, many files
+        fits = self.fitting.get(tags)  # a page has few sets of tags, many files
         if fits is None:
-            fits = self.target.tags.best(filename.tags) is not None
-            self.fitting[filename.tags] = fits
-        if not fits:
-            return NO_TAG
-        return self._wrong_python(file)
+            fits = self.fitting[tags] = self.target.tags.best(tags) is not None
+        return self.wrong_python(requires_python) if fits else NO_TAG
 
-    def _wrong_python(self, file: File) -> str | None:
-        if file.requires_python is not None:
-            return wrong_python(file.requires_python, self.target.python_full_version)
+    def wrong_python(self, requires_python: str | None) -> str | None:
+        """Return the reason a Python is excluded; None: it is not."""
+        if requires_python is not None:
+            return wrong_python(requires_python, self.target.python_full_version)
         return None
-
-
-def _best_source(sources: Sequence[File]) -> File:
-    """Return the source distribution to take of a release: none that was yanked, no ZIP file."""
-    return min(
-        sources, key=lambda source: (source.yanked is not None, source.filename.endswith(".zip"))
-    )
 
 
 def made_up_name(name: str, version: Version) -> str:

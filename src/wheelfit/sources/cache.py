@@ -21,10 +21,12 @@ import stat
 import time
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
+from io import FileIO
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from wheelfit.core.digests import sha256_of
 from wheelfit.sources.cache_locks import Holder, hold_open
@@ -39,6 +41,8 @@ from wheelfit_runtime.platforms.cache_folder import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+
+_T = TypeVar("_T")
 
 
 def key_of(what: str, version: int, *parts: object) -> str:
@@ -71,7 +75,7 @@ def parsed_page_key(wheelfit: str, source: str, stamp: str) -> str:
     :param source: the name of the repository.
     :param stamp: a stamp of the exact bytes of the page, and of their origin.
     """
-    return key_of("parsed", 6, wheelfit, source, stamp)
+    return key_of("parsed", 7, wheelfit, source, stamp)
 
 
 def member_key(name: str, sha256: str, url: str) -> str:
@@ -156,9 +160,12 @@ def lock_key(wheelfit: str, request: str, sha256: str) -> str:
 
 
 _DAY = 24 * 3600.0
-_MAGIC = b"wheelfit cache 1\n"
+_MAGIC = b"wheelfit cache 2\n"
 _DIGEST = 32
 _HEAD = len(_MAGIC) + _DIGEST + 4
+"""Bytes before the head of an entry: the mark, the digest of the head, the length of the head."""
+_FIRST_READ = 1 << 16
+"""Bytes that are read first of an entry whose body may not be needed."""
 _READ = (
     os.O_RDONLY
     | getattr(os, "O_BINARY", 0)
@@ -178,7 +185,9 @@ class Entry(Struct, frozen=True):
     head: Mapping[str, object]
     """What is known about it; JSON values."""
     body: bytes
-    """The content."""
+    """The content; empty where only the head was read."""
+    sha256: str = ""
+    """SHA-256 of the content, hexadecimal."""
 
 
 class Store:
@@ -261,18 +270,53 @@ class Store:
         :param kind: the kind, as ``pages``; it has a folder of its own.
         :param key: any text.
         """
+        data = self._from_file(kind, key, FileIO.readall)
+        return None if data is None else _with_key(unpacked_entry(data), key)
+
+    def read_head(self, kind: str, key: str) -> Entry | None:
+        """Return an entry without its content, unless that is short; None: none is intact.
+
+        :param kind: the kind, as ``pages``.
+        :param key: any text.
+        """
+
+        def read(file: FileIO) -> Entry | None:
+            data = file.read(_FIRST_READ)
+            if len(data) < _FIRST_READ:
+                return unpacked_entry(data)
+            missing = _end_of_head(data) - len(data)
+            return _head_of(data + file.read(missing) if missing > 0 else data)
+
+        return _with_key(self._from_file(kind, key, read), key)
+
+    def read_part(self, kind: str, key: str, start: int, length: int) -> bytes | None:
+        """Return a part of the content of an entry, not checked; None: it cannot be read.
+
+        :param kind: the kind, as ``pages``.
+        :param key: any text.
+        :param start: bytes before it.
+        :param length: bytes of it.
+        """
+
+        def read(file: FileIO) -> bytes:
+            file.seek(_end_of_head(file.read(_HEAD)) + start)
+            return file.read(length)
+
+        return self._from_file(kind, key, read)
+
+    def _from_file(self, kind: str, key: str, read: Callable[[FileIO], _T]) -> _T | None:
+        """Return what is read from the file of an entry; None if that is not possible."""
         path = self._entry_path(kind, key)
         if path is None:
             return None
         try:
-            with open(os.open(path, _READ), "rb", buffering=0) as file:  # noqa: PTH123
+            with FileIO(os.open(path, _READ)) as file:
                 if not is_own(os.fstat(file.fileno())):
                     return None
-                data = file.read()
                 mark_used(file.fileno())
+                return read(file)
         except OSError:
             return None
-        return _unpack(data, key)
 
     def write(self, kind: str, key: str, head: Mapping[str, object], body: bytes) -> None:
         """Keep an entry; it replaces an older one of the same key."""
@@ -430,9 +474,13 @@ class Store:
 
 
 def _pack(head: Mapping[str, object], body: bytes) -> bytes:
+    """Return the bytes of an entry: the digest of the body is checked with the head.
+
+    So a head can be read and trusted without the body.
+    """
     text = json.dumps(head, separators=(",", ":")).encode()
-    rest = len(text).to_bytes(4, "big") + text + body
-    return _MAGIC + sha256_of(rest) + rest
+    checked = len(text).to_bytes(4, "big") + text + sha256_of(body)
+    return b"".join((_MAGIC, sha256_of(checked), checked, body))
 
 
 def mark_used(thing: Path | int) -> None:
@@ -451,10 +499,10 @@ def is_sound(data: bytes) -> bool:
 
     :param data: the whole file.
     """
-    if len(data) < _HEAD or not data.startswith(_MAGIC):
+    end = _end_of_head(data)
+    if not _is_head_sound(data, end):
         return False
-    rest = memoryview(data)[len(_MAGIC) + _DIGEST :]
-    return sha256_of(rest) == data[len(_MAGIC) : len(_MAGIC) + _DIGEST]
+    return sha256_of(memoryview(data)[end:]) == data[end - _DIGEST : end]
 
 
 def unpacked_entry(data: bytes) -> Entry | None:
@@ -462,13 +510,31 @@ def unpacked_entry(data: bytes) -> Entry | None:
 
     :param data: the whole file.
     """
-    if not is_sound(data):
+    entry = _head_of(data) if is_sound(data) else None
+    return entry and replace(entry, body=data[_end_of_head(data) :])
+
+
+def _head_of(data: bytes) -> Entry | None:
+    """Return an entry without its content; None if the head is damaged."""
+    end = _end_of_head(data)
+    if not _is_head_sound(data, end):
         return None
-    start = _HEAD + int.from_bytes(data[_HEAD - 4 : _HEAD], "big")
-    head = json.loads(data[_HEAD:start])
-    return Entry(head, data[start:]) if isinstance(head, dict) else None
+    head = json.loads(data[_HEAD : end - _DIGEST])
+    return Entry(head, b"", data[end - _DIGEST : end].hex()) if isinstance(head, dict) else None
 
 
-def _unpack(data: bytes, key: str) -> Entry | None:
-    entry = unpacked_entry(data)
+def _is_head_sound(data: bytes, end: int) -> bool:
+    if not data.startswith(_MAGIC) or not _HEAD + _DIGEST <= end <= len(data):
+        return False
+    checked = memoryview(data)[len(_MAGIC) + _DIGEST : end]
+    return sha256_of(checked) == data[len(_MAGIC) : len(_MAGIC) + _DIGEST]
+
+
+def _end_of_head(data: bytes) -> int:
+    """Return the place of the content in an entry; too small for one where there is no head."""
+    length = data[_HEAD - 4 : _HEAD]
+    return _HEAD + int.from_bytes(length, "big") + _DIGEST if len(length) == 4 else 0
+
+
+def _with_key(entry: Entry | None, key: str) -> Entry | None:
     return entry if entry is not None and entry.head.get("key") == key else None

@@ -59,6 +59,14 @@ class Copy(Struct, frozen=True):
     digest: str = ""
     """SHA-256 of the body; empty where the body is kept."""
 
+    @classmethod
+    def of(cls, answer: Answer) -> Copy:
+        """Return an answer as a copy that was never confirmed.
+
+        :param answer: the answer of a server, with status 200.
+        """
+        return cls(answer.body, answer.url, answer.headers, 0.0)
+
     @property
     def answer(self) -> Answer:
         """The copy as an answer."""
@@ -152,19 +160,56 @@ class CachedPages(Struct, frozen=True):
         # A negative age means that the clock was turned back: do not rely on it.
         return 0 <= self.clock() - copy.checked < self.lifetime(copy)
 
-    def load(self, url: str, accept: str) -> Copy | None:
+    def current(self, url: str, accept: str) -> Copy | Answer:
+        """Return the current copy of a page, its body left on disk where it can be.
+
+        :param url: without credentials.
+        :param accept: the requested types.
+        :return: the answer of the server if its status is neither 200 nor 304.
+        :raises Unreachable: also when offline and nothing is kept.
+        :raises UnexpectedStatus: as `Client.get`.
+        """
+        known = self.load(url, accept, has_body=False)
+        if known is not None and self.counts(known):
+            return known
+        found = self.ask(url, accept, known)
+        return found if isinstance(found, Answer) else self.keep(url, accept, found, known)
+
+    def with_body(self, url: str, accept: str, copy: Copy) -> Copy:
+        """Return a copy with its body, from disk or else from the server.
+
+        :param url: without credentials.
+        :param accept: the requested types.
+        :param copy: the result of `current`.
+        :raises NetworkError: as `get`.
+        """
+        if not copy.digest:
+            return copy
+        kept = self.load(url, accept)
+        if kept is not None and kept.sha256 == copy.digest:
+            return replace(copy, body=kept.body, digest="")
+        answer = self.get(url, accept=accept)  # another process has cleaned up, or replaced it
+        if answer.status != 200:
+            raise unexpected(answer.status, answer.url)
+        return replace(copy, body=answer.body, digest="", url=answer.url, headers=answer.headers)
+
+    def load(self, url: str, accept: str, *, has_body: bool = True) -> Copy | None:
         """Return the copy on disk, of any age; None if there is none.
 
         :param url: without credentials.
         :param accept: the requested types.
+        :param has_body: whether the body is read too, however long it is.
         """
-        entry = self.store.read(_KIND, self._key(url, accept))
+        read = self.store.read if has_body else self.store.read_head
+        entry = read(_KIND, self._key(url, accept))
         if entry is None:
             return None
         headers, checked = entry.head.get("headers"), entry.head.get("stored")
         checked = float(checked) if isinstance(checked, (int, float)) else 0.0
         headers = headers if isinstance(headers, dict) else {}
-        return Copy(entry.body, str(entry.head.get("url", url)), headers, checked, checked)
+        digest = "" if entry.body or has_body else entry.sha256
+        place = str(entry.head.get("url", url))
+        return Copy(entry.body, place, headers, checked, checked, digest)
 
     def ask(
         self, url: str, accept: str, known: Copy | None, *, limit: int = PAGE_LIMIT

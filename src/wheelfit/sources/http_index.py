@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from wheelfit.sources.cached_pages import Copy
 from wheelfit.sources.client import unexpected
 from wheelfit.sources.file_readers import ReadsFiles
 from wheelfit.sources.page import ACCEPT
@@ -56,16 +58,18 @@ class HttpIndex(ReadsFiles):
     def project(self, name: NormalizedName) -> ProjectPage | None:
         """Return the page of a project, or None if the index does not know it."""
         url = f"{self._url}/{quote(name, safe='')}/"
-        answer = self._pages.get(url, accept=ACCEPT)
+        answer = self._pages.current(url, ACCEPT)
         if self._is_confined and not is_below(answer.url, self._url):
             self._note(
                 f"{self.name} leads to {redact(answer.url)} for {name}: taken as not known there"
             )
             return None
-        if answer.status == 200:
+        if isinstance(answer, Copy):
             from wheelfit.sources.parsed_pages import ParsedPages
 
-            return ParsedPages(self._pages.store).page(answer, name, source=self.name)
+            with_body = partial(self._pages.with_body, url, ACCEPT)
+            parsed = ParsedPages(self._pages.store)
+            return parsed.page(answer, name, source=self.name, with_body=with_body)
         if answer.status in {404, 410}:
             return None
         if answer.status == 403 and not self._pages.client.user_at(url):
@@ -78,9 +82,9 @@ class HttpIndex(ReadsFiles):
 
     def stamp(self, name: NormalizedName) -> str | None:
         """Return the stamp of a project's page; None: the page must be read."""
-        answer = self._pages.get(f"{self._url}/{quote(name, safe='')}/", accept=ACCEPT)
-        if answer.status != 200:
+        answer = self._pages.current(f"{self._url}/{quote(name, safe='')}/", ACCEPT)
+        if not isinstance(answer, Copy):
             return None
-        from wheelfit.sources.parsed_pages import stamp_of_answer
+        from wheelfit.sources.parsed_pages import stamp_of_copy
 
-        return stamp_of_answer(answer)
+        return stamp_of_copy(answer)

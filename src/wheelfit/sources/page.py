@@ -13,7 +13,7 @@ from wheelfit.core.filename import parse_wheel_filename
 from wheelfit_runtime.errors import InvalidConfiguration
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from packaging.utils import NormalizedName
@@ -197,8 +197,9 @@ class ProjectPage(Struct, frozen=True):
 
     name: NormalizedName
     """The project, normalised."""
-    files: tuple[File, ...]
-    """In the order of the listing; wheels, source distributions, ``-variants.json``, others."""
+    files: Sequence[File]
+    """In the order of the listing; wheels, source distributions, ``-variants.json``, others. A
+    tuple, or `wheelfit.sources.release_files.PageFiles`."""
     source: str
     """Name of the repository that answered, without credentials."""
     notes: tuple[str, ...] = ()

@@ -22,7 +22,7 @@ from wheelfit.server.offering import OfferRules
 from wheelfit.server.pages import JSON
 from wheelfit.sources.body import decompressed
 from wheelfit.sources.bridges.repository import BridgedRepository
-from wheelfit.sources.cached_pages import SharedPages
+from wheelfit.sources.cached_pages import Copy, SharedPages
 from wheelfit.sources.client import PAGE_LIMIT, Answer, unreachable
 from wheelfit.sources.cooldown import Cooldown
 from wheelfit.sources.file_readers import ReadsFiles
@@ -149,8 +149,8 @@ class Upstream(ReadsFiles):
         """Return a page, parsed."""
 
         def parse() -> ProjectPage:
-            answer = Answer(200, {"content-type": page.content_type}, page.url, page.plain)
-            return ParsedPages(self.web.store).page(answer, name, source=self.name)
+            copy = Copy(page.plain, page.url, {"content-type": page.content_type}, 0.0)
+            return ParsedPages(self.web.store).page(copy, name, source=self.name)
 
         parsed = self._parsed.get((name, page.digest), parse)
         return self._rules.applied(parsed, self._note)

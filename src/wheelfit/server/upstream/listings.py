@@ -11,6 +11,7 @@ from msgspec import structs
 
 from wheelfit.core.filename import project_of
 from wheelfit.sources.bridges.pages import without_local
+from wheelfit.sources.cached_pages import Copy
 from wheelfit.sources.page import ACCEPT, File, ProjectPage
 from wheelfit.sources.parsed_pages import ParsedPages
 from wheelfit.sources.project_list import fetch_project_list
@@ -77,7 +78,7 @@ class ProjectPages(_Usual):
 
     def read(self, name: NormalizedName, answer: Answer, web: Web, source: str) -> ProjectPage:
         """Return the page of a project."""
-        return ParsedPages(web.store).page(answer, name, source=source)
+        return ParsedPages(web.store).page(Copy.of(answer), name, source=source)
 
     def of(self, name: NormalizedName, page: ProjectPage) -> ProjectPage | None:  # noqa: ARG002
         """Return the page of a project."""

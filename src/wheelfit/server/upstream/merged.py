@@ -195,7 +195,7 @@ class Merged(ReadsContent):
         self, name: NormalizedName, filename: str, suffix: str
     ) -> Content | Elsewhere | None:
         base = filename.removesuffix(suffix)
-        before: list[tuple[File, ...]] = []
+        before: list[Sequence[File]] = []
         for source in self._candidates(name):
             page = source.index.project(name)
             if page is None:
@@ -207,7 +207,7 @@ class Merged(ReadsContent):
         return None
 
 
-def _without_clashes(pages: Iterable[tuple[File, ...]]) -> tuple[File, ...]:
+def _without_clashes(pages: Iterable[Sequence[File]]) -> tuple[File, ...]:
     """Return the files of several pages, one of each name.
 
     Variants of a release come from the first source that has some: equal labels of two sources
