@@ -69,8 +69,8 @@ class CountingIndex:
     count: Count = field(default_factory=Count)
 
     def __post_init__(self) -> None:
-        surroundings = pip_surroundings(os.environ, None)
-        settings = read_pip_configuration(surroundings)
+        view = pip_surroundings(os.environ, None)
+        settings = read_pip_configuration(view)
         self._upstream = settings.index_url.rstrip("/")
         context = checking_context(settings.cert, None, environ=os.environ)
         self._pool = urllib3.PoolManager(maxsize=16, ssl_context=context)

@@ -60,7 +60,7 @@ def _why_not(request: Request) -> str | None:
 
 
 class _Uv:
-    """Run uv with nothing of the user's surroundings."""
+    """Run uv with nothing of the user's view."""
 
     def __init__(self, program: str, folder: Path) -> None:
         self._program = program

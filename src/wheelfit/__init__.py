@@ -119,7 +119,7 @@ __all__ = [
     "why",
 ]
 
-_HOMES = {
+_MODULES = {
     "AddRequest": "wheelfit.operations.dependencies",
     "BuildReport": "wheelfit.operations.build",
     "BuildRequest": "wheelfit.operations.build_request",
@@ -193,10 +193,10 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> object:
-    home = _HOMES.get(name)
-    if home is None:
+    module = _MODULES.get(name)
+    if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    # No `importlib`, whose import takes a millisecond; what is imported stands in sys.modules.
-    value = getattr(__import__(home, fromlist=(name,)), name)
+    # Not `importlib`, whose import takes a millisecond.
+    value = getattr(__import__(module, fromlist=(name,)), name)
     globals()[name] = value
     return value

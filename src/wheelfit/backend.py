@@ -20,7 +20,7 @@ from wheelfit.core.project_table import read_project_table
 from wheelfit.operations.build import build
 from wheelfit.operations.build_request import BuildRequest
 from wheelfit.operations.context import Context, Reporter
-from wheelfit.projects.backend import PASSES_ON
+from wheelfit.projects.backend import PASSTHROUGH_VARIABLE
 from wheelfit_runtime.errors import WheelfitError
 
 __all__ = ["build_wheel", "get_requires_for_build_wheel"]
@@ -88,7 +88,7 @@ def __getattr__(name: str) -> Any:
 
 def _passes_on() -> bool:
     """Return whether `wheelfit build` asks, which has understood settings and table itself."""
-    return PASSES_ON in os.environ
+    return PASSTHROUGH_VARIABLE in os.environ
 
 
 def _about_variants(keys: Sequence[str] | Mapping[str, object]) -> bool:

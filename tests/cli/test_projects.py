@@ -264,7 +264,7 @@ class TestInstalling:
         ("group", "message", "code"),
         [
             ("tset", "did you mean 'test'?", 2),
-            ("other.toml:test", "other.toml is called otherwise", 2),
+            ("other.toml:test", "which other.toml is not", 2),
             ("none/pyproject.toml:test", "cannot be read", 1),
         ],
     )

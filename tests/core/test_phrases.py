@@ -9,7 +9,7 @@ from wheelfit.testing.detectors import supported
 from wheelfit_runtime.platforms.features import Detection, Evidence, Status
 from wheelfit_runtime.platforms.providers.nvidia import provider as nvidia
 from wheelfit_runtime.platforms.providers.nvidia.facts import Capability, NvidiaDriver, NvidiaGpu
-from wheelfit_runtime.platforms.words import PACKAGE_LIST, named
+from wheelfit_runtime.platforms.words import PACKAGE_LIST, properties_text
 from wheelfit_runtime.wording import listed
 
 DRIVER_12_4 = nvidia.supported(
@@ -296,7 +296,7 @@ def test_long_lists_are_cut() -> None:
 
 def test_values_in_their_natural_order() -> None:
     """Numbers inside values are compared as numbers."""
-    assert named(Feature("nvidia", "sm_arch"), ["100_real", "90_real", "90_virtual"]) == (
+    assert properties_text(Feature("nvidia", "sm_arch"), ["100_real", "90_real", "90_virtual"]) == (
         "nvidia :: sm_arch :: 90_real, 90_virtual or 100_real"
     )
 

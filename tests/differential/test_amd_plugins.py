@@ -72,7 +72,7 @@ def captured() -> list[Case]:
         answers = folder / "answers.json"
         told = json.loads(answers.read_text("utf-8")) if answers.exists() else {}
         clinfo = told.get("clinfo", {}).get("output", "")
-        cases.append(Case(folder.name, machine.surroundings, clinfo))
+        cases.append(Case(folder.name, machine.view, clinfo))
     return cases
 
 
@@ -101,7 +101,7 @@ def drawn(folder: Path) -> list[Case]:
         (root / "dev").mkdir(exist_ok=True)
         (root / "dev/kfd").touch()
         machine = Machine(SystemView(root, {}, system="Linux", architecture="x86_64"))
-        cases.append(Case(f"drawn {number}", machine.surroundings))
+        cases.append(Case(f"drawn {number}", machine.view))
     return cases
 
 
@@ -124,7 +124,7 @@ def forced() -> list[Case]:
     """Return a machine with a GPU, under each combination of variables."""
     given = recording.surroundings_of(MACHINES / "linux-x86-amd-mi300x")
     return [
-        Case(str(environ), Machine(SystemView(**given | {"environ": environ})).surroundings)
+        Case(str(environ), Machine(SystemView(**given | {"environ": environ})).view)
         for environ in FORCED
     ]
 

@@ -122,10 +122,10 @@ def ask(python: Path, endpoint: str, scratch: Path, machines: Sequence[Any]) -> 
     return list(json.loads((scratch / "answers.json").read_text(encoding="utf-8")))
 
 
-def surroundings(folder: Path) -> SystemView:
+def view(folder: Path) -> SystemView:
     """Return a captured machine without its variables, for the reference mode."""
     given = recording.surroundings_of(folder) | {"environ": {}, "reference": True}
-    return Machine(SystemView(**given)).surroundings
+    return Machine(SystemView(**given)).view
 
 
 def ours(seen: SystemView, namespace: str) -> Answer:
@@ -250,7 +250,7 @@ def test_same_answers_as_the_published_plugin(
     for folder, theirs in zip(
         folders, ask(python, PLUGINS[namespace], tmp_path, told), strict=True
     ):
-        seen = surroundings(folder)
+        seen = view(folder)
         mine, published = ours(seen, namespace), [(name, values) for name, values in theirs]
         reasons = set(EXPLAIN[namespace](seen, mine, published)) if mine != published else set()
         assert reasons or mine == published, folder.name
@@ -329,7 +329,7 @@ def test_same_levels_as_archspec(environment_with: Environment, tmp_path: Path) 
     for folder, (family, generic, features) in zip(
         folders, ask(environment_with(*PACKAGES[OLDER]), "archspec", tmp_path, told), strict=True
     ):
-        seen = surroundings(folder)
+        seen = view(folder)
         info = proc_cpuinfo.parse(proc_cpuinfo.read(seen) or "", "flags")
         if seen.system == "Linux" and (info.flags is None or info.differ or is_emulated(seen)):
             continue  # P-104, P-105: there it knows nothing, or looks at the first or the host

@@ -28,7 +28,7 @@ MACHINES = Path(__file__).parents[1] / "machines"
 def judge(machine: Machine) -> dict[str, str]:
     """Return code and message of what is found on a machine."""
     asked = [machine.detect(namespace) for namespace in machine.namespaces]
-    seen = machine.surroundings
+    seen = machine.view
     findings = [
         *about_detections(
             [one for one in asked if one is not None],
@@ -91,7 +91,7 @@ def test_old_driver() -> None:
     machine = open_recorded(MACHINES / "linux-x86-old-driver")
     detection = machine.detect("nvidia")
     assert detection is not None
-    (finding,) = about_detections([detection], read_nvidia_files(machine.surroundings))
+    (finding,) = about_detections([detection], read_nvidia_files(machine.view))
     assert "10.2 is too old" in finding.message
     assert finding.remedy == "update NVIDIA's driver"
 
@@ -111,8 +111,8 @@ def test_reasons() -> None:
 
 def test_misspelt_overrides() -> None:
     """P-73: a variable that no provider reads is told by name."""
-    surroundings = SystemView(environ={"WHEELFIT_OVERRIDE_NVIDA_SM_ARCH": "90_real"})
-    (finding,) = about_overrides((), surroundings, ["nvidia", "x86_64"])
+    view = SystemView(environ={"WHEELFIT_OVERRIDE_NVIDA_SM_ARCH": "90_real"})
+    (finding,) = about_overrides((), view, ["nvidia", "x86_64"])
     assert (finding.code, finding.where) == (
         "override-concerns-nobody",
         "WHEELFIT_OVERRIDE_NVIDA_SM_ARCH",
@@ -121,8 +121,8 @@ def test_misspelt_overrides() -> None:
 
 def test_declared_versions() -> None:
     """P-57: versions that a variable declares are an override like others."""
-    surroundings = SystemView(environ={"VARIANT_ABI_DEPENDENCY": "torch==2.8"})
-    (finding,) = about_overrides((), surroundings, [])
+    view = SystemView(environ={"VARIANT_ABI_DEPENDENCY": "torch==2.8"})
+    (finding,) = about_overrides((), view, [])
     assert finding.code == "override-in-effect"
     assert "VARIANT_ABI_DEPENDENCY=torch==2.8" in finding.message
 
@@ -146,18 +146,18 @@ def interpreter(platform: str, machine: str) -> Target:
 def test_interpreters(platform: str, machine: str, found: list[str]) -> None:
     """P-104: a 32-bit Python on a 64-bit system is told, on a 32-bit system it is normal."""
     target = interpreter(platform, machine)
-    surroundings = SystemView(system="Linux")
-    assert [one.code for one in about_interpreter(target, surroundings)] == found
+    view = SystemView(system="Linux")
+    assert [one.code for one in about_interpreter(target, view)] == found
 
 
 def test_rosetta() -> None:
     """P-106: a translated Python is told, with what to do, and its missing AVX not twice."""
-    surroundings = open_recorded(MACHINES / "macos-rosetta").surroundings
+    view = open_recorded(MACHINES / "macos-rosetta").view
     target = interpreter("macosx_14_0_x86_64", "x86_64")
-    (finding,) = about_interpreter(target, surroundings)
+    (finding,) = about_interpreter(target, view)
     assert finding.code == "translated-interpreter"
     assert "arm64" in finding.remedy
-    native = open_recorded(MACHINES / "macos-x86-skylake").surroundings
+    native = open_recorded(MACHINES / "macos-x86-skylake").view
     assert list(about_interpreter(target, native)) == []
     x86 = supported("x86_64", {"level": ["v2"]})
     assert list(about_detections([x86], NvidiaFiles(), translated=True)) == []

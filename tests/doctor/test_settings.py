@@ -46,11 +46,11 @@ def judge(
     root: Path, *detections: Detection, patient: Patient | None = None, **environ: str
 ) -> list[Finding]:
     """Return what is found on a machine."""
-    surroundings = SystemView(str(root), environ, system="Linux")
+    view = SystemView(str(root), environ, system="Linux")
     contents = None if patient is None else examine_environment(patient.environment)
     return list(
         about_settings(
-            read_settings(surroundings),
+            read_settings(view),
             detections,
             () if contents is None else contents.libraries,
             {} if contents is None else contents.modules,

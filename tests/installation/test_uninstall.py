@@ -173,7 +173,7 @@ class TestStays:
         path = victim if absolute else os.path.relpath(victim, environment.schemes.purelib)
         add_rows(environment, str(path))
         before = tree(tmp_path)
-        with pytest.raises(NotRemovable, match=f"RECORD names {victim}") as caught:
+        with pytest.raises(NotRemovable, match=f"RECORD lists {victim}") as caught:
             remove(environment, "demo")
         assert "delete that row" in (caught.value.hint or "")
         assert tree(tmp_path) == before

@@ -88,8 +88,8 @@ class TestThisMachine:
         default, asked = choose(), choose(remarks, tpu_generation=True)
         assert isinstance(default.detector, Machine)
         assert isinstance(asked.detector, Machine)
-        assert not default.detector.surroundings.tpu_generation
-        assert asked.detector.surroundings.tpu_generation
+        assert not default.detector.view.tpu_generation
+        assert asked.detector.view.tpu_generation
         assert "in effect: --tpu-generation" in remarks.text
 
     def test_older_releases_of_rocm_count_on_request(self, remarks: Remarks) -> None:
@@ -97,8 +97,8 @@ class TestThisMachine:
         default, asked = choose(), choose(remarks, rocm_compat="same-major")
         assert isinstance(default.detector, Machine)
         assert isinstance(asked.detector, Machine)
-        assert not default.detector.surroundings.rocm_same_major
-        assert asked.detector.surroundings.rocm_same_major
+        assert not default.detector.view.rocm_same_major
+        assert asked.detector.view.rocm_same_major
         assert "in effect: --rocm-compat same-major" in remarks.text
 
     def test_overrides_are_shown(self, remarks: Remarks) -> None:

@@ -19,7 +19,7 @@ from wheelfit_runtime.errors import FileProblem
 
 @pytest.fixture
 def context(tmp_path: Path) -> Context:
-    """Return surroundings with a cache of their own and a silent reporter."""
+    """Return a context with a cache of their own and a silent reporter."""
     return Context({"WHEELFIT_CACHE_DIR": str(tmp_path / "cache")})
 
 

@@ -138,7 +138,7 @@ class TestConda:
 
     def test_an_empty_variable_says_that_there_is_none(self) -> None:
         """Of a machine with a driver and GPUs nothing is left, and that is an answer."""
-        recorded = open_recorded(CAPTURED / "linux-x86-two-unlike-gpus").surroundings
+        recorded = open_recorded(CAPTURED / "linux-x86-two-unlike-gpus").view
         for environ, left in (
             ({}, 3),
             ({"CONDA_OVERRIDE_CUDA_ARCH": ""}, 2),

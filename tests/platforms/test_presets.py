@@ -255,10 +255,10 @@ class TestEveryPreset:
 
     def test_nothing_lies_below_the_root_that_is_used(self) -> None:
         """What is looked at for a preset is not there on any machine."""
-        surroundings = Machine(SystemView(os.devnull)).surroundings
-        assert not surroundings.exists("/proc/cpuinfo")
-        assert surroundings.children("/") == ()
-        assert surroundings.read_bytes("/etc/hostname") is None
+        view = Machine(SystemView(os.devnull)).view
+        assert not view.exists("/proc/cpuinfo")
+        assert view.children("/") == ()
+        assert view.read_bytes("/etc/hostname") is None
 
 
 class TestComposing:

@@ -51,7 +51,7 @@ def test_a_real_gpu_is_detected() -> None:
     """P-97, P-89: driver and devices are found, the mask notwithstanding."""
     rows = _query("compute_cap", "name", "uuid")
     machine = Machine()
-    machine.surroundings.environ["CUDA_VISIBLE_DEVICES"] = ""  # type: ignore[index]
+    machine.view.environ["CUDA_VISIBLE_DEVICES"] = ""  # type: ignore[index]
     detection = _detected(machine)
     highest = max(tuple(map(int, row[0].split("."))) for row in rows)
     sm_arch = next(feature for feature in detection.features if feature.name == "sm_arch")
@@ -98,7 +98,7 @@ def test_a_real_answer_is_remembered(tmp_path: Path) -> None:
     """P-22: the second process asks no driver."""
     _query("compute_cap")
     first = Machine()
-    seen = first.surroundings
+    seen = first.view
     folder = str(tmp_path)
     asked = RememberingProcesses(seen.processes, lambda: folder, seen)
     recalled = RememberingProcesses(_Refusing(), lambda: folder, seen)

@@ -107,7 +107,7 @@ def test_a_record_of_a_record_is_the_same(folder: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["linux-x86-tpu-v5e", "linux-x86-intel-unknown-gpu"])
 def test_options_are_no_part_of_a_record(name: str, tmp_path: Path) -> None:
     """P-75, P-153: a record is of the machine, and what is asked of it makes no difference."""
-    seen = open_recorded(MACHINES / name).surroundings
+    seen = open_recorded(MACHINES / name).view
     for asked in (replace(seen, tpu_generation=True), replace(seen, reference=True)):
         assert record(tmp_path / name, Machine(asked)) == ()
 

@@ -53,7 +53,7 @@ def test_a_kernel_that_refuses_large_reads_is_read() -> None:
 def test_a_look_is_kept(tmp_path: Path) -> None:
     """P-22: the second who wants a list gets the first one's."""
     seen = SystemView(str(tmp_path), {})
-    first = seen.once("names", lambda surroundings: [*surroundings.children("/")])
+    first = seen.once("names", lambda view: [*view.children("/")])
     assert seen.once("names", lambda _: []) is first
 
 

@@ -162,7 +162,7 @@ class TestHostile:
             ("demo-1.0/a\\..\\b", "backslash"),
             ("demo-1.0/a\nb", "control character"),
             ("demo-1.0-evil/x.py", "must consist of one folder"),
-            ("demo-1.0//x.py", "simplest form"),
+            ("demo-1.0//x.py", "not a normalized path"),
             ("demo-1.0/pyproject.toml/x", "also the folder of"),
         ],
     )

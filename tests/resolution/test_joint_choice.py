@@ -410,7 +410,7 @@ class TestNoSet:
         add(world, "other 2", {"cu12": "12.0"})
         with pytest.raises(NoConsistentSet) as caught:
             world.resolve("flash", installed=[there])
-        assert str(caught.value.hint).startswith("-P other looks at other versions")
+        assert str(caught.value.hint).startswith("-P other allows other versions")
 
     def test_a_worse_build_before_none(self, world: World) -> None:
         """A build is given up for what it needs where nothing goes with the better ones."""

@@ -625,7 +625,7 @@ class TestInstalled:
         assert world.pins(*words, installed=[present(there)], upgrade=True) == pins
         resolution = world.resolve(*words, installed=[present(there)], upgrade=True)
         assert [str(kept) for kept in resolution.kept] == ([] if pins else [there])
-        said = f"{there} stays: it is newer than numbers 1, the newest on offer"
+        said = f"{there} is kept: it is newer than numbers 1, the newest available"
         assert any(note.startswith(said) for note in resolution.notes) is (not pins)
 
     @pytest.mark.parametrize("order", [["numbers", "picky"], ["picky", "numbers"]])

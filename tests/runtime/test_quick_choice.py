@@ -162,7 +162,7 @@ def test_what_is_no_document(tmp_path: Path, text: str) -> None:
 @pytest.mark.parametrize("machine", sorted(MACHINES.glob("linux-x86*")), ids=lambda m: m.name)
 def test_levels_of_captured_machines(machine: Path) -> None:
     """On every machine that was captured it finds the level that the provider finds, or none."""
-    seen = recording.open_recorded(machine).surroundings
+    seen = recording.open_recorded(machine).view
     # With overrides, or a 32-bit Python, nobody looks quickly.
     seen = replace(seen, environ={}, architecture="x86_64")
     table = seen.recorded_cpuid or EVERYTHING

@@ -105,7 +105,7 @@ def test_a_mirror_offers_what_is_old_enough(
     assert [one["filename"] for one in page["files"]] == listed
     answer = mirror.ask("/files/some-3.0-py3-none-any.whl")
     assert answer.status == 403
-    assert "does not tell when it was uploaded" in body(answer)
+    assert "does not list its upload time" in body(answer)
     if NEW not in listed:
         assert "it was uploaded at" in page["_withheld"][NEW]
     mirror.close()

@@ -59,7 +59,7 @@ def test_any_order(arriving: ArrivingFile, order: list[tuple[int, int]]) -> None
         arriving.write_at(start, BODY[start:stop])
     assert arriving.read_at(0, 100) == BODY
     assert arriving.read_at(30, 50) == BODY[30:80]
-    assert arriving.reach == 100
+    assert arriving.arrived_size == 100
 
 
 def test_end_of_the_file(arriving: ArrivingFile) -> None:
@@ -81,11 +81,11 @@ def test_waiting(arriving: ArrivingFile) -> None:
 def test_first_gap(arriving: ArrivingFile) -> None:
     """Whoever follows from the start is told what is there in one piece."""
     arriving.write_at(50, BODY[50:])
-    assert arriving.reach == 0
+    assert arriving.arrived_size == 0
     arriving.write_at(0, BODY[:30])
-    assert arriving.reach == 30
+    assert arriving.arrived_size == 30
     arriving.write_at(30, BODY[30:50])
-    assert arriving.reach == 100
+    assert arriving.arrived_size == 100
 
 
 def test_failure(arriving: ArrivingFile) -> None:
@@ -99,7 +99,7 @@ def test_failure(arriving: ArrivingFile) -> None:
         arriving.read_at(0, 1)
     with pytest.raises(Unreachable, match="gone"):
         arriving.write_at(0, b"more")
-    assert arriving.settle() is error
+    assert arriving.wait_for_writers() is error
 
 
 def test_nobody_writes_after_settling(target: BinaryIO) -> None:
@@ -117,7 +117,7 @@ def test_nobody_writes_after_settling(target: BinaryIO) -> None:
     result = in_background(write)
     assert going_on.wait(20)
     arriving.fail(ValueError("enough"))
-    arriving.settle()
+    arriving.wait_for_writers()
     size = target.seek(0, 2)
     assert isinstance(result()[0], ValueError)
     assert target.seek(0, 2) == size
@@ -126,5 +126,5 @@ def test_nobody_writes_after_settling(target: BinaryIO) -> None:
 def test_arrived(target: BinaryIO) -> None:
     """A file that is all there is read in the same way."""
     target.write(BODY)
-    source = ArrivingFile.arrived(target)
+    source = ArrivingFile.complete(target)
     assert (source.size, source.read_at(5, 1000)) == (100, BODY[5:])

@@ -236,7 +236,7 @@ def test_full_cache(described: File, folder: Path, make_files: Any, tmp_path: Pa
 def test_budget(index: RecordingIndex, described: File, folder: Path, make_files: Any) -> None:
     """More than is allowed is not fetched."""
     with pytest.raises(TooLarge):
-        make_files(most=LARGE).unpacked(described, folder)
+        make_files(max_download=LARGE).unpacked(described, folder)
     assert not index.requests
 
 

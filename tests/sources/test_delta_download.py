@@ -19,7 +19,7 @@ from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.errors import TooLarge
 from wheelfit.sources.cache import Store
 from wheelfit.sources.delta_download import Exchange, begin_exchange
-from wheelfit.sources.download_limits import Budget
+from wheelfit.sources.download_limits import DownloadBudget
 from wheelfit.sources.page import File
 from wheelfit.sources.progress import NO_PROGRESS, NoProgress
 from wheelfit.sources.remote_files import RemoteFiles
@@ -115,7 +115,7 @@ def begin(make_client: Any, target: BinaryIO) -> Callable[..., Exchange | None]:
     """Give a function that begins an exchange."""
 
     def begun(file: File, *siblings: Sibling, **options: Any) -> Exchange | None:
-        settings: dict[str, Any] = {"budget": Budget(), "progress": NO_PROGRESS}
+        settings: dict[str, Any] = {"budget": DownloadBudget(), "progress": NO_PROGRESS}
         return begin_exchange(make_client(), file, Kept(siblings), target, **settings | options)
 
     return begun
@@ -253,7 +253,7 @@ def test_too_much_is_not_begun(server: Any, shelf: Any, keep: Any, begin: Any) -
     """--max-download counts what is fetched, not what is shared."""
     file = listed(server, shelf["half"])
     with pytest.raises(TooLarge):
-        begin(file, keep("v1"), budget=Budget(1 << 20))
+        begin(file, keep("v1"), budget=DownloadBudget(1 << 20))
 
 
 # --- when it turns out wrong ----------------------------------------------------------

@@ -18,8 +18,8 @@ def test_not_more_than_allowed() -> None:
     assert second is not None
     assert lines.take_another(SERVER) is None
     assert lines.take_another(origin("https://other.example/")) is not None
-    first.give_back()
-    first.give_back()  # counts once
+    first.release()
+    first.release()  # counts once
     assert lines.take_another(SERVER) is not None
     assert lines.take_another(SERVER) is None
 
@@ -38,7 +38,7 @@ def test_a_file_comes_before_more_connections_for_another() -> None:
     thread.start()
     while not lines.is_wanted(SERVER):
         assert thread.is_alive()
-    line.give_back()
+    line.release()
     assert taken.wait(20)
     thread.join(20)
     assert not lines.is_wanted(SERVER)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from wheelfit.errors import TooLarge
-from wheelfit.sources.download_limits import Budget
+from wheelfit.sources.download_limits import DownloadBudget
 from wheelfit.sources.downloads import Download
 from wheelfit.sources.page import File
 from wheelfit.sources.progress import NoProgress
@@ -245,5 +245,5 @@ def test_too_large_by_its_head(server: Any, make_client: Any) -> None:
     server.serve_file("/f", BODY)
     progress = NotedProgress()
     with pytest.raises(TooLarge):
-        Download(make_client(), wheel(server), progress, Budget(1000)).into(io.BytesIO())
+        Download(make_client(), wheel(server), progress, DownloadBudget(1000)).into(io.BytesIO())
     assert progress.count == 0

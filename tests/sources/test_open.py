@@ -47,7 +47,7 @@ def opened(tmp_path: Path, notes: list[str]) -> Iterator[Callable[..., MemoizedR
             "note": notes.append,
         }
         options |= {
-            name: settings.pop(name) for name in ("offline", "given_urls") if name in settings
+            name: settings.pop(name) for name in ("offline", "urls_with_logins") if name in settings
         }
         if "index_url" in settings:
             settings["no_index"] = False
@@ -185,7 +185,7 @@ def test_given_wheels(server: Any, opened: Any, tmp_path: Path) -> None:
     wheel = build_wheel(tmp_path / "w", "a", "1")
     server.serve_file(f"/{wheel.name}", wheel.read_bytes())
     url = f"{server.url}/{wheel.name}"
-    sources = opened(given_urls=[url.replace("://", "://me:pw@")])
+    sources = opened(urls_with_logins=[url.replace("://", "://me:pw@")])
     for given in (url, wheel.as_uri()):
         file = File(wheel.name, given, source="the request")
         assert b"Name: a" in sources.metadata(file)

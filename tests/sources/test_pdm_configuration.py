@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from wheelfit.sources.pdm_configuration import IndexesOfPdm, read_pdm_configuration
+from wheelfit.sources.pdm_configuration import PdmIndexes, read_pdm_configuration
 
 
-def said(tmp_path: Path, **environ: str) -> IndexesOfPdm:
+def said(tmp_path: Path, **environ: str) -> PdmIndexes:
     """Return what pdm asks below a project."""
     return read_pdm_configuration(
         environ, home=tmp_path / "home", folder=tmp_path / "project/below", platform="linux"
@@ -30,7 +30,7 @@ def test_sources_of_a_project(tmp_path: Path) -> None:
         '[[tool.pdm.source]]\nname = "files"\nurl = "https://c.example"\ntype = "find_links"\n'
         '[[tool.pdm.source]]\nurl = "https://nameless.example"\n',
     )
-    assert said(tmp_path, WHO="you") == IndexesOfPdm(
+    assert said(tmp_path, WHO="you") == PdmIndexes(
         ("https://you@a.example", "https://me:p%2Fw@b.example")
     )
 
@@ -43,19 +43,19 @@ def test_the_usual_index(tmp_path: Path) -> None:
         '[pypi.extra]\nurl = "https://extra.example"\n',
     )
     extra = ("https://extra.example",)
-    assert said(tmp_path) == IndexesOfPdm(extra, "https://stored.example")
+    assert said(tmp_path) == PdmIndexes(extra, "https://stored.example")
     write(
         tmp_path / "project/pyproject.toml",
         '[[tool.pdm.source]]\nname = "pypi"\nurl = "https://named.example"\n',
     )
-    assert said(tmp_path) == IndexesOfPdm(extra, "https://named.example")
+    assert said(tmp_path) == PdmIndexes(extra, "https://named.example")
     variable = "https://variable.example"
-    assert said(tmp_path, PDM_PYPI_URL=variable) == IndexesOfPdm(extra, variable)
+    assert said(tmp_path, PDM_PYPI_URL=variable) == PdmIndexes(extra, variable)
 
 
 def test_nothing_is_said(tmp_path: Path) -> None:
     """No files, files that are none, and tables that are something else."""
-    assert said(tmp_path) == IndexesOfPdm()
+    assert said(tmp_path) == PdmIndexes()
     write(tmp_path / "project/pyproject.toml", "[tool]\npdm = 3\n")
     write(tmp_path / "home/.config/pdm/config.toml", "pypi = [\n")
-    assert said(tmp_path) == IndexesOfPdm()
+    assert said(tmp_path) == PdmIndexes()

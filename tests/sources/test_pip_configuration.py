@@ -51,9 +51,9 @@ def around(
     )
 
 
-def paths(surroundings: PipPlaces) -> list[str]:
+def paths(view: PipPlaces) -> list[str]:
     """Return the files in order, with slashes."""
-    return [PurePath(path).as_posix() for path in configuration_files(surroundings)]
+    return [PurePath(path).as_posix() for path in configuration_files(view)]
 
 
 class TestFiles:
@@ -246,8 +246,8 @@ class TestReading:
             "XDG_CONFIG_DIRS": str(tmp_path / "absent"),
             "PIP_EXTRA_INDEX_URL": "https://x/",
         }
-        surroundings = PipPlaces(environ, tmp_path, "linux", (tmp_path / "absent",))
-        found = read_pip_configuration(surroundings)
+        view = PipPlaces(environ, tmp_path, "linux", (tmp_path / "absent",))
+        found = read_pip_configuration(view)
         assert found.index_url == "https://user/"
         assert found.extra_index_urls[-1] == "https://x/"
         isolated = PipPlaces(environ, tmp_path, "linux", (), isolated=True)

@@ -13,7 +13,7 @@ import pytest
 from sampled_cases import sampled
 
 from wheelfit.errors import TooLarge
-from wheelfit.sources.download_limits import Budget, ConnectionLimits
+from wheelfit.sources.download_limits import ConnectionLimits, DownloadBudget
 from wheelfit.sources.downloads import Download
 from wheelfit.sources.page import File
 from wheelfit.sources.progress import NoProgress
@@ -107,7 +107,7 @@ def fetch(make_client: Any, target: BinaryIO) -> Callable[..., tuple[Any, Counte
         file: File, use: Callable[[ByteSource], Any] = whole, pace: Pace = SEVERAL, **how: Any
     ) -> tuple[Any, Counted]:
         progress = Counted()
-        how = {"lines": ConnectionLimits(), **how}
+        how = {"connections": ConnectionLimits(), **how}
         download = Download(make_client(), file, progress, pace=pace, **how)
         result = download.read_by(only(use), target)
         target.seek(0)
@@ -195,7 +195,7 @@ def test_several_connections(server: Any, fetch: Any) -> None:
 @pytest.mark.parametrize("most", [1, 2])
 def test_bounded_connections(server: Any, fetch: Any, most: int) -> None:
     """There are never more than allowed."""
-    fetch(wheel(server), lines=ConnectionLimits(most))
+    fetch(wheel(server), connections=ConnectionLimits(most))
     assert server.connections <= most
 
 
@@ -516,7 +516,7 @@ def test_a_verdict_ends_it(server: Any, serving: Serving, fetch: Any, pace: Pace
 def test_budget(server: Any, fetch: Any) -> None:
     """What is too much is not begun."""
     with pytest.raises(TooLarge):
-        fetch(wheel(server, size=None), budget=Budget(SIZE - 1))
+        fetch(wheel(server, size=None), budget=DownloadBudget(SIZE - 1))
     assert ranges(server) == [None]
 
 

@@ -194,7 +194,7 @@ def test_a_bound_holds_whatever_is_told(
     size = wheel.stat().st_size
     file = listed(server, wheel, ranges=False, chunked=True, size=size if told else None)
     store = Store(tmp_path / "cache")
-    files = RemoteFiles(make_pages(store=store), store, most=size + left)
+    files = RemoteFiles(make_pages(store=store), store, max_download=size + left)
     folder = tmp_path / "here"
     folder.mkdir()
     if left:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from wheelfit.sources.uv_configuration import (
-    IndexesOfUv,
-    UvPlaces,
+    UvEnvironment,
+    UvIndexes,
     read_uv_configuration,
 )
 
@@ -18,11 +18,11 @@ def said(
     environ: dict[str, str] | None = None,
     folder: str = "project",
     **options: tuple[str, ...],
-) -> IndexesOfUv:
+) -> UvIndexes:
     """Return what uv asks in a folder of a home with nothing of this machine."""
     named = {name.replace("_", "-"): values for name, values in options.items()}
     return read_uv_configuration(
-        UvPlaces(
+        UvEnvironment(
             environ or {},
             tmp_path / "home",
             tmp_path / folder,
@@ -62,7 +62,7 @@ class TestVariables:
 
     def test_nothing_is_set(self, tmp_path: Path) -> None:
         """Whoever says nothing asks the usual index."""
-        assert said(tmp_path, {"UV_INDEX": "", "UV_INDEX_URL": ""}) == IndexesOfUv()
+        assert said(tmp_path, {"UV_INDEX": "", "UV_INDEX_URL": ""}) == UvIndexes()
 
 
 class TestFiles:
@@ -113,7 +113,7 @@ class TestFiles:
             '[[index]]\nname = "f"\nurl = "https://f.example"\nformat = "flat"\n'
             '[[index]]\nname = 3\n[[index]]\nurl = ""\n',
         )
-        assert said(tmp_path) == IndexesOfUv(left=("https://f.example",))
+        assert said(tmp_path) == UvIndexes(flat=("https://f.example",))
 
     @pytest.mark.parametrize(
         ("environ", "options"),
@@ -146,7 +146,7 @@ class TestFiles:
         write(tmp_path / "project/pyproject.toml", "tool = 3\n")
         write(tmp_path / "home/.config/uv/uv.toml", "[[index\n")
         write(tmp_path / "etc/uv.toml", 'index = "x"\nindex-url = 3\nextra-index-url = "y"\n')
-        assert said(tmp_path) == IndexesOfUv()
+        assert said(tmp_path) == UvIndexes()
 
 
 class TestCommandLine:

@@ -140,7 +140,7 @@ class TestKept:
         place.unpacked()
         other = place.path.rename(place.path.with_name("demo-2-py3-none-any.whl"))
         file = File(other.name, other.as_uri())
-        with pytest.raises(InvalidWheel, match="does not fit"):
+        with pytest.raises(InvalidWheel, match="does not match"):
             LocalFiles(place.store()).unpacked(file, place.scratch)
 
 

@@ -273,7 +273,7 @@ class TestStructure:
         """dist-info must be that of the file name."""
         other = plain.with_name(name)
         plain.rename(other)
-        assert "does not fit" in refused(other)
+        assert "does not match" in refused(other)
 
     def test_variant_without_document(self, tmp_path: Path) -> None:
         """F-27: a variant wheel without its document is invalid."""
@@ -328,7 +328,7 @@ class TestVerify:
 
     def test_not_in_record(self, with_member: Callable[..., Path]) -> None:
         """B-36: every member has a row."""
-        assert "RECORD does not name 'some/more.py'" in faults(with_member("some/more.py"))
+        assert "RECORD does not list 'some/more.py'" in faults(with_member("some/more.py"))
 
     def test_all_faults_at_once(self, with_member: Callable[..., Path]) -> None:
         """B-34: several faults are reported together."""
@@ -349,11 +349,11 @@ class TestVerify:
             ("sha256=47DEQpj8HBSa", "sha256=47DEQpj8HBSb", "hash of 'some/__init__.py' is not"),
             ("sha256=47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU", "md5=x", "hash of 'some/__init"),
             ("sha256=47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU,0", ",", "hash of 'some/__init"),
-            ("SuFU,0", "SuFU,1", "RECORD says '1'"),
+            ("SuFU,0", "SuFU,1", "but '1' in RECORD"),
             (f"{INFO}/RECORD,,", f"{INFO}/RECORD,sha256=x,1", "of itself"),
-            (f"{INFO}/RECORD,,", "", "name itself"),
+            (f"{INFO}/RECORD,,", "", "list itself"),
             ("some/__init__.py", "some/tool", "'some/tool' twice"),
-            (f"{INFO}/RECORD,,", f"{INFO}/RECORD,,\nnot/there.py,,", "not there"),
+            (f"{INFO}/RECORD,,", f"{INFO}/RECORD,,\nnot/there.py,,", "does not contain"),
         ],
     )
     def test_wrong_rows(self, tmp_path: Path, old: str, new: str, reason: str) -> None:

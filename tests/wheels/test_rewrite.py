@@ -456,11 +456,11 @@ class TestWrongRecord:
     @pytest.mark.parametrize(
         ("old", "new", "said"),
         [
-            (f"{INFO}/RECORD,,\n", "", "did not name itself"),
+            (f"{INFO}/RECORD,,\n", "", "did not list itself"),
             (f"{INFO}/RECORD,,\n", f"{INFO}/RECORD,,\n{INFO}/RECORD,,\n", "RECORD' twice"),
             (f"{INFO}/RECORD,,\n", f"{INFO}/RECORD,,3\n", "hash or size of itself"),
             (f"{DOCUMENT},sha256=", f"{DOCUMENT},sha256=A", "variant.json"),
-            (f"{DOCUMENT},", f"{INFO}/other.json,", "did not name|does not name"),
+            (f"{DOCUMENT},", f"{INFO}/other.json,", "did not list|does not list"),
             ("", f"{DOCUMENT},,\n", "variant.json' twice"),
         ],
     )

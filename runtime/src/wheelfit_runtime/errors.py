@@ -1,12 +1,12 @@
 """The base classes of errors, and the errors of detection and of running programs.
 
-Every error a user can meet is one of these or of `wheelfit.errors`. Each has a code that the
-documentation explains, and states what happened, where, and what to do next. The parts are kept
-apart; the command line renders them.
+Every error for users is one of these or of `wheelfit.errors`. It has a code that the documentation
+explains, and states what happened, where, and what to do next, as separate parts that the command
+line renders.
 
-Classes exist for errors that programs catch: a kind for each exit code, and some errors below it.
-Every other error is a code of its kind (`wheelfit_runtime.error_codes`), as
-``raise UserError("…", code="invalid-label")``.
+There is a base class for each exit code, and a subclass for each error that programs catch. All
+other errors are instances of a base class with a code (`wheelfit_runtime.error_codes`), as
+``UserError("…", code="invalid-label")``.
 
 ```
 WheelfitError
@@ -31,7 +31,7 @@ WheelfitError
 │   └── NotInStore                        not-in-store
 ├── EnvironmentUnavailable       exit 6   the environment cannot be changed now
 │   └── StoreUnavailable                  store-unavailable
-└── PolicyRefusal                exit 7   allowed by nobody
+└── PolicyRefusal                exit 7   a policy forbids it
 ```
 """
 
@@ -76,17 +76,14 @@ __all__ = [
 
 
 class Fault(NamedTuple):
-    """A fault in a document.
-
-    Several faults of one document are reported together.
-    """
+    """A fault in a document; several faults of one document are reported together."""
 
     path: str
-    """Where in the document, as ``variants.cu128.nvidia[0]``; empty for the whole."""
+    """The place in the document, as ``variants.cu128.nvidia[0]``; empty for the whole."""
     message: str
-    """The fault there, one sentence without a final full stop."""
+    """One sentence without a final full stop."""
     rule: str = ""
-    """The rule that is broken, as ``F-23``; empty when none applies."""
+    """The rule that is broken, as ``F-23``; may be empty."""
 
     def __str__(self) -> str:
         where = f"{self.path}: " if self.path else ""
@@ -95,11 +92,11 @@ class Fault(NamedTuple):
 
 
 class WheelfitError(Exception):
-    """An error with its place, explanation and hint.
+    """The base class of all errors for users.
 
     :param message: what happened, one sentence without a final full stop.
-    :param code: a code with the exit code of the class; None for the code of the class itself. This
-        base takes every code.
+    :param code: a code with the exit code of the class; None means the code of the class. This base
+        class accepts every code.
     :param where: the file, URL (never with credentials) or path in a document.
     :param note: further explanation; may have several lines.
     :param hint: what to do next.
@@ -107,7 +104,7 @@ class WheelfitError(Exception):
     """
 
     reference: Code = "error"
-    """The code; a subclass gives its own in its header: ``class Mine(UserError, code="mine")``."""
+    """The code; a subclass sets it in its header, as ``class Mine(UserError, code="mine")``."""
 
     def __init_subclass__(cls, *, code: Code | None = None) -> None:
         super().__init_subclass__()
@@ -141,7 +138,7 @@ class WheelfitError(Exception):
         return f"{self.message} [{self.where}]" if self.where else self.message
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # The default would call the class with ``args`` only and lose the parts.
+        # The default passes only ``args`` to the class, and loses the parts.
         return (_rebuild, (type(self), self.__dict__, self.args))
 
     @property
@@ -149,10 +146,10 @@ class WheelfitError(Exception):
         """The status with which a command ends."""
         return CODES[self.reference].exit_code
 
-    def in_full(self) -> Self:
-        """Return this error, with note and hint as notes of its traceback.
+    def with_parts_as_notes(self) -> Self:
+        """Return this error, with its note and hint added to its traceback.
 
-        For errors that end other programs, where the command line does not render the parts.
+        For errors in other programs, where no command line renders the parts.
         """
         for words in (self.note, self.hint and f"hint: {self.hint}"):
             if words:
@@ -185,11 +182,11 @@ def _rebuild(
 
 
 class UserError(WheelfitError, ValueError, code="user-error"):
-    """Something given to wheelfit is wrong."""
+    """Raised for invalid arguments, files and other input."""
 
 
 class InvalidDocument(UserError, code="invalid-document"):
-    """Raised when a document breaks its rules; has every fault found.
+    """Raised when a document breaks its rules.
 
     :param faults: the faults; at least one.
     """
@@ -217,19 +214,19 @@ class InvalidDocument(UserError, code="invalid-document"):
 
 
 class InvalidLock(InvalidDocument, code="invalid-lock"):
-    """A lock file breaks its rules; holds every fault found (PEP 751, F-117)."""
+    """Raised when a lock file breaks its rules (PEP 751, F-117)."""
 
 
 class UnknownHost(UserError, code="unknown-host"):
-    """A name is neither a preset nor a host file."""
+    """Raised when a name is neither a preset nor a host file."""
 
 
 class InvalidConfiguration(UserError, code="invalid-configuration"):
-    """A configuration file or variable cannot be understood."""
+    """Raised when a configuration file or environment variable is invalid."""
 
 
 class FileProblem(UserError, code="file-problem"):
-    """A file named by the user cannot be read or written."""
+    """Raised when a file of the user cannot be read or written."""
 
 
 # --- 3: nothing compatible exists ---------------------------------------------
@@ -240,7 +237,7 @@ class NoFit(WheelfitError, code="no-fit"):
 
 
 class NoCompatibleWheel(NoFit, code="no-compatible-wheel"):
-    """A project, release or file has no wheel for the target; the note lists why."""
+    """Raised when a project, release or file has no wheel for the target; the note has reasons."""
 
 
 class DriverTooOld(NoFit, code="driver-too-old"):
@@ -248,7 +245,7 @@ class DriverTooOld(NoFit, code="driver-too-old"):
 
 
 class ProjectNotFound(NoFit, code="project-not-found"):
-    """No source knows a project of this name."""
+    """Raised when no source has a project of this name."""
 
 
 class NoImplementation(NoFit, ImportError, code="no-implementation"):
@@ -263,7 +260,7 @@ class NoImplementation(NoFit, ImportError, code="no-implementation"):
         return "\n".join(filter(None, parts))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # What an ImportError has of its own stands beside its __dict__.
+        # The attributes of ImportError itself are not in __dict__.
         build, (kind, state, args) = super().__reduce__()
         return build, (kind, {**state, "name": self.name, "msg": self.msg}, args)
 
@@ -276,11 +273,11 @@ class IntegrityError(WheelfitError, code="integrity"):
 
 
 class HashMismatch(IntegrityError, code="hash-mismatch"):
-    """A file does not have the hash that was promised.
+    """Raised when a file does not have an expected hash.
 
     :param algorithm: name of the hash, as ``sha256``.
-    :param expected: the promised digests, hexadecimal.
-    :param actual: the digest found, hexadecimal.
+    :param expected: the expected digests, hexadecimal; any of them would do.
+    :param actual: the digest of the file, hexadecimal.
     """
 
     def __init__(self, *, algorithm: str, expected: Iterable[str], actual: str, where: str) -> None:
@@ -295,18 +292,18 @@ class HashMismatch(IntegrityError, code="hash-mismatch"):
 
 
 class InvalidWheel(IntegrityError, code="invalid-wheel"):
-    """An archive is not a sound wheel."""
+    """Raised when an archive is not a valid wheel."""
 
 
 # --- 5: a source could not be read -----------------------------------------------
 
 
 class NetworkError(WheelfitError, code="network"):
-    """A source could not be read."""
+    """Raised when a source cannot be read."""
 
 
 class Unreachable(NetworkError, code="unreachable"):
-    """A server cannot be reached, or the connection broke and retries did not help."""
+    """Raised when a server cannot be reached, or the connection breaks in all attempts."""
 
 
 class UnexpectedStatus(NetworkError, code="unexpected-status"):
@@ -326,22 +323,22 @@ class UnexpectedStatus(NetworkError, code="unexpected-status"):
 
 
 class InvalidPage(NetworkError, code="invalid-page"):
-    """A server answered with something that is not an index page."""
+    """Raised when an answer of a server is not an index page."""
 
 
 class NotInStore(NetworkError, code="not-in-store"):
-    """Libraries would have to be fetched, and nothing may be."""
+    """Raised when libraries would have to be fetched, which is not allowed."""
 
 
 # --- 6: the environment cannot be changed now --------------------------------------
 
 
 class EnvironmentUnavailable(WheelfitError, code="environment-unavailable"):
-    """The environment cannot be changed now."""
+    """Raised when the environment cannot be changed now."""
 
 
 class StoreUnavailable(EnvironmentUnavailable, code="store-unavailable"):
-    """The folder that libraries are kept in cannot be written, or is not safe to load from."""
+    """Raised when the library store cannot be written, or is not safe to load from."""
 
 
 # --- 7: forbidden by a policy ---------------------------------------------------------

@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wheelfit.wheels.atomic_write import give_name, sync_to_disk
+from wheelfit.wheels.atomic_write import move_into_place, sync_to_disk
 from wheelfit_runtime.errors import FileProblem
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ class Staging:
                     sync_to_disk(result)  # there is nothing else to go back to
                     before = self._kept(place)
                 # On a file system without links nothing is kept; then published results stay.
-                give_name(result, place, overwrite=place in overwrite, sync=False)
+                move_into_place(result, place, overwrite=place in overwrite, sync=False)
                 done.append((place, before))
         except OSError as error:
             self._take_back(done)

@@ -170,7 +170,7 @@ BAD_RECORD = CHECKS.error("bad-record", "B-36",
     "RECORD does not list exactly the files of the wheel, each with hash and size",
     "rewrite RECORD; `python -m wheel pack` does it")
 RECORD_LEADS_OUT = CHECKS.error("record-leads-out", "B-34",
-    "RECORD names a file outside the wheel, which installing refuses",
+    "RECORD lists a file outside the wheel, which installing refuses",
     "remove the row; RECORD lists members of the wheel and nothing else")
 SIGNED_RECORD = CHECKS.note("signed-record", "B-37",
     "RECORD has a signature, which any change of the wheel makes wrong",

@@ -24,7 +24,7 @@ from wheelfit.core.strict_json import shown
 from wheelfit.core.versions import is_endless, parse_version
 from wheelfit_runtime.patterns import pattern
 from wheelfit_runtime.platforms.features import Detection, FeatureConfig, Status
-from wheelfit_runtime.platforms.words import named
+from wheelfit_runtime.platforms.words import properties_text
 from wheelfit_runtime.wording import listed
 
 if TYPE_CHECKING:
@@ -283,7 +283,7 @@ def refusal(feature: Feature, values: Sequence[str], known: KnownVersions) -> st
         state = f"{project} is neither installed nor chosen"
     else:
         state = f"{project} {known_version.version} {known_version.how}"
-    return f"is built for {project} {values_in_words}, {state} ({named(feature, values)})"
+    return f"is built for {project} {values_in_words}, {state} ({properties_text(feature, values)})"
 
 
 # --- what the user declares ---------------------------------------------------------

@@ -17,7 +17,7 @@ from wheelfit_runtime.platforms.words import (
     AcceleratorWords,
     ProcessorWords,
     Words,
-    named,
+    properties_text,
 )
 from wheelfit_runtime.wording import listed
 
@@ -36,7 +36,7 @@ def short(features: Iterable[tuple[Feature, Iterable[str]]]) -> str:
     parts: list[str] = []
     namespace = ""
     for feature, values in features:
-        text = named(feature, values)
+        text = properties_text(feature, values)
         repeated = feature.namespace == namespace
         parts.append(text.removeprefix(f"{namespace} :: ") if repeated else text)
         namespace = feature.namespace
@@ -47,7 +47,7 @@ def missing(
     wanted: Sequence[tuple[Feature, tuple[str, ...]]],
     detection: Detection,
     *,
-    holder: str = THIS_MACHINE,
+    machine: str = THIS_MACHINE,
 ) -> str:
     """Return the reason features of a namespace are missing, without a final full stop.
 
@@ -63,59 +63,59 @@ def missing(
             reason = detection.warnings[0] if detection.warnings else detection.source
             return f"needs {short(wanted)}; {namespace} is disabled: {reason}"
         case Status.FAILED:
-            return f"needs {short(wanted)}; {_failure(detection, holder)}"
+            return f"needs {short(wanted)}; {_failure(detection, machine)}"
         case Status.UNKNOWN:
             return f"needs {short(wanted)}; {detection.source or 'nobody was asked'}"
         case _:
-            words = _words(detection, holder)
+            words = _words(detection, machine)
             if not any(config.values for config in detection.features):
                 properties = short(wanted)
-                return _with(words.nothing(properties), properties)
+                return _with(words.unsupported_namespace(properties), properties)
             return "; ".join(
-                _with(words.feature(feature, values), named(feature, values))
+                _with(words.unsupported_feature(feature, values), properties_text(feature, values))
                 for feature, values in wanted
             )
 
 
 def missing_on_device(feature: Feature, wanted: tuple[str, ...], device: str) -> str:
     """Return the words for one of several devices that lacks a feature of the others (P-88)."""
-    needs = _words(Detection(feature.namespace)).wish(feature, wanted)
-    return _with(f"{needs}, which {device} does not meet", named(feature, wanted))
+    needs = _words(Detection(feature.namespace)).requirement(feature, wanted)
+    return _with(f"{needs}, which {device} does not meet", properties_text(feature, wanted))
 
 
 def lacking(
-    feature: Feature, wanted: tuple[str, ...], detection: Detection, holder: str = THIS_MACHINE
+    feature: Feature, wanted: tuple[str, ...], detection: Detection, machine: str = THIS_MACHINE
 ) -> str:
     """Return the values of a feature that a machine has in place of those needed, in words."""
-    return _words(detection, holder).feature(feature, wanted)
+    return _words(detection, machine).unsupported_feature(feature, wanted)
 
 
-def wish(feature: Feature, wanted: tuple[str, ...]) -> str:
+def requirement(feature: Feature, wanted: tuple[str, ...]) -> str:
     """Return the requirement of a feature for any machine, as ``needs CUDA driver >= 12.8``."""
-    return _words(Detection(feature.namespace)).wish(feature, wanted)
+    return _words(Detection(feature.namespace)).requirement(feature, wanted)
 
 
 def _with(words: str, properties: str) -> str:
     return words if properties in words else f"{words} ({properties})"
 
 
-def _failure(detection: Detection, holder: str) -> str:
+def _failure(detection: Detection, machine: str) -> str:
     """Return how the detection of a namespace failed (P-17)."""
     if detection.warnings:
         return "; ".join(detection.warnings)
     seen = "; ".join(f"{item.source}: {item.value}" for item in detection.evidence[-2:])
-    return f"asking {holder} about {detection.namespace} failed: {seen or detection.source}"
+    return f"asking {machine} about {detection.namespace} failed: {seen or detection.source}"
 
 
-def _words(detection: Detection, holder: str = THIS_MACHINE) -> Words:
+def _words(detection: Detection, machine: str = THIS_MACHINE) -> Words:
     """Return the words about a namespace: those of its family, or the generic ones."""
     family = providers.by_namespace(detection.namespace)
     if family is None:
-        return Words(detection, holder)
+        return Words(detection, machine)
     usual = ProcessorWords if family.is_processor else AcceleratorWords
     kind: type[Words] = getattr(family.module("vocabulary"), "Words", usual)
     needed = family.needed or family.device
-    return kind(detection, holder, needed=needed, growing=(family.lowest or ("",))[0])
+    return kind(detection, machine, needed=needed, level_feature=(family.lowest or ("",))[0])
 
 
 _NEEDS = "needs "
@@ -145,7 +145,7 @@ def _clauses(properties: PropertySet, providers: Mapping[str, Provider]) -> Iter
             continue
         project = abi_dependency.project_of(feature.name) if feature.namespace in builds else None
         if project is None:
-            yield wish(feature, values)
+            yield requirement(feature, values)
         else:  # P-51
             yield f"{_NEEDS}{project} {listed(abi_dependency.recent_first(values), 'or')}"
 

@@ -182,7 +182,7 @@ class Support(Struct, frozen=True, dict=True):
                     yield abi_dependency.refusal(feature, wanted, self.known)
             elif anywhere:
                 holder = self.holders.get(namespace, THIS_MACHINE)
-                yield phrases.missing(anywhere, detection, holder=holder)
+                yield phrases.missing(anywhere, detection, machine=holder)
             for feature, wanted, device in items:
                 if device is not None:
                     yield phrases.missing_on_device(feature, wanted, device)

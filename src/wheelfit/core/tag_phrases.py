@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from wheelfit_runtime.platforms.words import natural
+from wheelfit_runtime.platforms.words import natural_sort_key
 from wheelfit_runtime.wording import listed
 
 if TYPE_CHECKING:
@@ -56,20 +56,20 @@ class TagPhrases:
 
     def _versions(self, tags: frozenset[Tag]) -> str:
         """Return the required and the actual version of the system or C library."""
-        wanted = sorted({_system(tag.platform)[1] for tag in tags}, key=natural)
+        wanted = sorted({_system(tag.platform)[1] for tag in tags}, key=natural_sort_key)
         known = [_system(platform)[1] for platform in self._platforms]
-        here = max((version for version in known if version), key=natural, default="")
+        here = max((version for version in known if version), key=natural_sort_key, default="")
         return f"{wanted[0]} or newer, this has {here or 'another'}"
 
 
 def pythons_in_words(tags: Iterable[Tag]) -> tuple[str, ...]:
     """Return the Pythons of tags, each once."""
-    return tuple(sorted({_python(tag) for tag in tags}, key=natural))
+    return tuple(sorted({_python(tag) for tag in tags}, key=natural_sort_key))
 
 
 def platforms_in_words(tags: Iterable[Tag]) -> tuple[str, ...]:
     """Return the platforms of tags, each once."""
-    return tuple(sorted({_system(tag.platform)[0] for tag in tags}, key=natural))
+    return tuple(sorted({_system(tag.platform)[0] for tag in tags}, key=natural_sort_key))
 
 
 def _pythons(tags: Iterable[Tag]) -> str:

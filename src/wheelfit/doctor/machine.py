@@ -34,9 +34,9 @@ _INSIDE = "0000:00:02.0"
 """The bus address of Intel's integrated GPU."""
 
 
-def read_nvidia_files(surroundings: SystemView) -> NvidiaFiles:
+def read_nvidia_files(view: SystemView) -> NvidiaFiles:
     """Return the signs of NVIDIA's hardware and driver (P-96)."""
-    return nvidia_files.parse(nvidia_files.read(surroundings))
+    return nvidia_files.parse(nvidia_files.read(view))
 
 
 def about_detections(
@@ -98,7 +98,7 @@ def _reason(detection: Detection) -> str:
 
 
 def about_overrides(
-    in_effect: Iterable[str], surroundings: SystemView, namespaces: Iterable[str]
+    in_effect: Iterable[str], view: SystemView, namespaces: Iterable[str]
 ) -> Iterator[Finding]:
     """Yield findings about variables that override detection (P-73).
 
@@ -109,19 +109,19 @@ def about_overrides(
         yield CheckedFile(name).found(
             diagnoses.OVERRIDE_IN_EFFECT, f"{text} replaces what the machine says"
         )
-    if declared := surroundings.environ.get(OVERRIDE):  # P-57
+    if declared := view.environ.get(OVERRIDE):  # P-57
         yield CheckedFile(OVERRIDE).found(
             diagnoses.OVERRIDE_IN_EFFECT,
             f"{OVERRIDE}={declared} replaces the versions of installed packages",
         )
-    for name in strays_in(surroundings.environ, namespaces):
+    for name in strays_in(view.environ, namespaces):
         yield CheckedFile(name).found(
             diagnoses.OVERRIDE_CONCERNS_NOBODY,
             f"{name} changes nothing: no provider has a namespace like that",
         )
 
 
-def about_interpreter(target: Target, surroundings: SystemView) -> Iterator[Finding]:
+def about_interpreter(target: Target, view: SystemView) -> Iterator[Finding]:
     """Yield findings about an interpreter that does not fit its machine."""
     machine = target.environment.get("platform_machine", "")
     if target.architecture in _NARROW and machine.lower() in _WIDE:
@@ -129,19 +129,19 @@ def about_interpreter(target: Target, surroundings: SystemView) -> Iterator[Find
             diagnoses.NARROW_INTERPRETER,
             f"the interpreter is for {target.architecture}, and the machine is {machine}",
         )
-    if is_translated(surroundings):
+    if is_translated(view):
         yield CheckedFile(target.name).found(
             diagnoses.TRANSLATED,
             "this Python was made for Intel's processors and runs through Rosetta 2, without AVX",
         )
 
 
-def is_translated(surroundings: SystemView) -> bool:
+def is_translated(view: SystemView) -> bool:
     """Return whether the interpreter runs through Rosetta 2 on a Mac (P-106)."""
-    if surroundings.system != "Darwin":
+    if view.system != "Darwin":
         return False
     name = sysctl.TRANSLATED
-    return any(sysctl.read(surroundings, (name,)).get(name, b""))
+    return any(sysctl.read(view, (name,)).get(name, b""))
 
 
 ACCELERATORS: Mapping[str, str] = {

@@ -78,12 +78,12 @@ class Process:
     """Content of libraries that share a SONAME, by path; None: not readable any more."""
 
 
-def examine_process(pid: int | None, surroundings: SystemView | None = None) -> Process:
+def examine_process(pid: int | None, view: SystemView | None = None) -> Process:
     """Return the libraries of a process; unknown facts are data.
 
     :param pid: of the process; None: the calling one.
     """
-    seen = surroundings or SystemView()
+    seen = view or SystemView()
     mapped = mapped_libraries.read(seen, pid)
     of_interest = [
         (file, library) for file in mapped.files if (library := identify(file.name)) is not None
@@ -123,7 +123,7 @@ def examine_process(pid: int | None, surroundings: SystemView | None = None) -> 
     return Process(mapped, tuple(libraries), packages, hashes)
 
 
-def _packages(surroundings: SystemView, mapped: MappedFiles) -> tuple[Package, ...]:
+def _packages(view: SystemView, mapped: MappedFiles) -> tuple[Package, ...]:
     """Read the packages where the process loads from, which may be another environment."""
     folders: dict[str, None] = {}
     for file in mapped.files:
@@ -131,7 +131,7 @@ def _packages(surroundings: SystemView, mapped: MappedFiles) -> tuple[Package, .
             head, separator, _ = file.path.partition(f"/{name}/")
             if separator:
                 folders[f"{head}/{name}"] = None
-    if not surroundings.is_real:
+    if not view.is_real:
         return ()
     return read_packages(scan(map(Path, folders)).installed, {})
 
@@ -148,7 +148,7 @@ def _is_vendors(package: Package) -> bool:
 
 
 def _owner(
-    surroundings: SystemView,
+    view: SystemView,
     file: MappedFile,
     library: AcceleratorLibrary,
     package: Package | None,
@@ -157,7 +157,7 @@ def _owner(
         return str(package)
     if (match := _TOOLKIT.match(file.path)) is not None:
         return f"toolkit in {match[1]}"
-    if (conda := _conda(surroundings, file.path)) is not None:
+    if (conda := _conda(view, file.path)) is not None:
         return conda
     if library.family == "driver":
         return f"{library.kind} driver"
@@ -166,15 +166,15 @@ def _owner(
     return "the system" if file.path.startswith(_SYSTEM) else "nobody known"
 
 
-def _conda(surroundings: SystemView, path: str) -> str | None:
+def _conda(view: SystemView, path: str) -> str | None:
     """Return the package of a conda environment that owns a file."""
     prefix, separator, inside = path.partition("/lib/")
     folder = f"{prefix}/conda-meta"
-    if not separator or not surroundings.exists(folder):
+    if not separator or not view.exists(folder):
         return None
     wanted = json.dumps(f"lib/{inside}")
-    for name in surroundings.children(folder):
-        if name.endswith(".json") and wanted in (surroundings.read_text(f"{folder}/{name}") or ""):
+    for name in view.children(folder):
+        if name.endswith(".json") and wanted in (view.read_text(f"{folder}/{name}") or ""):
             return f"conda package {name.removesuffix('.json')}"
     return f"conda environment {prefix}"
 

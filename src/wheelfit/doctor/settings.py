@@ -81,75 +81,69 @@ class Settings:
     """Release of NVIDIA's kernel module; empty when none is loaded."""
 
 
-def read_settings(surroundings: SystemView) -> Settings:
+def read_settings(view: SystemView) -> Settings:
     """Read variables, folders and tools; only ``nvidia-smi`` is started, beside a driver."""
-    kernel = nvidia_kernel.release(surroundings.read_text) or ""
-    environ = surroundings.environ
-    gpus = surroundings.children(nvidia_kernel.GPUS)
+    kernel = nvidia_kernel.release(view.read_text) or ""
+    environ = view.environ
+    gpus = view.children(nvidia_kernel.GPUS)
     counts = {"CUDA_VISIBLE_DEVICES": len(gpus)} if gpus else {}
     return Settings(
         variables_in(environ, counts),
-        tuple(_tools(surroundings, kernel)),
-        tuple(_toolkits(surroundings)),
-        tuple(_folders(surroundings, ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"), "lib")),
-        tuple(_preloaded(surroundings)),
-        tuple(_folders(surroundings, ("PYTHONPATH",), "")),
+        tuple(_tools(view, kernel)),
+        tuple(_toolkits(view)),
+        tuple(_folders(view, ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"), "lib")),
+        tuple(_preloaded(view)),
+        tuple(_folders(view, ("PYTHONPATH",), "")),
         environ,
         counts,
         kernel,
     )
 
 
-def _tools(surroundings: SystemView, kernel: str) -> Iterator[Tool]:
+def _tools(view: SystemView, kernel: str) -> Iterator[Tool]:
     for name in _TOOLS:
-        path = surroundings.program(name)
+        path = view.program(name)
         if path is not None:
-            named = (
-                path
-                if surroundings.is_real
-                else f"/{path.removeprefix(os.fspath(surroundings.root))[1:]}"
-            )
+            named = path if view.is_real else f"/{path.removeprefix(os.fspath(view.root))[1:]}"
             version = ""
             if name == "nvcc":
-                followed = os.path.realpath(named) if surroundings.is_real else named
-                version = _toolkit_version(surroundings, followed.rpartition("/bin/")[0])
+                followed = os.path.realpath(named) if view.is_real else named
+                version = _toolkit_version(view, followed.rpartition("/bin/")[0])
             if name == "nvidia-smi" and kernel:
-                version = _smi_version(surroundings, path)
+                version = _smi_version(view, path)
             yield Tool(name, named, version)
 
 
-def _smi_version(surroundings: SystemView, program: str) -> str:
-    answer = surroundings.processes.ask(
+def _smi_version(view: SystemView, program: str) -> str:
+    answer = view.processes.ask(
         Question(
             "nvidia-smi --version",
             (program, "--version"),
-            environ=surroundings.environ,
-            deadline=surroundings.deadline,
+            environ=view.environ,
+            deadline=view.deadline,
         )
     )
     match = _SMI_VERSION.search(answer.output.decode("utf-8", "replace"))
     return match[1] if match and answer.ending is Ending.EXITED else ""
 
 
-def _toolkits(surroundings: SystemView) -> Iterator[Tool]:
+def _toolkits(view: SystemView) -> Iterator[Tool]:
     folders = [
-        f"{_TOOLKITS}/{name}"
-        for name in surroundings.children(_TOOLKITS)
-        if _TOOLKIT.fullmatch(name)
+        f"{_TOOLKITS}/{name}" for name in view.children(_TOOLKITS) if _TOOLKIT.fullmatch(name)
     ]
-    folders += [surroundings.environ.get(name, "") for name in ("CUDA_HOME", "CUDA_PATH")]
+    folders += [view.environ.get(name, "") for name in ("CUDA_HOME", "CUDA_PATH")]
     for folder in dict.fromkeys(folder.rstrip("/") for folder in folders):
         if not folder:
             continue
-        version = _toolkit_version(surroundings, folder)
+        version = _toolkit_version(view, folder)
         # Distributions and conda leave out the file with the version.
         compilers = (f"{folder}/bin/nvcc", f"{folder}/bin/nvcc.exe")
-        if version or any(map(surroundings.exists, compilers)):
+        if version or any(map(view.exists, compilers)):
             yield Tool("CUDA toolkit", folder, version)
 
 
-def _toolkit_version(surroundings: SystemView, folder: str) -> str:
-    data = surroundings.read_bytes(f"{folder}/version.json")
+def _toolkit_version(view: SystemView, folder: str) -> str:
+    data = view.read_bytes(f"{folder}/version.json")
     try:
         version = json.loads(data or b"{}")["cuda"]["version"]
     except (ValueError, KeyError, TypeError, RecursionError):
@@ -157,31 +151,29 @@ def _toolkit_version(surroundings: SystemView, folder: str) -> str:
     return version if isinstance(version, str) else ""
 
 
-def _entries(surroundings: SystemView, variable: str, separators: str = ":") -> Iterator[str]:
-    text = surroundings.environ.get(variable, "")
-    if surroundings.system == "Windows":
+def _entries(view: SystemView, variable: str, separators: str = ":") -> Iterator[str]:
+    text = view.environ.get(variable, "")
+    if view.system == "Windows":
         text, separators = text.replace("\\", "/"), ";"
     for entry in re.split(f"[{separators}]", text):
         if entry:
             yield entry
 
 
-def _folders(
-    surroundings: SystemView, variables: Iterable[str], beginning: str
-) -> Iterator[Folder]:
+def _folders(view: SystemView, variables: Iterable[str], beginning: str) -> Iterator[Folder]:
     for variable in variables:
-        for path in dict.fromkeys(_entries(surroundings, variable)):
-            if not path.startswith("/") and surroundings.system != "Windows":
+        for path in dict.fromkeys(_entries(view, variable)):
+            if not path.startswith("/") and view.system != "Windows":
                 continue  # it means another folder for every program
-            names = tuple(n for n in surroundings.children(path) if n.startswith(beginning))
-            yield Folder(variable, path, surroundings.exists(path), names)
+            names = tuple(n for n in view.children(path) if n.startswith(beginning))
+            yield Folder(variable, path, view.exists(path), names)
 
 
-def _preloaded(surroundings: SystemView) -> Iterator[Folder]:
+def _preloaded(view: SystemView) -> Iterator[Folder]:
     for variable in ("LD_PRELOAD", "DYLD_INSERT_LIBRARIES"):
-        for path in dict.fromkeys(_entries(surroundings, variable, ": ")):
+        for path in dict.fromkeys(_entries(view, variable, ": ")):
             # A name without / is looked for by the loader.
-            yield Folder(variable, path, "/" not in path or surroundings.exists(path))
+            yield Folder(variable, path, "/" not in path or view.exists(path))
 
 
 # --- judging ---------------------------------------------------------------------------------

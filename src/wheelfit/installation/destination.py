@@ -149,7 +149,7 @@ class Destination(Struct, eq=False):
             file = os.path.join(self._folder(scheme, above), name)  # noqa: PTH118
             self.files.write(file, data)
             if executable:
-                self.files.set_mode(file, self.linker.mode_of(executable=True))
+                self.files.set_mode(file, self.linker.permissions(executable=True))
 
 
 def _rows(

@@ -66,7 +66,7 @@ class Removal:
 
 
 def recorded_files(installed: Installed) -> tuple[str, ...]:
-    """Return the files that RECORD names, as absolute paths without ``..``.
+    """Return the files that RECORD lists, as absolute paths without ``..``.
 
     :raises InvalidWheel: its RECORD cannot be read.
     """
@@ -78,7 +78,7 @@ _Folders: TypeAlias = "dict[str, dict[str, None]]"
 
 
 def files_in_record(record: Path, dist_info: Path) -> tuple[str, ...]:
-    """Return the files that a RECORD names, as absolute paths without ``..``.
+    """Return the files that a RECORD lists, as absolute paths without ``..``.
 
     :param record: the file; a missing one names nothing.
     :param dist_info: the folder that its rows are relative to; RECORD may lie elsewhere.
@@ -175,7 +175,7 @@ def plan_removal(
             if reason is _OUTSIDE and os.path.lexists(path):
                 # Skipping such a row would hide other faults of this RECORD.
                 raise NotRemovable(
-                    f"{installed} cannot be removed: its RECORD names {path}, which lies outside "
+                    f"{installed} cannot be removed: its RECORD lists {path}, which lies outside "
                     "the environment",
                     where=str(installed.path / "RECORD"),
                     hint="nothing was changed; delete that row from RECORD, and the file yourself "
@@ -184,7 +184,7 @@ def plan_removal(
             if reason is not None:
                 staying.add(name)
                 notes.append(
-                    f"RECORD names {path}, which lies outside the environment and does not exist"
+                    f"RECORD lists {path}, which lies outside the environment and does not exist"
                     if reason is _OUTSIDE
                     else f"{path} stays: {reason}"
                 )

@@ -25,7 +25,7 @@ from packaging.version import InvalidVersion
 from wheelfit.core.filename import parse_index_file_name, sdist_release
 from wheelfit.core.versions import parse_version, without_build
 from wheelfit.sources.concurrency import at_once
-from wheelfit.sources.file_readers import Around
+from wheelfit.sources.file_readers import RepositoryWrapper
 from wheelfit.sources.page import VARIANTS_SUFFIX
 from wheelfit.sources.release_files import PageFiles
 from wheelfit.sources.repository import stamp_of
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 _CONNECTIONS = 12
 
 
-class Consulted(Around):
+class Consulted(RepositoryWrapper):
     """A repository that records the projects whose pages were read.
 
     :param repository: lists projects and reads files.

@@ -29,7 +29,7 @@ from wheelfit.locking.joint_releases import resolve_jointly
 from wheelfit.resolution.candidates import Candidates, ChoicePolicy
 from wheelfit.resolution.request import ResolutionRequest
 from wheelfit.resolution.resolver import resolve
-from wheelfit.sources.file_readers import Around
+from wheelfit.sources.file_readers import RepositoryWrapper
 from wheelfit.sources.memoized import Memo
 from wheelfit_runtime.errors import HashMismatch, NoFit, UserError
 from wheelfit_runtime.platforms.features import Detection, FeatureConfig, Status
@@ -238,7 +238,7 @@ class Solver:
         return Solution(environment, resolution, candidates, tuple(more))
 
 
-class Pinned(Around):
+class Pinned(RepositoryWrapper):
     """A ``Repository`` with one release only of some projects.
 
     :param repository: the projects and files.
@@ -280,7 +280,7 @@ class Pinned(Around):
         return page
 
 
-class JoinedBuilds(Around):
+class JoinedBuilds(RepositoryWrapper):
     """A ``Repository`` that joins the builds of owners' indexes into one release.
 
     There each build has a version of its own, such as ``2.15.0+cu132``, and a lock for every

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from wheelfit.operations.context import Reporter
     from wheelfit.operations.machine import ChosenMachine
-    from wheelfit.resolution.accelerator_use import AcceleratorUse, Surroundings
+    from wheelfit.resolution.accelerator_use import AcceleratorContext, AcceleratorUse
     from wheelfit.resolution.candidates import Candidates
     from wheelfit.resolution.resolution import Resolution
 
@@ -36,10 +36,10 @@ def tell_accelerator_use(
     """
     if not _is_concerned(resolution, arriving, candidates):
         return ()
-    from wheelfit.resolution.accelerator_use import Surroundings
+    from wheelfit.resolution.accelerator_use import AcceleratorContext
 
     chosen_by = candidates.within(resolution.context)
-    around = Surroundings(
+    context = AcceleratorContext(
         chosen_by.support_of,
         candidates.policy,
         chosen_by.bridge,
@@ -48,7 +48,7 @@ def tell_accelerator_use(
         None if lock else candidates,
         lock,
     )
-    uses = _found(resolution, arriving, around)
+    uses = _found(resolution, arriving, context)
     told = set() if told is None else told
     for one in uses:
         if one.line not in told:
@@ -70,10 +70,10 @@ def use_on_platform(
     """
     if not _is_concerned(resolution, names, candidates):
         return ()
-    from wheelfit.resolution.accelerator_use import Surroundings
+    from wheelfit.resolution.accelerator_use import AcceleratorContext
 
     machine = machine_of()
-    around = Surroundings(
+    context = AcceleratorContext(
         lambda document, namespaces: machine.support(
             document, frozenset(namespaces), candidates.known
         ),
@@ -81,11 +81,11 @@ def use_on_platform(
         candidates.bridge,
         candidates.target.environment,
     )
-    return _found(resolution, names, around)
+    return _found(resolution, names, context)
 
 
 def _found(
-    resolution: Resolution, arriving: Collection[NormalizedName], around: Surroundings
+    resolution: Resolution, arriving: Collection[NormalizedName], context: AcceleratorContext
 ) -> tuple[AcceleratorUse, ...]:
     """Return remarks about a result, at most one of a kind for each accelerator.
 
@@ -96,7 +96,7 @@ def _found(
     from wheelfit.resolution.idle_accelerators import idle_accelerators
     from wheelfit.resolution.unusable_libraries import unusable_libraries
 
-    remedies = Remedies(resolution, around)
+    remedies = Remedies(resolution, context)
     return (*unusable_libraries(arriving, remedies), *idle_accelerators(arriving, remedies))
 
 

@@ -1,4 +1,4 @@
-"""Families of distributions that are presented as variants."""
+"""The operation of ``wheelfit bridges``: families of distributions presented as variants."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
 
 
 class BridgesRequest(ValidatedRequest):
-    """Families to show."""
+    """The families to show."""
 
     names: tuple[str, ...] = ()
-    """Names, or paths of files; none: every family."""
+    """Names of families, or paths of their files; empty for all families."""
     shipped_bridges: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class BridgesReport:
-    """Families of distributions."""
+    """The families that were requested."""
 
     families: tuple[BridgeFamily, ...]
     known: KnownFamilies
-    """The families that there are."""
+    """All available families."""
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
@@ -38,7 +38,7 @@ class BridgesReport:
 
 
 def show_bridges(request: BridgesRequest, context: Context) -> BridgesReport:
-    """Return the named families, or all of them, as they apply when named.
+    """Return the requested families, or all of them.
 
     :raises InvalidDocument: ``invalid-bridge``; a file does not describe a family.
     """

@@ -379,7 +379,7 @@ def carry_out(
                 reporter.note(f"note: {note}")
             break
     if decision.planned:
-        durations.tell(_words_of(decision.planned), "install", reporter)
+        durations.report(_words_of(decision.planned), "install", reporter)
     return decision
 
 

@@ -67,7 +67,7 @@ def _machines(request: CheckIndexRequest, context: Context) -> Machines:
     known: dict[str, OverviewHost] = {}
 
     def machines(document: VariantDocument) -> Iterator[OverviewHost]:
-        return overview_hosts(document, current, context.environ, context.reporter, known=known)
+        return overview_hosts(document, current, context.environ, context.reporter, opened=known)
 
     return machines
 

@@ -1,4 +1,4 @@
-"""The build of torch that each of six machines gets, from a small copy of its owner's index."""
+"""A demonstration: the build of torch that six machines get from a small copy of its index."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _BUILDS = {
     "2.14.1": ("cpu", "cu126", "cu130", "cu132"),
     "2.15.0": ("cpu", "cu130", "cu132"),
 }
-"""The builds of releases in the index, as of November 2026."""
+"""The builds of each release in the index, as of November 2026."""
 _PLATFORMS = ("manylinux_2_28_x86_64", "win_amd64")
 _MAC = "macosx_14_0_arm64"
 _MACHINES = (
@@ -34,7 +34,7 @@ _MACHINES = (
 
 @dataclass(frozen=True, slots=True)
 class MachineBuild:
-    """The build that a machine gets."""
+    """The build that is chosen for a machine."""
 
     machine: str
     """The name of a preset."""
@@ -43,13 +43,13 @@ class MachineBuild:
 
     @property
     def build(self) -> str:
-        """The release with its build, as ``2.15.0+cpu``; empty: none fits."""
+        """The version with its build, as ``2.15.0+cpu``; empty if none is compatible."""
         return "" if self.explanation.chosen is None else str(self.explanation.chosen.version)
 
 
 @dataclass(frozen=True, slots=True)
 class MachinesReport:
-    """The choice of each machine."""
+    """The build for each machine."""
 
     builds: tuple[MachineBuild, ...]
 
@@ -59,14 +59,14 @@ class MachinesReport:
             "version": 1,
             "project": _PROJECT,
             "machines": [
-                plain_fields(one, "machine description explanation", build=one.build or None)
-                for one in self.builds
+                plain_fields(row, "machine description explanation", build=row.build or None)
+                for row in self.builds
             ],
         }
 
 
 def demonstrate_machines(context: Context) -> Iterator[DemoStep | MachinesReport]:
-    """Yield the choice for each machine, and the report at the end; remove all files after that."""
+    """Yield the steps of the demonstration, and the report at the end; no file is left."""
     with tempfile.TemporaryDirectory(prefix="wheelfit-demo-") as name:
         folder = Path(name)
         yield DemoStep(f"copying the layout of {_PROJECT}'s own index, with small wheels")
@@ -81,21 +81,22 @@ def demonstrate_machines(context: Context) -> Iterator[DemoStep | MachinesReport
             builds.append(MachineBuild(machine, words, report.explanations[0]))
             yield DemoStep(line=f"{machine}: {builds[-1].build or 'nothing'}")
             yield DemoStep(line=f"  {builds[-1].description}")
-    yield DemoStep("done; everything the demo made is gone")
+    yield DemoStep("done; all files of the demo were removed")
     yield MachinesReport(tuple(builds))
 
 
 def _write_release(folder: Path, version: str) -> int:
-    """Write the wheels of a release as the index has them; return how many."""
+    """Write the wheels of a release in the layout of the index, and return their number."""
     count = 0
     for build in _BUILDS[version]:
-        place = folder / build / _PROJECT
-        place.mkdir(parents=True, exist_ok=True)
+        project_folder = folder / build / _PROJECT
+        project_folder.mkdir(parents=True, exist_ok=True)
         platforms = _PLATFORMS[:1] if build.startswith("rocm") else _PLATFORMS
-        written = [(f"{version}+{build}", platform) for platform in platforms]
-        written += [(version, _MAC)] if build == "cpu" else []
-        for local, platform in written:
-            path = write_plain_wheel(place, _PROJECT, local, {"torch.py": ""})
-            path.rename(place / path.name.replace("-any.whl", f"-{platform}.whl"))
-        count += len(written)
+        wheels = [(f"{version}+{build}", platform) for platform in platforms]
+        if build == "cpu":
+            wheels.append((version, _MAC))
+        for wheel_version, platform in wheels:
+            path = write_plain_wheel(project_folder, _PROJECT, wheel_version, {"torch.py": ""})
+            path.rename(project_folder / path.name.replace("-any.whl", f"-{platform}.whl"))
+        count += len(wheels)
     return count

@@ -105,12 +105,12 @@ def _of_nothing(context: Context) -> Diagnosis:
 def _of_process(number: int) -> Diagnosis:
     from wheelfit.doctor.process import about_process, examine_process
 
-    surroundings = SystemView()
-    process = examine_process(number or None, surroundings)
+    view = SystemView()
+    process = examine_process(number or None, view)
     return Diagnosis(
         "this machine",
         Report.of(about_process(process), (), Count()).findings,
-        Scrubber.of(surroundings),
+        Scrubber.of(view),
         process=process,
     )
 
@@ -133,7 +133,7 @@ def _of_environment(request: DoctorRequest, context: Context) -> Diagnosis:
 
     windows = machine.target.environment.get("sys_platform") == "win32"
     if request.replay:  # its interpreter is not recorded, and this one is of this machine
-        windows = real.surroundings.system == "Windows"
+        windows = real.view.system == "Windows"
     hardware = Hardware.of(detections, windows=windows)
     agreements = binding(request.agreement_table, request.allow_mixed)
     report = about_contents(contents, machine.target, hardware, machine.support, agreements)
@@ -143,7 +143,7 @@ def _of_environment(request: DoctorRequest, context: Context) -> Diagnosis:
     if request.host is None and request.replay is None:
         sources = _sources(request, context, environment, contents)
     if request.host is None:
-        seen = real.surroundings
+        seen = real.view
         settings = read_settings(seen)
         findings += machines.about_detections(
             detections,
@@ -166,7 +166,7 @@ def _of_environment(request: DoctorRequest, context: Context) -> Diagnosis:
     return Diagnosis(
         machine.name,
         Report.of(remedies_for(findings, request), (), Count()).findings,
-        _scrubber(real.surroundings, context.environ),
+        _scrubber(real.view, context.environ),
         host=None if machine.host is None else machine.host.to_mapping(),
         replayed=request.replay is not None,
         overrides=machine.overrides,
@@ -198,15 +198,15 @@ def _sources(
     try:
         settings = read_settings(options, context.environ, prefix=environment.interpreter.prefix)
         sources = SourcesReport(configured_sources(settings))
-        view = OwnersView(options, settings, context.environ)
+        owners_view = OwnersView(options, settings, context.environ)
     except WheelfitError as error:
         context.reporter.warn(f"{error.message} ({error.where})" if error.where else error.message)
         return sources
     return SourcesReport(
         sources.configured,
-        view.indexes(),
-        tuple(view.builds(package.installed for package in contents.packages)),
-        view.ask(context) if request.online else None,
+        owners_view.indexes(),
+        tuple(owners_view.builds(package.installed for package in contents.packages)),
+        owners_view.ask(context) if request.online else None,
     )
 
 
@@ -269,8 +269,8 @@ def _open_machine(
     looked = chosen.detector
     if not isinstance(looked, Machine):
         looked = Machine(SystemView(environ=context.environ))
-    timed = TimedProcesses(looked.surroundings.processes)
-    real = Machine(replace(looked.surroundings, processes=timed))
+    timed = TimedProcesses(looked.view.processes)
+    real = Machine(replace(looked.view, processes=timed))
     if request.host is None:
         chosen = structs.replace(chosen, detector=real)
     return chosen, real, timed

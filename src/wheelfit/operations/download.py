@@ -254,15 +254,15 @@ def _give_published_name(pin: Pin, staging: Path, folder: Path) -> None:
     """
     if pin.label is None:
         return
-    from wheelfit.sources.wheel_labels import labels_of, written
+    from wheelfit.sources.wheel_labels import labels_file, parse_labels_file
 
     name = pin.filename.plain
     (staging / pin.filename.text).replace(staging / name)
     before: dict[str, object] = {}
     for path in (folder / f"{name}{LABELS_SUFFIX}", staging / f"{name}{LABELS_SUFFIX}"):
         with suppress(OSError, ValueError):  # none, or none that could be read
-            before |= labels_of(path.read_bytes())
-    (staging / f"{name}{LABELS_SUFFIX}").write_bytes(written(pin.file, pin.label, before))
+            before |= parse_labels_file(path.read_bytes())
+    (staging / f"{name}{LABELS_SUFFIX}").write_bytes(labels_file(pin.file, pin.label, before))
 
 
 def _moved(staging: Path, folder: Path) -> tuple[DownloadedFile, ...]:

@@ -1,4 +1,4 @@
-"""The executors of operations on many items."""
+"""The checking and writing of many wheels by the workers of a request."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from wheelfit.sources.progress import Progress
     from wheelfit_runtime.errors import WheelfitError
 
-_SMALL = 4 << 20
-"""Bytes of wheels that are sent several at once."""
-_BATCH = 32
-_PROBED = 16
-"""The most folders whose visibility is tested by the workers."""
+_SMALL_SIZE = 4 << 20
+"""Bytes of a wheel up to which a worker gets several at a time."""
+_MAX_BATCH = 32
+_MAX_FOLDERS_PROBED = 16
+"""Folders for which it is tested whether workers see them."""
 
 
 def is_executor_named(request: WorkerOptions) -> bool:
-    """Return whether the request names an executor or a number of processes."""
+    """Return whether a request has an executor or a number of processes."""
     return request.jobs is not None or request.executor is not None
 
 
@@ -38,24 +38,24 @@ def open_workers_of(request: WorkerOptions) -> Iterator[Workers]:
 
 
 def batch_for(sizes: Sequence[int], workers: Workers) -> int:
-    """Return the number of files a worker gets at once: several where they are small."""
-    if not sizes or sum(sizes) / len(sizes) > _SMALL:
+    """Return the number of files that a worker gets at a time: several if they are small."""
+    if not sizes or sum(sizes) / len(sizes) > _SMALL_SIZE:
         return 1
-    return max(1, min(_BATCH, len(sizes) // (8 * workers.count())))
+    return max(1, min(_MAX_BATCH, len(sizes) // (8 * workers.count())))
 
 
 @contextmanager
 def each_wheel(request: WorkerOptions) -> Iterator[WheelMapper | None]:
-    """Open the workers of `wheelfit.checking.targets.paths.check_paths`; None: threads."""
+    """Open the workers for `wheelfit.checking.targets.paths.check_paths`; None means threads."""
     if not is_executor_named(request):
         yield None
         return
     with open_workers_of(request) as workers:
-        yield _Each(workers)
+        yield _WorkerMapper(workers)
 
 
-class _Each:
-    """A check of wheels by workers (`wheelfit.checking.targets.each_wheel.WheelMapper`)."""
+class _WorkerMapper:
+    """A function that applies another to wheels by workers: a `WheelMapper`."""
 
     def __init__(self, workers: Workers) -> None:
         self._workers = workers
@@ -63,7 +63,7 @@ class _Each:
     def __call__(
         self,
         function: Callable[[WheelToCheck], CheckedWheel],
-        asked: Sequence[WheelToCheck],
+        wheels: Sequence[WheelToCheck],
         progress: Progress,
         /,
     ) -> Iterable[CheckedWheel | WheelfitError]:
@@ -73,21 +73,21 @@ class _Each:
         from wheelfit.building.batch import Batch
         from wheelfit.errors import NeedsExtra
 
-        workers, here = self._workers, Path.cwd()
-        folders = {one.path.parent: one.path for one in asked}
-        workers.must_see(list(folders.values())[:_PROBED])
+        workers, current_folder = self._workers, Path.cwd()
+        one_in_each_folder = {wheel.path.parent: wheel.path for wheel in wheels}
+        workers.must_see(list(one_in_each_folder.values())[:_MAX_FOLDERS_PROBED])
         outcomes = Batch(
             function,
-            [replace(one, folder=here) for one in asked],
+            [replace(wheel, folder=current_folder) for wheel in wheels],
             executor=workers.executor,
             workers=workers.count,
-            batch=batch_for([one.size for one in asked], workers),
+            batch=batch_for([wheel.size for wheel in wheels], workers),
             progress=progress,
-            weigh=lambda one: one.size,
+            weigh=lambda wheel: wheel.size,
         ).run()
         for outcome in outcomes:
             if isinstance(outcome.error, NeedsExtra):
-                raise outcome.error  # it is so for all of them
+                raise outcome.error  # all others have the same error
             if outcome.error is not None:
                 yield outcome.error
             elif outcome.value is not None:
@@ -106,45 +106,49 @@ def write_by_workers(
 ) -> None:
     """Write wheels by the workers of a request.
 
-    :param take: called in the order of the jobs with the number of a job and its result; an
+    :param sizes: bytes of each wheel that is read.
+    :param take: called in the order of the jobs with the index of a job and its result; an
         exception from it ends the work.
     """
     from wheelfit.building.batch import Batch
     from wheelfit.building.wheel_jobs import do_job
 
     with open_workers_of(request) as workers:
-        sent = [_sent(job) for job in jobs]
-        places = {id(job): number for number, job in enumerate(sent)}
-        sources = {job.source.parent: job.source for job in sent}
-        targets = dict.fromkeys(job.folder.parent for job in sent)
-        workers.must_see(list(sources.values())[:_PROBED], list(targets)[:_PROBED])
-        waiting: dict[int, WheelJobResult | WheelfitError] = {}
-        taken = 0
+        absolute_jobs = [_with_absolute_paths(job) for job in jobs]
+        indexes = {id(job): index for index, job in enumerate(absolute_jobs)}
+        sources = {job.source.parent: job.source for job in absolute_jobs}
+        targets = dict.fromkeys(job.folder.parent for job in absolute_jobs)
+        workers.must_see(
+            list(sources.values())[:_MAX_FOLDERS_PROBED], list(targets)[:_MAX_FOLDERS_PROBED]
+        )
+        results: dict[int, WheelJobResult | WheelfitError] = {}
+        next_index = 0
 
         def done(outcome: Outcome[WheelJob, WheelJobResult]) -> None:
-            nonlocal taken
-            number = places[id(outcome.item)]
-            waiting[number] = _as_named(outcome, jobs[number])
-            while taken in waiting:
-                taken += 1
-                take(taken - 1, waiting.pop(taken - 1))
+            nonlocal next_index
+            index = indexes[id(outcome.item)]
+            results[index] = _with_requested_paths(outcome, jobs[index])
+            while next_index in results:
+                next_index += 1
+                take(next_index - 1, results.pop(next_index - 1))
 
         Batch(
             do_job,
-            sent,
+            absolute_jobs,
             executor=workers.executor,
             workers=workers.count,
             batch=batch_for(sizes, workers),
             progress=progress,
-            weigh=lambda job: sizes[places[id(job)]],
+            weigh=lambda job: sizes[indexes[id(job)]],
             done=done,
         ).run()
 
 
-def _sent(job: WheelJob) -> WheelJob:
-    """Return a job for a process elsewhere.
+def _with_absolute_paths(job: WheelJob) -> WheelJob:
+    """Return a job for a process with another current folder.
 
-    Its folder has no other writer, so a file there comes from an attempt whose process died.
+    It may overwrite: its folder has no other writer, so a file there is from an attempt whose
+    process died.
     """
     from dataclasses import replace
 
@@ -153,19 +157,22 @@ def _sent(job: WheelJob) -> WheelJob:
     return replace(job, source=source, folder=folder, writing=writing)
 
 
-def _as_named(
+def _with_requested_paths(
     outcome: Outcome[WheelJob, WheelJobResult], job: WheelJob
 ) -> WheelJobResult | WheelfitError:
-    """Return the outcome of a job, with paths as the user has named them."""
+    """Return the result of a job with the paths of the request."""
     from dataclasses import replace
 
     if outcome.value is not None:
         path = outcome.value.path if outcome.value.is_new else job.source
         return replace(outcome.value, source=job.source, path=path)
     error = outcome.error
-    assert error is not None  # noqa: S101 - one of the two is there
-    sent = outcome.item
-    for there, named in ((sent.source, job.source), (sent.folder, job.folder)):
-        if error.where is not None and error.where.startswith(str(there)):
-            error.where = f"{named}{error.where[len(str(there)) :]}"
+    assert error is not None  # noqa: S101 - an outcome has a value or an error
+    absolute_job = outcome.item
+    for absolute, requested in (
+        (str(absolute_job.source), job.source),
+        (str(absolute_job.folder), job.folder),
+    ):
+        if error.where is not None and error.where.startswith(absolute):
+            error.where = f"{requested}{error.where.removeprefix(absolute)}"
     return error

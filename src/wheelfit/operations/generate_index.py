@@ -148,14 +148,14 @@ def _generate(
     generated = last_run.still_stands(target)
     if generated is not None:
         return generated
-    from wheelfit.server.generate.file_facts import Memory
+    from wheelfit.server.generate.file_facts import FactsMemory
     from wheelfit.server.generate.generation import generate
 
     with context.reporter.work("reading") as progress:
         return generate(
             folder,
             target,
-            Memory(memory, full=request.full),
+            FactsMemory(memory, full=request.full),
             wishes,
             in_place=in_place,
             without=without,

@@ -1,6 +1,6 @@
-"""Hosts by name: a host file by its path, one of the user's own, or a preset.
+"""Described machines by name: a host file, a file in the user's folder of hosts, or a preset.
 
-Descriptions of machines by conda and pixi serve as host files too.
+Descriptions of machines by conda and pixi are accepted as host files too.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """A machine by its description, without detection."""
+    """A described machine."""
 
     name: str
-    """As the user calls it."""
+    """The name or path that the user gave."""
     kind: Literal["file", "preset", "machine"]
-    """``machine`` is this one."""
+    """``machine`` for this machine."""
     file: HostFile
     """The description of the machine."""
     words: str = ""
-    """The meaning of a preset."""
+    """The description of a preset in words."""
     notes: tuple[str, ...] = ()
-    """Notes for the user on how the name was interpreted."""
+    """Notes for the user on the interpretation of the name."""
 
     @classmethod
     def load(cls, name: str, context: Context | None = None) -> Host:
         """Return the machine of a host file or preset, or of a file of conda or pixi.
 
-        :param name: a path, the name of one of the user's host files, or a preset as
-            ``cuda-12.8-sm90``; a manifest of pixi with its platform as ``pixi.toml#linux-64``.
+        :param name: a path, the name of a file in the user's folder of hosts, or a preset as
+            ``cuda-12.8-sm90``; a manifest of pixi with a platform as ``pixi.toml#linux-64``.
         :param context: the environment variables and the reporter; default: those of this process.
         :raises UnknownHost: there is no such machine.
         :raises FileProblem: the file cannot be read.
@@ -58,7 +58,7 @@ class Host:
 
     @property
     def record(self) -> str:
-        """Return its lasting name in results: without folders, which may identify the user."""
+        """The name in results that are kept: without folders, which may identify the user."""
         return Path(self.name).name if self.kind == "file" else self.name
 
     def to_mapping(self) -> dict[str, object]:
@@ -78,7 +78,7 @@ def hosts_folder(environ: Mapping[str, str]) -> Path:
 
 
 def own_hosts(environ: Mapping[str, str]) -> dict[str, Path]:
-    """Return the user's own host files by their names, in order."""
+    """Return the files in the user's folder of hosts, by name in alphabetical order."""
     try:
         paths = sorted(hosts_folder(environ).glob("*.toml"))
     except OSError:
@@ -87,15 +87,15 @@ def own_hosts(environ: Mapping[str, str]) -> dict[str, Path]:
 
 
 def open_host(name: str, environ: Mapping[str, str], *, rocm_same_major: bool = False) -> Host:
-    """Return the machine that a user names.
+    """Return the machine of a name.
 
-    A name with a slash or ending in ``.toml`` is a file; ``#NAME`` at its end is the platform of a
-    pixi manifest. Any other name is looked up first in the user's own host files, then in the
-    presets, and last in the current folder, so that a file there cannot change what a preset means.
+    A name with a slash or the suffix ``.toml`` is a path, with ``#NAME`` for the platform of a pixi
+    manifest. Any other name is looked up first in the user's folder of hosts, then in the presets,
+    and last in the current folder, so that a file there cannot replace a preset.
 
-    :param rocm_same_major: of presets with ROCm, whether older minors of its major are supported
+    :param rocm_same_major: whether older minor versions of a preset's ROCm count as installed
         (P-123).
-    :raises UnknownHost: there is nothing of that name.
+    :raises UnknownHost: there is no such machine.
     :raises UserError: ``invalid-preset``; parts of a preset contradict each other.
     :raises FileProblem: the file cannot be read.
     :raises UserError: ``invalid-host-file``; it is not a host file.
@@ -106,16 +106,16 @@ def open_host(name: str, environ: Mapping[str, str], *, rocm_same_major: bool = 
         return Host(name, "file", load_host_file(name))
     own = own_hosts(environ)
     if name in own:
-        over = (f"{name} is your own host file, not the preset",) if is_preset(name) else ()
-        return Host(name, "file", load_host_file(str(own[name])), notes=over)
-    there = os.path.isfile(name)  # noqa: PTH113 - it never raises, however odd the name
+        notes = (f"{name} is your own host file, not the preset",) if is_preset(name) else ()
+        return Host(name, "file", load_host_file(str(own[name])), notes=notes)
+    is_file = os.path.isfile(name)  # noqa: PTH113 - it does not raise for any name
     if not is_preset(name):
-        if there:
+        if is_file:
             return Host(name, "file", load_host_file(name))
         raise _unknown(name, own)
     preset = compose([name])
     host = preset_host(preset, rocm_same_major=rocm_same_major)
-    if there:
+    if is_file:
         note = f"{name} is the preset; for the file of that name write ./{name}"
         return replace(host, notes=(note, *host.notes))
     return host
@@ -130,9 +130,9 @@ def preset_host(
 ) -> Host:
     """Return the machine that a preset describes.
 
-    :param interpreter: its Python; None: the current one.
-    :param version: of its glibc, musl or macOS, as ``2.28``; None: the usual one.
-    :param rocm_same_major: whether older minors of its ROCm's major are supported (P-123).
+    :param interpreter: its Python; None for the current one.
+    :param version: the version of glibc, musl or macOS, as ``2.28``; None for the usual one.
+    :param rocm_same_major: whether older minor versions of its ROCm count as installed (P-123).
     """
     from wheelfit.resolution.preset_hosts import host_of_preset
 
@@ -143,23 +143,24 @@ def preset_host(
 
 
 def host_text(file: HostFile) -> str:
-    """Return a host file as people read it: TOML with lists on few lines."""
+    """Return a host file as TOML text, with several items of a list on a line."""
     import tomli_w
 
     text = tomli_w.dumps(to_mapping(file), multiline_strings=False)
-    return _LIST.sub(_filled, text)
+    return _LIST.sub(_filled_list, text)
 
 
 _LIST = re.compile(r'^(\S+ = )\[\n((?:    "(?:[^"\\\n]|\\.)*",\n)+)\]$', re.MULTILINE)
-"""A list of texts, as the writer puts it: one on each line."""
+"""A list of strings as ``tomli_w`` writes it: one on each line."""
 _WIDTH = 100
 
 
-def _filled(match: re.Match[str]) -> str:
-    items = [line[4:-1] for line in match[2].rstrip("\n").split("\n")]  # and at no other sign
-    whole = f"{match[1]}[{', '.join(items)}]"
-    if len(whole) <= _WIDTH:
-        return whole
+def _filled_list(match: re.Match[str]) -> str:
+    # Not `splitlines`, which also splits at other characters.
+    items = [line[4:-1] for line in match[2].rstrip("\n").split("\n")]
+    one_line = f"{match[1]}[{', '.join(items)}]"
+    if len(one_line) <= _WIDTH:
+        return one_line
     lines = ["   "]
     for item in items:
         if lines[-1].strip() and len(lines[-1]) + len(item) + 2 > _WIDTH:
@@ -171,44 +172,43 @@ def _filled(match: re.Match[str]) -> str:
 def load_host_file(name: str) -> HostFile:
     """Read a host file, or a description of a machine by conda or pixi.
 
-    :param name: its path, with ``#NAME`` where a manifest of pixi has several platforms, or
-        ``#ENVIRONMENT:NAME`` where its environments differ in what they require of one.
+    :param name: the path, followed by ``#NAME`` if a manifest of pixi has several platforms, or by
+        ``#ENVIRONMENT:NAME`` if its environments have different requirements on a platform.
     :raises FileProblem: it cannot be read.
-    :raises UserError: ``invalid-host-file``; it is too large, is not TOML, or has content that is
-        not valid in a host file.
+    :raises UserError: ``invalid-host-file``; it is too large, is not TOML, or is not valid.
     """
-    path, mark, wanted = name.rpartition("#")
-    if not mark or os.path.lexists(name):
-        path, wanted = name, ""
-    data = _host_data(path, name)
+    path, hash_sign, platform_name = name.rpartition("#")
+    if not hash_sign or os.path.lexists(name):
+        path, platform_name = name, ""
+    data = _read_host_file(path, name)
     if not data.strip():
         raise UserError(
             "the host file is empty",
             code="invalid-host-file",
             where=path,
-            hint="`wheelfit probe -o FILE` writes one; what `conda info --json` or `pixi info "
-            "--json` prints will do, and a manifest of pixi",
+            hint="`wheelfit probe -o FILE` writes one; the output of `conda info --json` or "
+            "`pixi info --json` and a manifest of pixi are accepted too",
         )
     platforms = read_platforms(data, path)
-    if platforms is None and not wanted:
+    if platforms is None and not platform_name:
         return parse_host_file(data, path)
     from wheelfit.resolution.virtual_package_hosts import host_of_virtual_packages
 
-    return host_of_virtual_packages(_platform_called(wanted, platforms or (), path), path)
+    return host_of_virtual_packages(_find_platform(platform_name, platforms or (), path), path)
 
 
-def _platform_called(wanted: str, platforms: tuple[CondaPlatform, ...], path: str) -> CondaPlatform:
-    """Return the platform of a manifest that a name means; empty: the only one.
+def _find_platform(name: str, platforms: tuple[CondaPlatform, ...], path: str) -> CondaPlatform:
+    """Return the platform of a manifest with a name; for an empty name, the only platform.
 
     :raises UserError: ``invalid-host-file``; there is none, or there are several.
     """
-    matching = [platform for platform in platforms if not wanted or wanted == platform.name]
-    if not matching:  # an environment of pixi with one platform need not name it
-        matching = [platform for platform in platforms if platform.name.startswith(f"{wanted}:")]
+    matching = [platform for platform in platforms if not name or name == platform.name]
+    if not matching:  # the name may be that of a pixi environment with one platform
+        matching = [platform for platform in platforms if platform.name.startswith(f"{name}:")]
     if len(matching) == 1:
         return matching[0]
     names = ", ".join(f"{path}#{platform.name}" for platform in platforms if platform.name)
-    problem = f"has no platform {wanted!r}" if wanted else "describes several machines"
+    problem = f"has no platform {name!r}" if name else "describes several machines"
     raise UserError(
         f"the file {problem}",
         code="invalid-host-file",
@@ -217,7 +217,11 @@ def _platform_called(wanted: str, platforms: tuple[CondaPlatform, ...], path: st
     )
 
 
-def _host_data(path: str, name: str) -> bytes:
+def _read_host_file(path: str, name: str) -> bytes:
+    """Return the content of a host file.
+
+    :param name: the path in errors.
+    """
     limit = strict_toml.DEFAULT_LIMITS.size
     hint = "write one on the machine it describes: `wheelfit probe -o FILE`"
     with (
@@ -239,9 +243,9 @@ def _unknown(name: str, own: Iterable[str]) -> UnknownHost:
 
     names = [*own, *(line.example for line in preset_lines())]
     close = get_close_matches(name.lower(), names, n=3)
-    start = f"did you mean {' or '.join(close)}? " if close else ""
+    suggestion = f"did you mean {' or '.join(close)}? " if close else ""
     return UnknownHost(
-        f"{name[:80]!r} is not a preset, no host file of yours, and no file",
-        hint=f"{start}`wheelfit host list` shows what there is; "
+        f"{name[:80]!r} is neither a preset, nor one of your host files, nor a file",
+        hint=f"{suggestion}`wheelfit host list` shows presets and your host files; "
         "`wheelfit probe -o FILE` describes a machine",
     )

@@ -17,7 +17,7 @@ from wheelfit.errors import StorageUnavailable, UsageError
 from wheelfit.operations.downloads import MOST_FAILURES, FailedFile
 from wheelfit.operations.plain_data import plain_fields, plain_report
 from wheelfit.operations.whole_index import existing_folder, is_remote, open_whole_index
-from wheelfit.server.store.database import written
+from wheelfit.server.store.database import timestamp
 from wheelfit.server.store.records import Violation
 from wheelfit.server.uploads.accepting import AcceptedUpload, accept_listed
 from wheelfit.server.uploads.rules import check_name
@@ -264,7 +264,7 @@ class _Import:
         if stored.sha256 != promised:
             return False
         if file.yanked is not None and stored.yanked is None and not self._dry_run:
-            now = written(datetime.now(UTC))
+            now = timestamp(datetime.now(UTC))
             self._store.records.yank([file.filename], file.yanked, time=now)
         return True
 

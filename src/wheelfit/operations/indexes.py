@@ -181,20 +181,18 @@ def open_indexes(
     request: SourceOptions,
     settings: SourceSettings,
     context: Context,
-    given_urls: Iterable[str] = (),
+    urls_with_logins: Iterable[str] = (),
     *,
     by_content: bool = False,
-    most: int | None = None,
-    named: Iterable[str] = (),
-    named_whole: bool = False,
+    max_download: int | None = None,
+    direct_urls: Iterable[str] = (),
+    direct_urls_whole: bool = False,
 ) -> OpenedSources:
-    """Open the sources; no request is sent yet.
+    """Open the sources with the bridges that apply; no request is sent yet.
 
-    :param given_urls: URLs of wheels that the user named, with the logins in them.
-    :param by_content: whether kept wheels are verified byte by byte before they are used.
-    :param most: bytes that may be downloaded in all; None: any number.
-    :param named: URLs of wheels that the user named, without credentials and hashes.
-    :param named_whole: whether those will be installed in any case.
+    Parameters that are not listed here are those of `open_sources`.
+
+    :param max_download: bytes of whole wheels that may be downloaded; None: no limit.
     """
     # Checked once here, so that its faults are reported once.
     kept_in = usable_cache_folder(
@@ -208,13 +206,13 @@ def open_indexes(
             cache_folder=kept_in,
             environ=context.environ,
             home=home(),
-            given_urls=given_urls,
+            urls_with_logins=urls_with_logins,
             offline=request.offline,
             note=context.reporter.warn,
-            most=most,
+            max_download=max_download,
             by_content=by_content,
-            named=named,
-            named_whole=named_whole,
+            direct_urls=direct_urls,
+            direct_urls_whole=direct_urls_whole,
         )
 
     repository = opened(settings)

@@ -79,7 +79,7 @@ def install(request: InstallRequest, context: Context) -> ChangeReport:
             decision = decide()
         pins = [pin for pin in decision.resolution.pins if not pin.is_given]
         check_folder_pins((pin.name for pin in pins), request)
-        durations.tell(resolved_in_words(decision), "resolve", context.reporter)
+        durations.report(resolved_in_words(decision), "resolve", context.reporter)
         tell_sources(decision.resolution.pins, opened.repository, context.reporter)
         accelerators = told_accelerator_use(decision, opened, context.reporter)
         decision, sizes = carry_out_or_rehearse(

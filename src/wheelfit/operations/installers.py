@@ -20,14 +20,14 @@ from wheelfit.server.proxy.user_agents import PROJECT_COMMANDS
 from wheelfit.sources.pdm_configuration import read_pdm_configuration
 from wheelfit.sources.settings import DEFAULT_INDEX
 from wheelfit.sources.urls import origin, redact
-from wheelfit.sources.uv_configuration import UvPlaces, read_uv_configuration
+from wheelfit.sources.uv_configuration import UvEnvironment, read_uv_configuration
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from wheelfit.sources.pdm_configuration import IndexesOfPdm
+    from wheelfit.sources.pdm_configuration import PdmIndexes
     from wheelfit.sources.settings import SourceSettings
-    from wheelfit.sources.uv_configuration import IndexesOfUv
+    from wheelfit.sources.uv_configuration import UvIndexes
 
 
 _TOOL = re.compile(r"(pip|uv|uvx|pdm)(?:[0-9.]*)(?:\.exe)?", re.IGNORECASE)
@@ -162,7 +162,7 @@ def installers_of(
     indexes, extra = _of_requirements(command, folder, environ)
     of_uv = command if command.tool == "uv" else OfCommand()
     pip, pip_notes = _pip(settings, command, indexes, extra)
-    uv = read_uv_configuration(UvPlaces(environ, home, folder, options=of_uv.options))
+    uv = read_uv_configuration(UvEnvironment(environ, home, folder, options=of_uv.options))
     if of_uv.tool:
         last = uv.default or (indexes[-1] if indexes else None)
         uv = replace(uv, first=(*uv.first, *extra), default=last)
@@ -175,13 +175,13 @@ def installers_of(
         settings.index_url if is_named else None,
         settings.index_url if is_asked or (is_named and uv.default is None) else None,
         of_uv.verb in PROJECT_COMMANDS,
-        (*pip_notes, *_notes_of_uv(of_uv, uv.left)),
+        (*pip_notes, *_notes_of_uv(of_uv, uv.flat)),
     )
 
 
 def _behind(
     settings: SourceSettings,
-    own: IndexesOfUv | IndexesOfPdm,
+    own: UvIndexes | PdmIndexes,
     *,
     is_asked: bool,
     trusted: Iterable[str] = (),

@@ -14,7 +14,7 @@ from wheelfit.operations.requests import SourceOptions, ValidatedRequest
 from wheelfit.server.hosting.administration import AUDIT_FILTERS, StoreAdministration, seconds_of
 from wheelfit.server.hosting.client import ServerAdministration
 from wheelfit.server.store.audit import Actor
-from wheelfit.server.store.database import written
+from wheelfit.server.store.database import timestamp
 from wheelfit.server.store.opening import DATABASE, clean, open_store
 from wheelfit.server.store.project_rules import ExpiredRelease, expired_releases, rules_of
 from wheelfit_runtime.errors import FileProblem, PolicyRefusal
@@ -254,7 +254,7 @@ def _expired(
         for release in expired_releases(files, rules_of(rules, project), now=now):
             if not request.dry_run:
                 names = [file.filename for file in release.files]
-                store.records.delete(names, time=written(now), why=release.reason)
+                store.records.delete(names, time=timestamp(now), why=release.reason)
             yield release
 
 

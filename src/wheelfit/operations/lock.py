@@ -223,7 +223,7 @@ def lock_project(
             locking.remember(locks)
             locking.tell_later(locks)
     names = {package.name for one in locks for package in one.lock.packages}
-    durations.tell(f"Resolved {count_of(len(names), 'package')}", "resolve", context.reporter)
+    durations.report(f"Resolved {count_of(len(names), 'package')}", "resolve", context.reporter)
     outdated = [one for one in locks if not one.is_same]
     if request.check and outdated:
         changed = [change for one in outdated for change in one.changes]
@@ -284,7 +284,7 @@ class _Locking:
         )
         named = frozenset(map(canonicalize_name, request.upgrade_package))
         self._free = None if request.upgrade else named
-        self.repository = open_indexes(request, self._settings, context, wanted.given_urls)
+        self.repository = open_indexes(request, self._settings, context, wanted.urls_with_logins)
         self._building = DeferredBuilding(self.repository, self._open_building)
         self._consulted = Consulted(self._building)
 

@@ -140,7 +140,7 @@ def open_lock(request: FromLock, context: Context, *, may_be_own: bool = True) -
     settings = read_settings(request, context.environ, prefix=environment.interpreter.prefix)
     # A lock promises a hash of every wheel.
     repository = open_indexes(
-        request, settings, context, by_content=True, most=request.max_download
+        request, settings, context, by_content=True, max_download=request.max_download
     )
     return OpenedLock(lock, path, environment, repository, settings, request, context)
 

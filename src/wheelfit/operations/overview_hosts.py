@@ -1,4 +1,4 @@
-"""Machines for which the wheels of a release are judged: the user's own, and presets."""
+"""The described machines in the overview of a release: host files of the user, and presets."""
 
 from __future__ import annotations
 
@@ -26,37 +26,36 @@ def overview_hosts(
     reporter: Reporter,
     *,
     rocm_same_major: bool = False,
-    known: dict[str, OverviewHost] | None = None,
+    opened: dict[str, OverviewHost] | None = None,
 ) -> Iterator[OverviewHost]:
-    """Yield the machines for which a release is judged: the user's own, then presets.
+    """Yield the machines whose choices an overview includes: the user's own, then presets.
 
-    The presets are those that differ in properties of the labels, with the versions of CUDA and
-    ROCm that the labels name.
-
-    :param document: the metadata of the labels; None: there is none.
+    :param document: the variant metadata of the release, which selects the presets; None if there
+        is none.
     :param current: the current target, for values that descriptions leave out.
-    :param reporter: gets a warning for each of the user's own files that cannot be read.
-    :param rocm_same_major: of presets with ROCm, whether older minors of its major are supported
+    :param reporter: warns of host files of the user that cannot be read.
+    :param rocm_same_major: whether older minor versions of a preset's ROCm count as installed
         (P-123).
-    :param known: machines that were opened for earlier documents, by name.
+    :param opened: machines that were opened for earlier documents, by name; new ones are added.
     """
-    known = {} if known is None else known
+    opened = {} if opened is None else opened
     own = own_hosts(environ)
-    for name in (*own, *(one for one in presets_for(document) if one not in own)):
-        if name in known:
-            yield known[name]
+    presets = [name for name in presets_for(document) if name not in own]
+    for name in (*own, *presets):
+        if name in opened:
+            yield opened[name]
             continue
         try:
             host = open_host(name, environ, rocm_same_major=rocm_same_major)
         except UserError as error:
-            if name in own:  # contradictory presets are skipped
-                reporter.warn(in_one_line(f"{name} is not asked: {error.message}"))
+            if name in own:  # a preset whose parts contradict each other is skipped
+                reporter.warn(in_one_line(f"{name} is left out: {error.message}"))
             continue
-        known[name] = OverviewHost(
+        opened[name] = OverviewHost(
             name,
             host.words,
             host.file.target(current, name),
             HostDetector(host.file, name, host.kind),
             any_python=host.file.interpreter is None,
         )
-        yield known[name]
+        yield opened[name]

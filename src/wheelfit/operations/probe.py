@@ -123,10 +123,10 @@ def _with_options_of(current: ChosenMachine, recorded: Machine) -> Machine:
     """Return a recorded machine with the detection options of this one (P-123, P-153)."""
     if not isinstance(current.detector, Machine):
         return recorded
-    asked = current.detector.surroundings
+    asked = current.detector.view
     return Machine(
         replace(
-            recorded.surroundings,
+            recorded.view,
             rocm_same_major=asked.rocm_same_major,
             tpu_generation=asked.tpu_generation,
         )

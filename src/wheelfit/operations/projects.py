@@ -1,4 +1,4 @@
-"""The project of a request."""
+"""The project of a request: its ``pyproject.toml``, groups, pins, and part of a lock request."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
     from wheelfit.resolution.request import RequestedRequirement
 
 _NAME = "pyproject.toml"
-_LARGEST = 4 << 20
-"""Bytes of the longest file."""
+_MAX_SIZE = 4 << 20
+"""Bytes of a ``pyproject.toml``."""
 
 
 def is_project_file(name: str) -> bool:
-    """Return whether a path names a ``pyproject.toml``."""
+    """Return whether a path is that of a ``pyproject.toml``."""
     return "://" not in name and PurePath(name).name == _NAME
 
 
 def open_project(name: str) -> ProjectFile:
     """Read the requirements of a project.
 
-    :param name: its ``pyproject.toml``, or the folder of it.
-    :raises FileProblem: it cannot be read.
+    :param name: the path of its ``pyproject.toml`` or folder.
+    :raises FileProblem: the file cannot be read.
     :raises InvalidDocument: ``invalid-project``; it is not a valid ``pyproject.toml``.
     """
     path = Path(name)
@@ -49,7 +49,7 @@ def open_project(name: str) -> ProjectFile:
     ):
         refuse_pipe(path)
         with path.open("rb") as file:
-            data = file.read(_LARGEST + 1)
+            data = file.read(_MAX_SIZE + 1)
     from wheelfit.resolution.project_file import read_project_file  # few commands read TOML
 
     return read_project_file(data, str(path))
@@ -58,31 +58,33 @@ def open_project(name: str) -> ProjectFile:
 def group_of(text: str) -> Sequence[RequestedRequirement]:
     """Return the requirements of a dependency group.
 
-    :param text: as ``NAME`` or ``PATH:NAME``, with the path of a ``pyproject.toml``.
+    :param text: ``NAME``, or ``PATH:NAME`` with the path of a ``pyproject.toml``.
     :raises FileProblem: the file cannot be read.
     :raises InvalidDocument: ``invalid-project``; it is not a valid ``pyproject.toml``.
-    :raises UsageError: the path is of another file, or there is no such group.
+    :raises UsageError: the path is that of another file, or the project has no such group.
     """
     path, _, name = text.rpartition(":")
     if path and not is_project_file(path):
         raise UsageError(
-            f"groups are in a {_NAME}, and {path} is called otherwise", where=f"--group {text}"
+            f"dependency groups are in a {_NAME}, which {path} is not", where=f"--group {text}"
         )
     project = open_project(path or _NAME)
-    return project.groups[_known(name, project.groups, "dependency group", f"--group {text}")]
+    group = _checked_name(name, project.groups, "dependency group", f"--group {text}")
+    return project.groups[group]
 
 
 def works_on_project(request: ProjectRequirements) -> bool:
-    """Return whether a request is about a project: one is named, or no requirement is."""
-    is_named = request.requirements or request.requirement or request.editable
-    return request.project is not None or not is_named
+    """Return whether a request is about a project: it names one, or has no requirements."""
+    has_requirements = request.requirements or request.requirement or request.editable
+    return request.project is not None or not has_requirements
 
 
 def nearest_project(name: str | None) -> Path:
-    """Return the ``pyproject.toml`` that is named, else that of this folder or the nearest above.
+    """Return the path of a project's ``pyproject.toml``.
 
-    :param name: the file, or the folder of it; None: none is named.
-    :raises FileProblem: it does not exist.
+    :param name: the path of the file or its folder; None for the current folder or the nearest one
+        above it with such a file.
+    :raises FileProblem: there is no such folder.
     """
     if name is not None:
         path = Path(name)
@@ -100,13 +102,13 @@ def nearest_project(name: str | None) -> Path:
 
 
 def check_folder_pins(names: Iterable[str], request: SourceOptions) -> None:
-    """Raise if a package that the project of this folder pins to an index may come from another.
+    """Check that no package is pinned to an index by the project of this folder.
 
-    Such a command ignores the project's file, which may be untrusted; but a private name in it must
+    For commands that ignore the project's file, which may be untrusted: a private name in it must
     not be taken from a public index either.
 
-    :param names: of the requested or chosen packages, normalised or not.
-    :raises UserError: one of them is pinned by that file.
+    :param names: names of the requested or chosen packages, normalised or not.
+    :raises UserError: one of them is pinned by that file, and not by the user's settings.
     """
     if request.index_url is not None or request.no_index:
         return
@@ -115,45 +117,45 @@ def check_folder_pins(names: Iterable[str], request: SourceOptions) -> None:
     except FileProblem:
         return
     pins = dict(_pins(path))
-    own = {pin.project for pin in request.pin_table}
+    pinned_by_user = {pin.project for pin in request.pin_table}
     for name in map(canonicalize_name, names):
-        if name in pins and name not in own:
+        if name in pins and name not in pinned_by_user:
             raise UserError(
                 f"{name} is pinned to the index {pins[name]!r} by a project that this command "
                 "does not follow",
                 code="pinned-elsewhere",
                 where=str(path),
-                hint=f"`wheelfit add {name}` and `wheelfit sync` take it from there, "
-                "and -i URL says for this command where packages come from",
+                hint=f"`wheelfit add {name}` and `wheelfit sync` take it from there; "
+                "-i URL sets the index for this command",
             )
 
 
 def _pins(path: Path) -> Iterator[tuple[NormalizedName, str]]:
-    """Yield the projects that a file pins, each with the name of its index."""
+    """Yield the projects that a ``pyproject.toml`` pins, each with the name of its index."""
     data = b""
     with suppress(OSError):
         data = path.read_bytes()
     if b"sources" not in data:
         return
-    from wheelfit.core.strict_toml import load  # few projects pin anything
+    from wheelfit.core.strict_toml import load  # few projects have pins
 
     try:
         tool = load(data).get("tool", {})
     except ValueError:  # commands that work on the project report the fault
         return
-    for owner in ("wheelfit", "uv"):
-        table = tool.get(owner, {}) if isinstance(tool, dict) else {}
+    for tool_name in ("wheelfit", "uv"):
+        table = tool.get(tool_name, {}) if isinstance(tool, dict) else {}
         sources = table.get("sources", {}) if isinstance(table, dict) else {}
-        for name, said in sources.items() if isinstance(sources, dict) else ():
-            for row in said if isinstance(said, list) else [said]:
+        for name, value in sources.items() if isinstance(sources, dict) else ():
+            for row in value if isinstance(value, list) else [value]:
                 if isinstance(row, dict) and isinstance(row.get("index"), str):
                     yield canonicalize_name(name), row["index"]
 
 
 def project_request(request: ProjectOptions, project: ProjectFile | None = None) -> LockNeeds:
-    """Return the part of a lock request that a project accounts for.
+    """Return the part of a lock request that comes from a project.
 
-    :param project: the content of its file; None: read from the disk.
+    :param project: the content of its file; None reads it.
     :raises FileProblem: its file cannot be read.
     :raises InvalidDocument: ``invalid-project``; it is not a valid ``pyproject.toml``.
     :raises UsageError: it has no such extra or group.
@@ -162,19 +164,13 @@ def project_request(request: ProjectOptions, project: ProjectFile | None = None)
     from wheelfit.locking.request import LockNeeds, Root
 
     project = project or open_project(request.project or _NAME)
-    extras = _narrowed(project.extras, request.extra, request.no_extra, "extra")
-    groups = _narrowed(project.groups, request.group, request.no_group, "dependency group")
-    roots = [Root(asked.requirement, asked.where) for asked in project.dependencies]
-    roots += [
-        Root(asked.requirement, asked.where, extra=name)
-        for name, needs in extras.items()
-        for asked in needs
-    ]
-    roots += [
-        Root(asked.requirement, asked.where, group=name)
-        for name, needs in groups.items()
-        for asked in needs
-    ]
+    extras = _selected(project.extras, request.extra, request.no_extra, "extra")
+    groups = _selected(project.groups, request.group, request.no_group, "dependency group")
+    roots = [Root(line.requirement, line.where) for line in project.dependencies]
+    for name, lines in extras.items():
+        roots += [Root(line.requirement, line.where, extra=name) for line in lines]
+    for name, lines in groups.items():
+        roots += [Root(line.requirement, line.where, group=name) for line in lines]
     return LockNeeds(
         roots=tuple(roots),
         requires_python=project.requires_python,
@@ -188,54 +184,64 @@ def project_request(request: ProjectOptions, project: ProjectFile | None = None)
 def _conflicts(
     project: ProjectFile, extras: Collection[str], groups: Collection[str]
 ) -> Iterator[tuple[str, ...]]:
-    """Yield the conflicting markers among the locked extras and groups."""
+    """Yield the conflicts among the selected extras and groups, as tuples of markers."""
     from wheelfit.locking.request import in_extras, in_groups
 
     for members in project.conflicts:
-        left = [
-            in_extras(member.name) if member.kind == "extra" else in_groups(member.name)
-            for member in members
-            if member.name in (extras if member.kind == "extra" else groups)
-        ]
-        if len(left) > 1:
-            yield tuple(left)
+        markers = []
+        for member in members:
+            if member.kind == "extra" and member.name in extras:
+                markers.append(in_extras(member.name))
+            elif member.kind == "group" and member.name in groups:
+                markers.append(in_groups(member.name))
+        if len(markers) > 1:
+            yield tuple(markers)
 
 
 def _defaults(
     names: Sequence[str], project: ProjectFile, groups: Collection[NormalizedName]
 ) -> Sequence[NormalizedName]:
-    """Return the default groups that are locked."""
+    """Return the default groups among the selected ones."""
     for name in names:
         if canonicalize_name(name) not in project.groups:
             raise InvalidConfiguration(
-                f"there is no dependency group {name} that could be a default one",
-                where=project.where,
+                f"the default dependency group {name} does not exist", where=project.where
             )
-    return [one for one in map(canonicalize_name, names) if one in groups]
+    return [name for name in map(canonicalize_name, names) if name in groups]
 
 
-def _narrowed(
-    known: Mapping[NormalizedName, Sequence[RequestedRequirement]],
+def _selected(
+    declared: Mapping[NormalizedName, Sequence[RequestedRequirement]],
     only: Sequence[str],
     without: Sequence[str],
-    what: str,
+    kind: str,
 ) -> Mapping[NormalizedName, Sequence[RequestedRequirement]]:
-    """Return the extras or groups that are wanted."""
-    option = f"--{what.rpartition(' ')[2]}"
-    wanted = {_known(name, known, what, f"{option} {name}") for name in only} or set(known)
-    if ":all:" in without:
-        wanted = {_known(name, known, what, f"{option} {name}") for name in only}
-    wanted -= {
-        _known(name, known, what, f"--no-{option[2:]} {name}")
-        for name in without
-        if name != ":all:"
-    }
-    return {name: needs for name, needs in known.items() if name in wanted}
+    """Return the selected extras or groups.
+
+    :param declared: all of them, with their requirements.
+    :param only: names to select; empty selects all, unless ``:all:`` is excluded.
+    :param without: names to exclude, or ``:all:``.
+    :param kind: ``extra`` or ``dependency group``.
+    """
+    option = kind.rpartition(" ")[2]
+    selected = {_checked_name(name, declared, kind, f"--{option} {name}") for name in only}
+    if not selected and ":all:" not in without:
+        selected = set(declared)
+    for name in without:
+        if name != ":all:":
+            selected.discard(_checked_name(name, declared, kind, f"--no-{option} {name}"))
+    return {name: lines for name, lines in declared.items() if name in selected}
 
 
-def _known(name: str, known: Collection[NormalizedName], what: str, where: str) -> NormalizedName:
+def _checked_name(
+    name: str, declared: Collection[NormalizedName], kind: str, where: str
+) -> NormalizedName:
+    """Return the normalised name of an extra or group.
+
+    :raises UsageError: the project does not have it.
+    """
     normalized = canonicalize_name(name)
-    if normalized not in known:
-        hint = did_you_mean(normalized, known, f"there are: {', '.join(known) or 'none'}")
-        raise UsageError(f"the project has no {what} {name}", where=where, hint=hint)
+    if normalized not in declared:
+        hint = did_you_mean(normalized, declared, f"there are: {', '.join(declared) or 'none'}")
+        raise UsageError(f"the project has no {kind} {name}", where=where, hint=hint)
     return normalized

@@ -33,7 +33,7 @@ from wheelfit.operations.requests import (
 from wheelfit.operations.user_folders import home
 from wheelfit.server.allowed_addresses import AddressRules
 from wheelfit.server.loopback import LoopbackServer
-from wheelfit.server.offering import Offered, OfferRules
+from wheelfit.server.offering import OfferedRepository, OfferRules
 from wheelfit.server.proxy.application import PathRouter, Proxy, SecretPathGuard
 from wheelfit.server.proxy.profiles import Profile
 from wheelfit.server.proxy.serving import serve_to_others
@@ -237,7 +237,7 @@ class _Upstreams:
             web = self._web(url, structs.replace(settings, hosts=hosts))
             if is_page:
                 page = LinkPage(url, web.files, pages=web.pages, note=self._tell)
-                return Offered(page, self._rules)
+                return OfferedRepository(page, self._rules)
             return Upstream(url, web, rules=self._rules, note=self._tell)
 
         return BridgedUpstream(plain, shelf, open_index)
@@ -265,7 +265,7 @@ class _Upstreams:
             home=home(),
             offline=request.offline,
             note=self._context.reporter.warn,
-            admits=(lambda _host, _address: False)
+            is_allowed_address=(lambda _host, _address: False)
             if is_folder
             else AddressRules.of(url, request.allow_private_host),
             patience=_PATIENCE,

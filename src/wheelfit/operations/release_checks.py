@@ -30,7 +30,7 @@ from wheelfit.core.filename import release_of
 from wheelfit.core.metadata import read_document
 from wheelfit.core.project_table import read_project_table
 from wheelfit.errors import AttestationProblem, InconsistentDocuments, reporting_os_errors
-from wheelfit.server.generate.file_facts import Memory
+from wheelfit.server.generate.file_facts import FactsMemory
 from wheelfit.server.generate.generation import generate
 from wheelfit.server.generate.publishing import path_of_entry
 from wheelfit.server.generate.request import GenerateOptions
@@ -69,7 +69,7 @@ def publish_static(
             _lay_provenance(file, folder)
         _lay_published(place, outgoing, there, folder)
         wishes = GenerateOptions(frozenset(outgoing.releases))
-        memory = Memory(folder / ".facts.json")
+        memory = FactsMemory(folder / ".facts.json")
         generated = generate(folder, place.target, memory, wishes, progress=progress)
     return generated.written, generated.refused
 

@@ -51,7 +51,7 @@ class RequestedRequirements(Struct, frozen=True):
     """Requirements that replace every other one on their projects."""
     excluded: frozenset[NormalizedName] = frozenset()
     """Projects excluded even where others require them."""
-    given_urls: tuple[str, ...] = ()
+    urls_with_logins: tuple[str, ...] = ()
     """URLs of files as they were written, with their credentials."""
     sources: tuple[GivenSource, ...] = ()
     """Projects to build, named as folders, archives or repositories."""
@@ -81,7 +81,7 @@ class RequestedRequirements(Struct, frozen=True):
     @property
     def has_promises(self) -> bool:
         """Whether any requirement has a hash, as in the fragment of a URL."""
-        return self.has_hashes or any(_hashes(url, None) for url in self.given_urls)
+        return self.has_hashes or any(_hashes(url, None) for url in self.urls_with_logins)
 
 
 def read_wanted(

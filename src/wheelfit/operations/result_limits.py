@@ -44,9 +44,9 @@ def check_substitutes(
     """
     if sources.bridged is None or not sources.bridged.missed:
         return
-    from wheelfit.resolution.bridges import idle_accelerator
+    from wheelfit.resolution.bridges import missing_accelerated_build
 
-    refused = idle_accelerator(resolution, candidates, sources.bridged.missed)
+    refused = missing_accelerated_build(resolution, candidates, sources.bridged.missed)
     if refused is not None:
         raise refused
 

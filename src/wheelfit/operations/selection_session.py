@@ -200,11 +200,11 @@ def open_for_choice(
         request,
         settings,
         context,
-        wanted.given_urls,
+        wanted.urls_with_logins,
         by_content=requires_hashes or wanted.has_promises,
-        most=request.max_download,
-        named=wanted.wheel_urls(),
-        named_whole=changes and request.max_download is None,
+        max_download=request.max_download,
+        direct_urls=wanted.wheel_urls(),
+        direct_urls_whole=changes and request.max_download is None,
     )
     if repository.bridged is not None:
         repository.bridged.here = machine.target.tags

@@ -351,7 +351,7 @@ def _source_off(
     leave_out: str,
 ) -> SourceOff:
     """Return the error with all packages to build, their dependents, and the ways out."""
-    from wheelfit.resolution.bridges import not_agreed
+    from wheelfit.resolution.bridges import bridge_options
 
     names = [f"{pin.name} {pin.shown_version}".rstrip() for pin in pins]
     unknown = [pin for pin in pins if not builds.knows_needs(pin.file)]
@@ -372,7 +372,7 @@ def _source_off(
     if builds.impossible:
         lines.append(builds.impossible)
         hints = ["build wheels there and name them"]
-    hints += filter(None, (not_agreed(candidates, pin.name) for pin in pins))
+    hints += filter(None, (bridge_options(candidates, pin.name) for pin in pins))
     if has_older:
         hints.append(f"--only-binary {only} takes older releases that have wheels")
     if leave_out and any(map(_is_folder, pins)):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class StepDurations(Struct):
-    """The seconds that each step of one operation took; a step that is repeated adds up."""
+    """The seconds that each step of an operation took, summed if a step is repeated."""
 
     clock: Callable[[], float] = monotonic
     seconds: dict[str, float] = field(default_factory=dict)
@@ -28,13 +28,13 @@ class StepDurations(Struct):
 
         :param step: its name in reports, as ``resolve``.
         """
-        began = self.clock()
+        start = self.clock()
         try:
             yield
         finally:
-            self.seconds[step] = self.seconds.get(step, 0.0) + self.clock() - began
+            self.seconds[step] = self.seconds.get(step, 0.0) + self.clock() - start
 
-    def tell(self, words: str, step: str, reporter: Reporter) -> None:
+    def report(self, words: str, step: str, reporter: Reporter) -> None:
         """Report the result of a step, with its duration.
 
         :param words: as ``Resolved 3 packages``.

@@ -97,7 +97,7 @@ def uninstall(request: UninstallRequest, context: Context) -> UninstallReport:
     if request.dry_run:
         return UninstallReport(uninstalled, request.dry_run)
     words = f"Uninstalled {count_of(len(uninstalled.removed), 'package')}"
-    durations.tell(words, "uninstall", context.reporter)
+    durations.report(words, "uninstall", context.reporter)
     return UninstallReport(uninstalled, request.dry_run, durations.to_json())
 
 

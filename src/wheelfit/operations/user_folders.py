@@ -1,4 +1,4 @@
-"""Folders and files of the user and of the site."""
+"""Configuration folders and files of the user and of the site."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 VARIABLE = "WHEELFIT_CONFIG_FILE"
-"""Names another file than the user's; ``/dev/null`` for no file."""
+"""The environment variable with another path of the user's settings; ``/dev/null`` for none."""
 
 
 def home() -> Path:
-    """Return the user's home; users of containers may have none."""
+    """Return the user's home folder; without one, as in containers, a path that does not exist."""
     try:
         return Path.home()
     except RuntimeError:
@@ -39,7 +39,7 @@ def configuration_file(environ: Mapping[str, str], platform: str, home: Path) ->
 
 
 def site_folder(platform: str) -> Path:
-    """Return the folder of the site's files, which no variable of a user changes.
+    """Return the folder of the site's files, which does not depend on environment variables.
 
     :param platform: as ``sys.platform``.
     """
@@ -54,7 +54,7 @@ def _program_data() -> str:
     if sys.platform == "win32":
         import ctypes
 
-        # A user could set the variable of that name, so the system's own value is read.
+        # Not from the environment variable, which a user could set.
         buffer = ctypes.create_unicode_buffer(260)
         if ctypes.windll.shell32.SHGetFolderPathW(None, 35, None, 0, buffer) == 0:
             return buffer.value
@@ -62,9 +62,9 @@ def _program_data() -> str:
 
 
 def refuse_pipe(path: Path) -> None:
-    """Raise on a pipe, which may come with an archive and block forever.
+    """Raise for a pipe, which could be in an unpacked archive, and block forever.
 
-    :raises OSError: it is one, or cannot be examined.
+    :raises OSError: the path is a pipe, or cannot be examined.
     """
     if path.is_fifo():
         raise OSError(errno.EINVAL, "it is a pipe")

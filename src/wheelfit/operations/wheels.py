@@ -1,4 +1,4 @@
-"""Make variant wheels of wheels that exist."""
+"""The operations that write wheels from existing ones: variants, labels, repairs, layouts."""
 
 from __future__ import annotations
 
@@ -32,47 +32,50 @@ if TYPE_CHECKING:
     from wheelfit.wheels.binaries.properties import FoundProperties
 
 
-_MOST_NOTES = 10
-"""The most notes of one wheel where details are not wanted."""
+_MAX_NOTES = 10
+"""Notes of one wheel that are shown without ``--verbose``."""
 
 
 def variants_of_binaries(
     wheels: Sequence[Path], request: VariantRequestOptions, reporter: Reporter, *, ptx: bool
 ) -> Iterator[tuple[Path, tuple[Label, bytes]]]:
-    """Yield each wheel with the variant that its binaries show, and its document.
+    """Yield each wheel with its label and document, by the properties of its binaries.
 
-    Namespaces without a provider in a table or an option get the provider of wheelfit's own table.
+    Namespaces without a provider in a table or an option get wheelfit's own provider.
 
-    :param request: further properties, providers and priorities.
-    :param reporter: gets notes on properties that the binaries leave open.
+    :param request: further properties, providers and priorities; its properties replace those of
+        the same features.
+    :param reporter: shows notes on properties that the binaries leave open.
     :param ptx: whether values of ``sm_arch`` may rely on PTX.
-    :raises FileProblem: a wheel shows no property, or cannot be read.
+    :raises FileProblem: the binaries of a wheel have no property, or it cannot be read.
     :raises NeedsExtra: the packages that read binaries are not installed.
     :raises UsageError: ``null`` is requested.
     """
     if request.null:
         raise UsageError("--null has no properties, --from-binary finds some")
-    given = [parse_property(text) for text in request.property]
-    kept = {(one.namespace, one.feature) for one in given}
-    bound = _lower_bound(given)
+    requested = [parse_property(text) for text in request.property]
+    requested_features = {(prop.namespace, prop.feature) for prop in requested}
+    bound = _lower_bound(requested)
+    providers = set(open_table(request).providers)
     for wheel in wheels:
-        properties = _properties_of(wheel, ptx=ptx, bound=bound)
+        in_binaries = _properties_of(wheel, ptx=ptx, bound=bound)
         # A wheel may have thousands of libraries, and a note for each.
-        shown_notes = properties.notes if reporter.wants_details else properties.notes[:_MOST_NOTES]
-        for note in shown_notes:
+        notes = in_binaries.notes if reporter.wants_details else in_binaries.notes[:_MAX_NOTES]
+        for note in notes:
             reporter.say(f"{wheel.name}: {note}")
-        if left := len(properties.notes) - len(shown_notes):
-            reporter.say(f"{wheel.name}: {left} more notes (--verbose)")
-        shown = [one for one in properties.properties if (one.namespace, one.feature) not in kept]
-        known = open_table(request).providers
-        own = request.with_options(
-            property=(*request.property, *map(str, shown)),
-            provider=(
-                *request.provider,
-                *sorted({one.namespace for one in shown} - set(known)),
-            ),
+        if hidden := len(in_binaries.notes) - len(notes):
+            reporter.say(f"{wheel.name}: {hidden} more notes (--verbose)")
+        added = [
+            prop
+            for prop in in_binaries.properties
+            if (prop.namespace, prop.feature) not in requested_features
+        ]
+        added_providers = sorted({prop.namespace for prop in added} - providers)
+        completed = request.with_options(
+            property=(*request.property, *map(str, added)),
+            provider=(*request.provider, *added_providers),
         )
-        variant = requested_variant(own, open_table(own), reporter)
+        variant = requested_variant(completed, open_table(completed), reporter)
         if variant is None:
             raise FileProblem(
                 "the binaries of the wheel show no property",
@@ -87,12 +90,12 @@ def variants_of_binaries(
 _VERSION = re.compile(r"(\d{1,4})(?:\.(\d{1,4}))?")
 
 
-def _lower_bound(given: Sequence[Property]) -> Capability | None:
-    """Return the lower bound of the driver in properties; None: they have none."""
+def _lower_bound(properties: Sequence[Property]) -> Capability | None:
+    """Return the lower bound of the CUDA version in properties; None if they have none."""
     bounds = []
-    for one in given:
-        match = _VERSION.fullmatch(one.value)
-        if (one.namespace, one.feature) == ("nvidia", "cuda_version_lower_bound") and match:
+    for prop in properties:
+        match = _VERSION.fullmatch(prop.value)
+        if (prop.namespace, prop.feature) == ("nvidia", "cuda_version_lower_bound") and match:
             bounds.append(Capability(int(match[1]), int(match[2] or 0)))
     return min(bounds, default=None)
 
@@ -149,7 +152,7 @@ def make_variant(request: MakeVariantRequest, context: Context) -> RewriteReport
 
 
 def _variants(request: MakeVariantRequest, context: Context) -> list[tuple[Path, Repack]]:
-    """Return each wheel, and the variant to make of it."""
+    """Return each wheel with the job that makes a variant of it."""
     wheels = find_wheels(request.wheels)
     if request.from_binary:
         ptx = not request.no_ptx
@@ -170,15 +173,15 @@ def _variants(request: MakeVariantRequest, context: Context) -> list[tuple[Path,
 
 def relabel(request: RelabelRequest, context: Context) -> RewriteReport:
     """Change the label of variant wheels; their properties stay."""
-    act = Relabel(None if request.label is None else parse_label(request.label))
-    return rewrite([(wheel, act) for wheel in find_wheels(request.wheels)], request, context)
+    action = Relabel(None if request.label is None else parse_label(request.label))
+    return rewrite([(wheel, action) for wheel in find_wheels(request.wheels)], request, context)
 
 
 def unmake(request: UnmakeRequest, context: Context) -> RewriteReport:
     """Write plain wheels from variant wheels."""
-    act = Unmake(skip_plain=request.skip_plain)
-    work = [(wheel, act) for wheel in find_wheels(request.wheels)]
-    return rewrite(work, request, context, copy_unchanged=True)
+    action = Unmake(skip_plain=request.skip_plain)
+    jobs = [(wheel, action) for wheel in find_wheels(request.wheels)]
+    return rewrite(jobs, request, context, copy_unchanged=True)
 
 
 def repair(request: RepairRequest, context: Context) -> RewriteReport:
@@ -191,14 +194,14 @@ def repair(request: RepairRequest, context: Context) -> RewriteReport:
             "no command was given",
             hint="give --command 'auditwheel repair -w {dest_dir} {wheel}'",
         )
-    act = Repair(request.command)
-    work = [(wheel, act) for wheel in find_wheels(request.wheels)]
-    return rewrite(work, request, context, copy_unchanged=True)
+    action = Repair(request.command)
+    jobs = [(wheel, action) for wheel in find_wheels(request.wheels)]
+    return rewrite(jobs, request, context, copy_unchanged=True)
 
 
 def convert(request: ConvertRequest, context: Context) -> RewriteReport:
-    """Write the current layout into variant wheels of old ones."""
-    act = Convert(accept_losses=request.accept_losses)
-    work = [(wheel, act) for wheel in find_wheels(request.wheels)]
-    report = rewrite(work, request, context, copy_unchanged=True)
-    return replace(report, lost=tuple(text for one in report.wheels for text in one.lost))
+    """Convert variant wheels of old layouts to the current layout."""
+    action = Convert(accept_losses=request.accept_losses)
+    jobs = [(wheel, action) for wheel in find_wheels(request.wheels)]
+    report = rewrite(jobs, request, context, copy_unchanged=True)
+    return replace(report, lost=tuple(text for wheel in report.wheels for text in wheel.lost))

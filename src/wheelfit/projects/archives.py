@@ -24,7 +24,7 @@ from math import inf
 from typing import IO, TYPE_CHECKING, BinaryIO, NamedTuple
 
 from wheelfit.errors import InvalidSource
-from wheelfit.projects.names import ENDINGS
+from wheelfit.projects.names import ARCHIVE_SUFFIXES
 from wheelfit.wheels.native_file_system import NATIVE
 from wheelfit.wheels.paths import collision_faults, path_fault, target_faults
 from wheelfit.wheels.zip_directory import TAIL_SIZE, check_extents, find_end, parse_directory
@@ -62,7 +62,7 @@ def unpack_archive(
     try:
         if lower.endswith(".zip"):
             top = _unpack_zip(path, folder, where, limits)
-        elif lower.endswith(ENDINGS):
+        elif lower.endswith(ARCHIVE_SUFFIXES):
             plain = folder / ".tar"
             _inflate(path, plain, lower, where, limits)
             top = _unpack_tar(plain, folder, where, limits)
@@ -71,7 +71,7 @@ def unpack_archive(
             raise InvalidSource(
                 "this is not an archive of a project",
                 where=where,
-                hint=f"its name must end in one of {', '.join(ENDINGS)}",
+                hint=f"its name must end in one of {', '.join(ARCHIVE_SUFFIXES)}",
             )
     except OSError as error:
         raise FileProblem(

@@ -1,7 +1,8 @@
-"""Call the build backend of a project (PEP 517, PEP 660) in a given environment.
+"""Calls of a project's build backend (PEP 517, PEP 660) in its build environment.
 
-The library ``build`` provides the hooks and the defaults for projects without a backend. The output
-of a backend goes into a log; its end is in the error when it fails, and the whole is kept.
+The library ``build`` calls the hooks, and has the defaults for projects without a backend. The
+output of a backend goes into a log. If the backend fails, the error has its last lines, and the log
+is kept.
 """
 
 from __future__ import annotations
@@ -26,15 +27,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
 Kind: TypeAlias = Literal["wheel", "editable", "sdist"]
-"""The hooks to call; of a source distribution no metadata can be requested."""
+"""The distribution to build; the metadata of an sdist cannot be requested."""
 ConfigSettings: TypeAlias = "Mapping[str, str | Sequence[str]]"
 
-PASSES_ON = "WHEELFIT_BACKEND_PASSES_ON"
-"""The variable that marks calls from here for `wheelfit.backend`: it passes all on."""
-_LINES = 20
-_TAIL = 64 << 10
-_MOST_KEPT = 32 << 20
-_MOMENT = 0.1
+PASSTHROUGH_VARIABLE = "WHEELFIT_BACKEND_PASSES_ON"
+"""The variable by which `wheelfit.backend` recognises these calls, and passes them on unchanged."""
+_SHOWN_LINES = 20
+"""Last lines of the log in an error."""
+_TAIL_SIZE = 64 << 10
+"""Bytes of the log that are read for these lines."""
+_MAX_KEPT_SIZE = 32 << 20
+"""Bytes of a log that are kept."""
+_TICK_INTERVAL = 0.1
+"""Seconds between two calls of a function that prints new output."""
 
 
 class BuildEnvironment(Protocol):
@@ -42,15 +47,15 @@ class BuildEnvironment(Protocol):
 
     @property
     def python(self) -> Path:
-        """The interpreter that has the backend."""
+        """The interpreter with the backend installed."""
 
     @property
     def environ(self) -> Mapping[str, str]:
-        """The whole environment of its processes."""
+        """All environment variables of the backend's processes."""
 
 
-class Children:
-    """The running processes of backends, so that none outlives its caller."""
+class BackendProcesses:
+    """The running processes of backends, all of which `close` ends."""
 
     def __init__(self) -> None:
         self._running: set[subprocess.Popen[bytes]] = set()
@@ -58,7 +63,7 @@ class Children:
         self._closed = False
 
     def close(self) -> None:
-        """End every backend that still runs, with everything it started."""
+        """End every backend that still runs, with its child processes."""
         with self._lock:
             self._closed = True
             running = tuple(self._running)
@@ -75,6 +80,10 @@ class Children:
     ) -> None:
         """Run a program to its end.
 
+        :param words: the program and its arguments.
+        :param folder: the current folder; None for that of this process.
+        :param log: the file that the output is appended to.
+        :param tick: called now and then while the program runs, and once at the end.
         :raises subprocess.CalledProcessError: it failed.
         """
         with log.open("ab") as output:
@@ -94,7 +103,7 @@ class Children:
             try:
                 while True:
                     with suppress(subprocess.TimeoutExpired):
-                        process.wait(_MOMENT)
+                        process.wait(_TICK_INTERVAL)
                         break
                     tick()
                 tick()
@@ -119,9 +128,13 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 class Backend:
     """The build backend of one project.
 
-    :param environment: the environment of the backend; must have the requirements of `requires`.
-    :param echo: called with every line that it prints.
-    :raises BuildFailed: the folder holds no project, or its ``[build-system]`` is wrong.
+    :param project: the folder of the project.
+    :param name: the name of the project in errors.
+    :param environment: the build environment; when a hook is called, it must have `requires`.
+    :param settings: the config settings of all hooks.
+    :param log: the file for the output of the backend.
+    :param echo: called with every line of output.
+    :raises BuildFailed: the folder has no project, or its ``[build-system]`` is invalid.
     """
 
     def __init__(
@@ -132,7 +145,7 @@ class Backend:
         *,
         settings: ConfigSettings,
         log: Path,
-        children: Children,
+        children: BackendProcesses,
         echo: Callable[[str], None] | None = None,
     ) -> None:
         self._name = name
@@ -143,9 +156,9 @@ class Backend:
         self._log = log
         self._children = children
         self._echo = echo
-        self._shown = 0
-        self._gave_list = True
-        with self._explained("read"):
+        self._echoed = 0  # bytes of the log
+        self._returned_list = True  # whether the last hook returned a list
+        with self._failures_explained("read"):
             self._builder = build.ProjectBuilder(project, str(environment.python), self._run)
 
     @property
@@ -154,38 +167,40 @@ class Backend:
         return tuple(sorted(self._builder.build_system_requires))
 
     def further_requires(self, kind: Kind) -> tuple[str, ...]:
-        """Return further requirements of the backend for this project."""
-        with self._explained(f"asked what building {_THING[kind]} needs"):
-            needs = self._builder.get_requires_for_build(kind, self._settings)
-            # The library makes a set of any value, of a text a set of its letters.
-            if not self._gave_list or not all(isinstance(need, str) for need in needs):
-                raise build.BuildException("what its backend says is not a list of requirements")
-            return tuple(sorted(needs))
+        """Return the requirements that the backend adds for a kind of distribution."""
+        with self._failures_explained(f"asked what building {_KIND_IN_WORDS[kind]} needs"):
+            requirements = self._builder.get_requires_for_build(kind, self._settings)
+            # The library makes a set of any value, of a string a set of its letters.
+            is_list = self._returned_list and all(isinstance(text, str) for text in requirements)
+            if not is_list:
+                raise build.BuildException("its backend did not return a list of requirements")
+            return tuple(sorted(requirements))
 
     def metadata(self, kind: Kind, folder: Path) -> bytes | None:
-        """Return the METADATA the wheel will have; None if only a build would show it."""
-        with self._explained("asked for its metadata"):
-            metadata_folder = self._builder.prepare(kind, folder, self._settings)
-            if metadata_folder is None:
+        """Return the METADATA of the wheel to build; None if the backend has no hook for it.
+
+        :param folder: an empty folder for the dist-info folder.
+        """
+        with self._failures_explained("asked for its metadata"):
+            result = self._builder.prepare(kind, folder, self._settings)
+            if result is None:
                 return None
-            place = Path(metadata_folder).resolve()
-            if place.parent != folder.resolve():
-                raise build.BuildException(
-                    f"its metadata is not where it should be: {metadata_folder}"
-                )
-            return (place / "METADATA").read_bytes()
+            dist_info = Path(result).resolve()
+            if dist_info.parent != folder.resolve():
+                raise build.BuildException(f"its metadata is not where it should be: {result}")
+            return (dist_info / "METADATA").read_bytes()
 
     def build(self, kind: Kind, folder: Path) -> Path:
-        """Build it and return its path; nothing of it has been checked."""
-        with self._explained(f"built as {_THING[kind]}"):
-            what = "source distribution" if kind == "sdist" else "wheel"
+        """Build a distribution and return its path; its content is not checked."""
+        with self._failures_explained(f"built as {_KIND_IN_WORDS[kind]}"):
+            noun = "source distribution" if kind == "sdist" else "wheel"
             try:
-                built = Path(self._builder.build(kind, folder, self._settings))
-            except TypeError:  # from joining it to the folder
-                raise build.BuildException(f"its backend names no {what}") from None
-            if built.resolve().parent != folder.resolve() or not built.is_file():
-                raise build.BuildException(f"there is no {what} where it should be: {built.name}")
-            return built
+                path = Path(self._builder.build(kind, folder, self._settings))
+            except TypeError:  # the backend returned something else than a file name
+                raise build.BuildException(f"its backend names no {noun}") from None
+            if path.resolve().parent != folder.resolve() or not path.is_file():
+                raise build.BuildException(f"there is no {noun} where it should be: {path.name}")
+            return path
 
     def _run(
         self,
@@ -193,25 +208,31 @@ class Backend:
         cwd: str | None = None,
         extra_environ: Mapping[str, str] | None = None,
     ) -> None:
-        environ = {**self._environment.environ, PASSES_ON: "1", **(extra_environ or {})}
-        self._children.run(cmd, cwd, environ, self._log, self._tell)
-        with suppress(OSError, ValueError, LookupError, TypeError):  # it is there for the library
-            said = json.loads(Path(cmd[-1], "output.json").read_bytes())["return_val"]
-            self._gave_list = isinstance(said, list)
+        environ = {**self._environment.environ, PASSTHROUGH_VARIABLE: "1", **(extra_environ or {})}
+        self._children.run(cmd, cwd, environ, self._log, self._echo_output)
+        # The file by which the library gets the result of a hook.
+        with suppress(OSError, ValueError, LookupError, TypeError):
+            result = json.loads(Path(cmd[-1], "output.json").read_bytes())["return_val"]
+            self._returned_list = isinstance(result, list)
 
-    def _tell(self) -> None:
+    def _echo_output(self) -> None:
+        """Echo the whole lines that were added to the log."""
         if self._echo is None:
             return
         with self._log.open("rb") as file:
-            file.seek(self._shown)
+            file.seek(self._echoed)
             data = file.read()
         whole = data.rpartition(b"\n")[0]
-        self._shown += len(whole) + bool(whole)
+        self._echoed += len(whole) + bool(whole)
         for line in whole.decode("utf-8", "replace").splitlines():
             self._echo(line)
 
     @contextmanager
-    def _explained(self, what: str) -> Iterator[None]:
+    def _failures_explained(self, action: str) -> Iterator[None]:
+        """Raise `BuildFailed` for errors of the backend and the library.
+
+        :param action: the participle in "NAME cannot be …", as ``read``.
+        """
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -223,28 +244,28 @@ class Backend:
                 ending = (
                     f"backend was ended by signal {-code}" if code < 0 else "build backend failed"
                 )
-                raise self._failure(what, f"its {ending}") from None
-            # Where it could not even be imported, the library keeps what was printed.
-            said = str(getattr(cause, "traceback", "")).strip().splitlines()
-            raise self._failure(what, str(error).partition("\n")[0], said) from None
+                raise self._failure(action, f"its {ending}") from None
+            # If the backend cannot be imported, the library has the output.
+            output = str(getattr(cause, "traceback", "")).strip().splitlines()
+            raise self._failure(action, str(error).partition("\n")[0], output) from None
         except (build.BuildException, OSError, ValueError) as error:
-            raise self._failure(what, str(error).partition("\n")[0]) from None
+            raise self._failure(action, str(error).partition("\n")[0]) from None
 
-    def _failure(self, what: str, why: str, said: Sequence[str] = ()) -> BuildFailed:
-        last = [*_last_lines(self._log), *said][-_LINES:]
+    def _failure(self, action: str, reason: str, output: Sequence[str] = ()) -> BuildFailed:
+        lines = [*_last_lines(self._log), *output][-_SHOWN_LINES:]
         kept = _kept(self._log) if _last_lines(self._log) else None
-        hint = "that file has everything its build backend printed"
-        if kept is not None and self._log.stat().st_size > _MOST_KEPT:
-            hint = "that file has the beginning and the end of what its build backend printed"
+        hint = "that file has all output of the build backend"
+        if kept is not None and self._log.stat().st_size > _MAX_KEPT_SIZE:
+            hint = "that file has the beginning and the end of the build backend's output"
         return BuildFailed(
-            f"{self._name} cannot be {what}: {why}",
+            f"{self._name} cannot be {action}: {reason}",
             where=None if kept is None else str(kept),
-            note="\n".join(last) or None,
+            note="\n".join(lines) or None,
             hint="report it to the project's maintainers" if kept is None else hint,
         )
 
 
-_THING = {
+_KIND_IN_WORDS = {
     "wheel": "a wheel",
     "editable": "an editable wheel",
     "sdist": "a source distribution",
@@ -252,32 +273,33 @@ _THING = {
 
 
 def _kept(log: Path) -> Path | None:
-    """Return a copy of a log that survives the folder of the build.
+    """Copy a log out of the folder of the build, and return the path; None if that fails.
 
-    Of a long log only the beginning and the end.
+    Only the beginning and the end of a long log are copied.
     """
     try:
         handle, name = tempfile.mkstemp(prefix="wheelfit-build-", suffix=".log")
         with log.open("rb") as file, os.fdopen(handle, "wb") as copy:
-            left_out = os.fstat(file.fileno()).st_size - _MOST_KEPT
+            left_out = os.fstat(file.fileno()).st_size - _MAX_KEPT_SIZE
             if left_out <= 0:
                 shutil.copyfileobj(file, copy)
                 return Path(name)
-            # The first error is at the beginning, what it came to at the end.
-            copy.write(file.read(_MOST_KEPT // 2))
+            # The first error may be at the beginning, and its consequences are at the end.
+            copy.write(file.read(_MAX_KEPT_SIZE // 2))
             copy.write(f"\n[... {left_out:,} bytes are left out ...]\n".encode())
-            file.seek(-(_MOST_KEPT // 2), os.SEEK_END)
-            copy.write(file.read(_MOST_KEPT // 2))
+            file.seek(-(_MAX_KEPT_SIZE // 2), os.SEEK_END)
+            copy.write(file.read(_MAX_KEPT_SIZE // 2))
         return Path(name)
     except OSError:
         return None
 
 
 def _last_lines(log: Path) -> list[str]:
+    """Return the last lines of a log that are not blank."""
     try:
         with log.open("rb") as file:
-            file.seek(max(0, log.stat().st_size - _TAIL))
+            file.seek(max(0, log.stat().st_size - _TAIL_SIZE))
             text = file.read().decode("utf-8", "replace")
     except OSError:
         return []
-    return [line.rstrip() for line in text.splitlines() if line.strip()][-_LINES:]
+    return [line.rstrip() for line in text.splitlines() if line.strip()][-_SHOWN_LINES:]

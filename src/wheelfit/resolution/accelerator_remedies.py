@@ -1,4 +1,4 @@
-"""The accelerators of the machine, and the remedies that give builds for them."""
+"""The accelerators of the machine, and options with which builds for them are chosen."""
 
 from __future__ import annotations
 
@@ -35,25 +35,25 @@ if TYPE_CHECKING:
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.property_support import Support
     from wheelfit.core.requirements import Requirement
-    from wheelfit.resolution.accelerator_use import Surroundings
+    from wheelfit.resolution.accelerator_use import AcceleratorContext
     from wheelfit.resolution.candidates import Candidates
     from wheelfit.resolution.resolution import Pin, Resolution
 
 LEAVING_OUT = "leaving out --no-bridges"
-"""The option for a family that counts by default, where defaults were turned off."""
+"""The remedy for a family that is in use by default, if an option has turned it off."""
 
 
 class Remedies:
-    """The builds that would suit the machine better than those of a result.
+    """The better builds for the machine than those of a result.
 
     :param resolution: the result.
-    :param around: the candidates, with the machine and the installed builds.
+    :param context: the candidates, with the machine and the installed builds.
     """
 
-    def __init__(self, resolution: Resolution, around: Surroundings) -> None:
+    def __init__(self, resolution: Resolution, context: AcceleratorContext) -> None:
         self.resolution = resolution
         """The result."""
-        self.around = around
+        self.context = context
         """The candidates, with the machine and the installed builds."""
         self.pins = {pin.name: pin for pin in resolution.pins}
         """The pins of the result, by name."""
@@ -65,7 +65,7 @@ class Remedies:
         """Return the support of the machine for a namespace; None if unknown."""
         if namespace not in self._supports:
             document = _document(document_of((namespace,)))
-            self._supports[namespace] = self.around.support_of(document, [namespace])
+            self._supports[namespace] = self.context.support_of(document, [namespace])
         support = self._supports[namespace]
         detection = support.detections.get(namespace)
         known = (Status.SUPPORTED, Status.NOTHING)
@@ -76,24 +76,24 @@ class Remedies:
         support = self.support(namespace)
         return THIS_MACHINE if support is None else support.holders.get(namespace, THIS_MACHINE)
 
-    def is_wished(self, namespace: str) -> bool:
-        """Return whether the user forbids no builds for an accelerator."""
-        return ACCELERATORS[namespace] not in self.around.policy.preferences.forbid
+    def is_allowed(self, namespace: str) -> bool:
+        """Return whether the user has not forbidden builds for an accelerator."""
+        return ACCELERATORS[namespace] not in self.context.policy.preferences.forbid
 
     def is_usable(self, namespace: str, majors: Iterable[str]) -> bool:
-        """Return whether the machine can use libraries of some majors, and the user lets it."""
-        if not self.is_wished(namespace):
+        """Return whether the machine can use libraries of some major versions, if allowed."""
+        if not self.is_allowed(namespace):
             return False
         support = self.support(namespace)
         if support is None or not is_there(support, namespace):
             return False
         return not any(lacking_for(support, namespace, major) for major in majors)
 
-    # --- what there is ------------------------------------------------------------------------
+    # --- the builds ---------------------------------------------------------------------------
 
     @cached_property
     def with_libraries(self) -> frozenset[NormalizedName]:
-        """Packages that need an accelerator's libraries, if indirectly, and families' members."""
+        """Packages that need an accelerator's libraries, also indirectly; and families' members."""
         needing: dict[NormalizedName, list[NormalizedName]] = {}
         members = set()
         for edge in self.resolution.edges:
@@ -101,34 +101,35 @@ class Remedies:
             pin = self.pins.get(edge.needing)
             if pin is not None and pin.file.is_selector:
                 members.add(edge.needed)
-        left: list[NormalizedName] = [name for name in needing if owner_of_libraries(name)]
+        pending: list[NormalizedName] = [name for name in needing if owner_of_libraries(name)]
         dependents: set[NormalizedName] = set()
-        while left:
-            for name in needing.get(left.pop(), ()):
+        while pending:
+            for name in needing.get(pending.pop(), ()):
                 if name not in dependents:
                     dependents.add(name)
-                    left.append(name)
+                    pending.append(name)
         return frozenset(dependents | members)
 
     def by_bridge(self, name: NormalizedName) -> Remedy | None:
         """Return the remedy by a family not yet in use that has a build for the machine."""
         pin = self.pins.get(name)
-        is_possible = self.around.policy.preferences.variants and self.around.bridge(name) is None
+        is_possible = self.context.policy.preferences.variants and self.context.bridge(name) is None
         if pin is None or not is_possible:
             return None
-        best = filter(
-            None, (self.best(family, pin) for family in self.around.policy.families(name))
-        )
-        # One that uses another accelerator is better than one for any machine.
-        remedies = (remedy for _, remedy in best)
-        return min(remedies, key=lambda one: one.has_no_libraries, default=None)
+        remedies = []
+        for family in self.context.policy.families(name):
+            best = self.best(family, pin)
+            if best is not None:
+                remedies.append(best[1])
+        # A build that uses another accelerator is better than a build for any machine.
+        return min(remedies, key=lambda remedy: remedy.has_no_libraries, default=None)
 
     def of_owner(self, name: NormalizedName) -> tuple[str, Remedy] | None:
-        """Return the family of indexes that counts for a package, and its build for the machine.
+        """Return the family of indexes in use for a package, with its build for the machine.
 
-        A plain wheel comes all the same where no index of it can be reached.
+        A plain wheel may have been chosen because no index of the family can be reached.
         """
-        family, pin = self.around.bridge(name), self.pins.get(name)
+        family, pin = self.context.bridge(name), self.pins.get(name)
         if family is None or pin is None or not family.is_of_indexes:
             return None
         best = self.best(family, pin)
@@ -137,23 +138,29 @@ class Remedies:
     def best(self, family: BridgeFamily, pin: Pin) -> tuple[FamilyMember, Remedy] | None:
         """Return the member of a family for the machine in place of a plain wheel.
 
-        A member that uses an accelerator goes before newer releases without, as in a bridge.
+        As in a bridge, a member that uses an accelerator is better than a newer release without.
         """
         project = pin.name if family.is_of_indexes else family.name
-        members = [one for one in family.members if one.is_for(project)]
-        members = [one for one in members if one.covers(pin.filename.tags)]
-        document = _document(family.document(family.members))
-        support = self.around.support_of(
-            document, {name for one in members for name in one.when.namespaces}
-        )
-        fitting = [
-            one
-            for one in members
-            if all(map(self.is_wished, accelerators_of(one.when)))
-            and support.refusal(one.when) is None
+        members = [
+            member
+            for member in family.members
+            if member.is_for(project) and member.covers(pin.filename.tags)
         ]
-        using = [one for one in fitting if accelerators_of(one.when)]
-        others = [one for one in fitting if one not in using and one.has(project, pin.version)]
+        document = _document(family.document(family.members))
+        namespaces = {name for member in members for name in member.when.namespaces}
+        support = self.context.support_of(document, namespaces)
+        using: list[FamilyMember] = []
+        others: list[FamilyMember] = []
+        for member in members:
+            accelerators = accelerators_of(member.when)
+            if not all(map(self.is_allowed, accelerators)):
+                continue
+            if support.refusal(member.when) is not None:
+                continue
+            if accelerators:
+                using.append(member)
+            elif member.has(project, pin.version):
+                others.append(member)
         for member in (*using, *others[:1]):
             remedy = self._remedy(family, pin.name, member)
             if remedy is not None:
@@ -163,7 +170,7 @@ class Remedies:
     def _remedy(
         self, family: BridgeFamily, name: NormalizedName, member: FamilyMember
     ) -> Remedy | None:
-        """Return the remedy that installs a member; None: no wheel of it fits, or the plain one."""
+        """Return the remedy that installs a member; None if it is chosen or has no wheel."""
         if family.is_of_indexes:
             if member.is_of_registry:
                 return None
@@ -172,10 +179,10 @@ class Remedies:
             return Remedy(f"--bridge {family.name}", build, has_no_libraries=not used)
         if member.label is None or member.distribution == name:
             return None
-        off = self.around.policy.bridges_off
+        off = self.context.policy.bridges_off
         if family.by_default and not off:
-            return None  # it would count if it could
-        candidates = self.around.candidates
+            return None  # it is in use already
+        candidates = self.context.candidates
         if candidates is not None and not _has_wheel(candidates, member):
             return None
         option = f"--bridge {family.name}"
@@ -186,9 +193,9 @@ class Remedies:
     def typed(self, remedies: Sequence[Remedy]) -> str:
         """Return the options to type for bridges."""
         words = dict.fromkeys(remedy.words for remedy in remedies if remedy.words != LEAVING_OUT)
-        if self.around.lock:
-            return f"`{self.around.lock} {' '.join(words)}`"
-        if self.around.policy.bridges_off == "option":
+        if self.context.lock:
+            return f"`{self.context.lock} {' '.join(words)}`"
+        if self.context.policy.bridges_off == "option":
             return f"{' '.join(words)} in place of --no-bridges" if words else LEAVING_OUT
         return " ".join(words)
 
@@ -200,13 +207,13 @@ def device_of(namespace: str) -> str:
 
 
 def is_there(support: Support, namespace: str) -> bool:
-    """Return whether there is an accelerator with a driver, as far as is known."""
+    """Return whether an accelerator with a driver was detected."""
     features = support.detections[namespace].features
     return any(config.values and config.values != ("false",) for config in features)
 
 
 def lacking_for(support: Support, namespace: str, major: str) -> str:
-    """Return the unmet need of libraries of a major version; empty: none is known."""
+    """Return the unmet requirement of libraries of a major version; empty if none is known."""
     for need in library_needs(namespace, major):
         feature = Feature(namespace, need.feature)
         if support.values(namespace, need.feature) and not support.supports(need):
@@ -218,28 +225,29 @@ def lacking_for(support: Support, namespace: str, major: str) -> str:
 def needs_of_extras(
     core: CoreMetadata, environment: Mapping[str, str]
 ) -> Mapping[str, list[Requirement]]:
-    """Return extras that need something for an accelerator, each with these needs."""
-    by_extra: dict[str, list[Requirement]] = {}
+    """Return the requirements for an accelerator in extras, by extra."""
+    needs: dict[str, list[Requirement]] = {}
     for extra in concerned_extras(core):
         with suppress(WheelfitError):  # read errors are reported where the data is needed
-            needs = [
-                one
-                for one in core.requires
-                if is_for_accelerator(one.name, extra) and _is_of(one, extra, environment)
+            requirements = [
+                requirement
+                for requirement in core.requires
+                if is_for_accelerator(requirement.name, extra)
+                and _is_of_extra(requirement, extra, environment)
             ]
-            if needs:
-                by_extra[extra] = needs
-    return by_extra
+            if requirements:
+                needs[extra] = requirements
+    return needs
 
 
-def _is_of(requirement: Requirement, extra: str, environment: Mapping[str, str]) -> bool:
-    """Return whether a requirement is one of an extra."""
-    asked = frozenset((extra,))
-    return not requirement.applies(environment) and requirement.applies(environment, asked)
+def _is_of_extra(requirement: Requirement, extra: str, environment: Mapping[str, str]) -> bool:
+    """Return whether a requirement applies only with an extra."""
+    extras = frozenset((extra,))
+    return not requirement.applies(environment) and requirement.applies(environment, extras)
 
 
 def _document(content: Mapping[str, object]) -> VariantDocument:
-    """Return variant metadata for detecting a machine."""
+    """Return variant metadata by which the support of a machine is determined."""
     from wheelfit.core.metadata import read_document
 
     return read_document(json.dumps(content).encode(), where="accelerators")

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 class Remedy(NamedTuple):
-    """An option or a requirement that gets a build that suits the machine."""
+    """An option or requirement with which a build for the machine is chosen."""
 
     words: str
-    """As it is typed: ``--bridge pytorch``, ``jax[cuda13]``."""
+    """The text to type: ``--bridge pytorch``, ``jax[cuda13]``."""
     build: str = ""
-    """The build that it gets; empty: the same, with its requirements."""
+    """The build that is chosen; empty for the same build with an extra."""
     size: int | None = None
-    """Bytes to download besides; None where they are not known."""
+    """Additional bytes to download; None if unknown."""
     has_no_libraries: bool = False
     """Whether the build is for any machine."""
 
@@ -32,7 +32,7 @@ class AcceleratorUse(NamedTuple):
     """Something that a result has to do with one kind of accelerator, and should not."""
 
     kind: str
-    """``unusable-libraries``, or ``idle``: an accelerator is there that nothing uses."""
+    """``unusable-libraries``, or ``idle``: an accelerator is installed that nothing uses."""
     namespace: str
     """Of the accelerator."""
     packages: tuple[str, ...]
@@ -59,7 +59,7 @@ class AcceleratorUse(NamedTuple):
         }
 
 
-class Surroundings(NamedTuple):
+class AcceleratorContext(NamedTuple):
     """The facts about the machine, and functions to query the candidates."""
 
     support_of: Callable[[VariantDocument, Iterable[str]], Support]
@@ -70,7 +70,7 @@ class Surroundings(NamedTuple):
     """Returns the family that stands for a project already."""
     environment: Mapping[str, str]
     """The marker environment of the target."""
-    there: Collection[NormalizedName] = ()
+    installed: Collection[NormalizedName] = ()
     """The installed packages."""
     candidates: Candidates | None = None
     """The candidates; None where only a lock is known, or where it is for several machines."""

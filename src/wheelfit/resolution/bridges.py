@@ -1,8 +1,8 @@
 """The choice among members of a bridged family, where it differs from that among variants.
 
-A family is a project whose builds were published under several names. So its builds do not keep
-pace with each other, and two of them can be requested by name at the same time, though they own the
-same files.
+A family is a project whose builds were published as several distributions, its members. Members
+have different releases, and two of them can be requested by name together, although they install
+the same files.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from wheelfit.resolution.resolution import Pin, Resolution
 
 
-def favoured(
+def accelerated_releases(
     candidates: Candidates,
     name: NormalizedName,
     installed: Mapping[NormalizedName, InstalledBuild],
@@ -43,29 +43,30 @@ def favoured(
 ) -> tuple[Version, ...]:
     """Return the releases of a family with a member for the machine's hardware, best first.
 
-    Members keep pace badly: a newer release that only the member for any machine has would
-    otherwise cost an accelerator. A member that is installed need not be replaced by a newer one.
+    The newest release may exist only as the member for any machine, and choosing it would leave
+    the accelerator unused. A release of an installed member comes first.
 
     :param candidates: the candidates, with the machine and the user's preferences.
     :param name: the project that the family stands for.
     :param installed: the installed builds, which may stay.
-    :param prereleases: whether they count.
-    :return: empty where no release is preferred.
+    :param prereleases: whether to include pre-releases.
+    :return: empty if no release is preferred.
     :raises NetworkError: a source cannot be read.
     """
     family, listing = candidates.bridge(name), candidates.listing(name)
     if family is None or listing is None or not candidates.policy.preferences.variants:
         return ()
-    fitting = sorted(
+    releases = sorted(
         fitting_releases(candidates, name, prereleases=prereleases),
         key=lambda release: listing.ranks.get(release, 0),
     )
     for member in family.distributions:
-        present = installed.get(member)
-        if present is not None and member != name and present.version in fitting:
-            fitting.sort(key=present.version.__ne__)
+        build = installed.get(member)
+        if build is not None and member != name and build.version in releases:
+            releases.remove(build.version)
+            releases.insert(0, build.version)
             break
-    return tuple(fitting)
+    return tuple(releases)
 
 
 def fitting_releases(
@@ -75,16 +76,16 @@ def fitting_releases(
 
     :param candidates: the candidates, with the machine and the user's preferences.
     :param name: the project that the family stands for.
-    :param prereleases: whether they count.
+    :param prereleases: whether to include pre-releases.
     :raises NetworkError: a source cannot be read.
     """
     family, listing = candidates.bridge(name), candidates.listing(name)
     if family is None or listing is None:
         return ()
-    fitting = _Fitting(candidates, family)
-    wishes = candidates.applying(name, fitting.document)
+    support = _MemberSupport(candidates, family)
+    preferences = candidates.applying(name, support.document)
     pinned = candidates.policy.preferences.labels.get(name)
-    is_for_all = not candidates.is_for_one_machine  # whose builds have machines of their own
+    is_for_all = not candidates.is_for_one_machine  # as for a lock of several machines
 
     def fits(filename: WheelFilename) -> bool:
         member = family.member_of_wheel(filename)
@@ -94,9 +95,9 @@ def fitting_releases(
             return member.label == pinned
         properties = family.properties(member)
         return (
-            (is_for_all or fitting.supports(member))
+            (is_for_all or support.supports(member))
             and candidates.objection(properties) is None
-            and wishes.objection(properties, fitting.support) is None
+            and preferences.objection(properties, support.support) is None
         )
 
     return [
@@ -113,8 +114,8 @@ def fitting_releases(
     ]
 
 
-class _Fitting:
-    """The members of a family for the hardware of a machine.
+class _MemberSupport:
+    """The support of a machine for the members of a family.
 
     :param candidates: the candidates, with the machine and the user's preferences.
     :param family: the family.
@@ -122,106 +123,96 @@ class _Fitting:
 
     def __init__(self, candidates: Candidates, family: BridgeFamily) -> None:
         self.family = family
-        # The properties of members matter to preferences, and to candidates without a machine.
-        is_asked = candidates.is_for_one_machine and not candidates.policy.preferences.require
-        offered = () if is_asked else family.members
+        # The document needs the members only for preferences, and for several machines.
+        is_short = candidates.is_for_one_machine and not candidates.policy.preferences.require
+        members = () if is_short else family.members
         self.document = read_document(
-            json.dumps(family.document(offered)).encode(), where=f"bridge {family.name}"
+            json.dumps(family.document(members)).encode(), where=f"bridge {family.name}"
         )
         namespaces = namespaces_used(map(family.properties, family.members))
         self.support = candidates.support_of(self.document, namespaces)
-        self._known: dict[PropertySet, bool] = {}
+        self._results: dict[PropertySet, bool] = {}
 
     def supports(self, member: FamilyMember) -> bool:
         """Return whether the machine meets the conditions of a member."""
-        if member.when not in self._known:
+        if member.when not in self._results:
             properties = self.family.properties(member)
-            self._known[member.when] = self.support.refusal(properties) is None
-        return self._known[member.when]
+            self._results[member.when] = self.support.refusal(properties) is None
+        return self._results[member.when]
 
 
 def members_for(candidates: Candidates) -> Callable[[BridgeFamily, FamilyMember], bool]:
-    """Return a function that returns whether the machine could get a member of a family.
+    """Return a predicate: whether the machine can use a member of a family.
 
     :param candidates: the candidates, with the machine and the user's preferences.
     """
     platforms = [tag for tag in candidates.target.tags if tag.platform != "any"]
     labels = candidates.policy.preferences.labels
-    fitting: dict[NormalizedName, _Fitting] = {}
+    supports: dict[NormalizedName, _MemberSupport] = {}
 
-    def is_obtainable(family: BridgeFamily, member: FamilyMember) -> bool:
+    def is_usable(family: BridgeFamily, member: FamilyMember) -> bool:
         if not member.covers(platforms):
             return False
         if not member.when or member.label in labels.values():
             return True
-        if family.name not in fitting:
-            fitting[family.name] = _Fitting(candidates, family)
-        return fitting[family.name].supports(member)
+        if family.name not in supports:
+            supports[family.name] = _MemberSupport(candidates, family)
+        return supports[family.name].supports(member)
 
-    return is_obtainable
+    return is_usable
 
 
-def idle_accelerator(
+def missing_accelerated_build(
     resolution: Resolution, candidates: Candidates, missed: Mapping[NormalizedName, str]
 ) -> NoFit | None:
-    """Return the error if a substitute would leave an accelerator idle; else None.
+    """Return the error if a build for the accelerator is on an unreachable index; else None.
 
     :param resolution: the resolution to check.
     :param candidates: the candidates, with the machine.
-    :param missed: the projects of which the registry's builds are a substitute for those of an
-        index that cannot be reached, each with the reason.
+    :param missed: the projects whose index cannot be reached, so that builds of the registry were
+        taken, with the reason.
     """
-    is_obtainable = members_for(candidates)
+    is_usable = members_for(candidates)
     for pin in resolution.pins:
         family = candidates.bridge(pin.name) if pin.name in missed else None
         if family is None or pin.label not in (None, NULL):
             continue
-        lost = [
-            member
-            for member in family.members
-            if member.when and member.is_for(pin.name) and is_obtainable(family, member)
-        ]
-        if lost:
-            return NoFit(
-                f"no build of {pin.name} is available for the accelerator of this machine",
-                code="no-accelerator",
-                note=f"{missed[pin.name]}\nthat index has builds for it, as {lost[0].label}",
-                hint="try again later; --bridge NAME@URL names a mirror of the index; --no-bridges "
-                "takes what the registry has, which runs on the processor alone",
-            )
+        for member in family.members:
+            if member.when and member.is_for(pin.name) and is_usable(family, member):
+                return NoFit(
+                    f"no build of {pin.name} is available for the accelerator of this machine",
+                    code="no-accelerator",
+                    note=f"{missed[pin.name]}\nthat index has builds for it, as {member.label}",
+                    hint="try again later; --bridge NAME@URL names a mirror of the index; "
+                    "--no-bridges takes the build of the registry, which uses the processor only",
+                )
     return None
 
 
-def not_agreed(candidates: Candidates, name: NormalizedName) -> str:
-    """Return the option that takes builds of a project from a family not yet in use.
+def bridge_options(candidates: Candidates, name: NormalizedName) -> str:
+    """Return the options for families that have builds of a project, with what each takes.
 
-    :param candidates: the candidates.
-    :param name: the name of the project.
-    :return: empty if there is no such family.
+    :return: empty if a family is in use already, or there is none.
     """
     if candidates.bridge(name) is not None:
         return ""
-    others = [family for family in candidates.policy.families(name) if not family.by_default]
-    return "; ".join(f"--bridge {one.name} takes {_what(one, name)}" for one in others)
-
-
-def _what(family: BridgeFamily, name: NormalizedName) -> str:
-    """Return the source of a project's builds by a family, in words."""
-    if family.is_of_indexes:
-        return f"{name} from {family.base}"
-    others = [distribution for distribution in family.distributions if distribution != name]
-    return f"one of {listed(others)}"
+    options = []
+    for family in candidates.policy.families(name):
+        if family.by_default:
+            continue
+        if family.is_of_indexes:
+            builds = f"{name} from {family.base}"
+        else:
+            builds = f"one of {listed([other for other in family.distributions if other != name])}"
+        options.append(f"--bridge {family.name} takes {builds}")
+    return "; ".join(options)
 
 
 # --- members that own the same files ---------------------------------------------------------
 
 
-def _stands_for(pin: Pin, family: BridgeFamily) -> NormalizedName:
-    """Return the distribution whose files a pin of a family brings.
-
-    :param pin: a pin of the project that the family stands for.
-    :param family: the family.
-    """
+def _distribution_of(pin: Pin, family: BridgeFamily) -> NormalizedName:
+    """Return the distribution whose files are installed for a pin of a family."""
     if pin.file.is_selector and pin.label is not None:
         member = family.member_of(pin.label, pin.version)
         if member is not None:
@@ -235,39 +226,40 @@ class _Clash:
 
     family: BridgeFamily
     members: tuple[NormalizedName, ...]
-    """All of them."""
 
 
 def _superseded(
-    resolution: Resolution, around: Mapping[NormalizedName, InstalledBuild], candidates: Candidates
+    resolution: Resolution,
+    present_builds: Mapping[NormalizedName, InstalledBuild],
+    candidates: Candidates,
 ) -> dict[NormalizedName, str]:
-    """Return the members that leave because a family's name gets another one, with the reason.
+    """Return the installed members to remove since the family gets another one, with the reason.
 
-    Only members that a selector required which is replaced itself.
+    These are members that were installed for the project of the family, not by their own names.
 
     :param resolution: the resolution.
-    :param around: the installed builds.
+    :param present_builds: the installed builds.
     :param candidates: the candidates it was resolved from.
     """
     staying = {pin.name for pin in resolution.pins} | {kept.name for kept in resolution.kept}
-    reasons = {}
+    superseded = {}
     for pin in resolution.pins:
-        family, old = candidates.bridge(pin.name), around.get(pin.name)
+        family, old = candidates.bridge(pin.name), present_builds.get(pin.name)
         if family is None or not family.exclusive or old is None or old.label is None:
             continue
         former = family.member_of(old.label, old.version)
         if former is None or former.distribution in staying:
             continue
-        if former.distribution in around:
-            reasons[former.distribution] = f"{old} was the build of {pin.name} that it brought"
-    return reasons
+        if former.distribution in present_builds:
+            superseded[former.distribution] = f"it was installed for {old}, which is replaced"
+    return superseded
 
 
-def alone(
+def with_one_member(
     resolution: Resolution,
-    again: Callable[[Candidates], Resolution],
+    resolve_again: Callable[[Candidates], Resolution],
     candidates: Candidates,
-    around: Mapping[NormalizedName, InstalledBuild],
+    present_builds: Mapping[NormalizedName, InstalledBuild],
 ) -> Resolution:
     """Resolve with only one member of each family whose members own the same files.
 
@@ -275,66 +267,73 @@ def alone(
     also the choice for the family's name.
 
     :param resolution: the resolution so far.
-    :param again: resolves again, from other candidates.
+    :param resolve_again: resolves again, from other candidates.
     :param candidates: the candidates.
-    :param around: the installed builds.
+    :param present_builds: the installed builds.
     :raises NoSolution: two members are needed by their names, or the needed member is not
         compatible.
     """
     if not candidates.is_for_one_machine:
         return resolution
     while True:
-        chosen_by = candidates.within(resolution.context)
-        clash = next(_clashes(resolution, chosen_by, around), None)
+        final = candidates.within(resolution.context)
+        clash = next(_clashes(resolution, final, present_builds), None)
         if clash is None:
-            return replace(resolution, leaving=_superseded(resolution, around, chosen_by))
-        asked = _asked_by_name(clash, resolution, around)
-        others = _others(clash, asked[0], candidates) if len(asked) == 1 else {}
+            return replace(resolution, leaving=_superseded(resolution, present_builds, final))
+        needed = _needed_by_name(clash, resolution, present_builds)
+        others = _wheels_of_others(clash, needed[0], candidates) if len(needed) == 1 else {}
         if not others:
-            raise _refusal(clash)
+            raise _clash_error(clash)
         candidates = candidates.within(candidates.context.without(others))
         try:
-            resolution = again(candidates)
+            resolution = resolve_again(candidates)
         except NoFit as error:
-            raise _refusal(clash, error.message) from None
+            raise _clash_error(clash, error.message) from None
 
 
 def _clashes(
-    resolution: Resolution, candidates: Candidates, around: Mapping[NormalizedName, InstalledBuild]
+    resolution: Resolution,
+    candidates: Candidates,
+    present_builds: Mapping[NormalizedName, InstalledBuild],
 ) -> Iterator[_Clash]:
-    there = {*around, *(pin.name for pin in resolution.pins)}
-    there -= _superseded(resolution, around, candidates).keys()
+    installed_after = {*present_builds, *(pin.name for pin in resolution.pins)}
+    installed_after -= _superseded(resolution, present_builds, candidates).keys()
     for pin in resolution.pins:
         family = candidates.bridge(pin.name)
         if family is None or not family.exclusive or family.is_of_indexes:
             continue
-        together = [name for name in family.distributions if name in there and name != pin.name]
-        if _stands_for(pin, family) == pin.name:
-            together.append(pin.name)
-        if len(together) > 1:
-            yield _Clash(family, tuple(together))
+        members = [
+            name for name in family.distributions if name in installed_after and name != pin.name
+        ]
+        if _distribution_of(pin, family) == pin.name:
+            members.append(pin.name)
+        if len(members) > 1:
+            yield _Clash(family, tuple(members))
 
 
-def _asked_by_name(
-    clash: _Clash, resolution: Resolution, around: Mapping[NormalizedName, InstalledBuild]
+def _needed_by_name(
+    clash: _Clash, resolution: Resolution, present_builds: Mapping[NormalizedName, InstalledBuild]
 ) -> list[NormalizedName]:
-    """Return the members that are there, or needed by something else than the family."""
+    """Return the members that are installed, or needed by something else than the family."""
     needed = {edge.needed for edge in resolution.edges if edge.needing != clash.family.name}
     needed |= {pin.name for pin in resolution.pins if pin.requested}
-    needed |= around.keys()
-    own = clash.family.name
-    return [name for name in clash.members if name in needed and name != own]
+    needed |= present_builds.keys()
+    return [name for name in clash.members if name in needed and name != clash.family.name]
 
 
-def _others(clash: _Clash, member: NormalizedName, candidates: Candidates) -> dict[str, str]:
-    """Return the wheels of a family that are not of one member, with the reason to exclude them."""
+def _wheels_of_others(
+    clash: _Clash, member: NormalizedName, candidates: Candidates
+) -> dict[str, str]:
+    """Return the wheels of other members of a family, with the reason to exclude them."""
     listing = candidates.listing(clash.family.name)
     if listing is None:  # pragma: no cover - it was resolved
         return {}
     others = {}
     for version, release in listing.releases.items():
         labels = {
-            one.label for one in clash.family.members_of(version) if one.distribution == member
+            other.label
+            for other in clash.family.members_of(version)
+            if other.distribution == member
         }
         for wheel in release.wheels:
             if wheel.filename.label not in labels and not candidates.is_rejected(wheel.filename):
@@ -342,13 +341,12 @@ def _others(clash: _Clash, member: NormalizedName, candidates: Candidates) -> di
     return others
 
 
-def _refusal(clash: _Clash, why: str = "") -> NoSolution:
-    names = listed(clash.members)
-    reasons = [f"all of them are builds of {clash.family.name}"]
-    if why:
-        reasons.append(f"one of them for all who need it will not do: {why}")
+def _clash_error(clash: _Clash, reason: str = "") -> NoSolution:
+    notes = [f"all of them are builds of {clash.family.name}"]
+    if reason:
+        notes.append(f"the same one for all packages is not possible: {reason}")
     return NoSolution(
-        f"{names} own the same files, and only one of them can be installed",
-        note="\n".join(reasons),
-        hint="--override or --exclude says which of them is not needed",
+        f"{listed(clash.members)} own the same files, and only one of them can be installed",
+        note="\n".join(notes),
+        hint="exclude the ones that are not needed with --override or --exclude",
     )

@@ -231,9 +231,9 @@ class Catalogue:
                     kinds_by_release(self.candidates, name, prereleases=request.prereleases)
                 )
                 return () if best is None else (best,)
-            from wheelfit.resolution.bridges import favoured
+            from wheelfit.resolution.bridges import accelerated_releases
 
-            return favoured(
+            return accelerated_releases(
                 self.candidates, name, request.installed, prereleases=request.prereleases
             )
         listing = self.candidates.listing(name) if name in self._roots else None

@@ -1,4 +1,4 @@
-"""Why this wheel, and why none of the others."""
+"""Explanations of a choice: the verdict on every wheel of a release, with the reason."""
 
 from __future__ import annotations
 
@@ -44,30 +44,30 @@ class Explanation:
 
     name: NormalizedName
     version: Version | None
-    """The release that is shown; None when the project has none in question."""
+    """The explained release; None if no release of the project is allowed."""
     chosen: WheelFilename | None
-    """The wheel that would be installed; None when none fits."""
+    """The wheel that would be installed; None if no wheel is compatible."""
     properties: PropertySet = EMPTY
     """All properties of its label."""
     candidates: tuple[Verdict, ...] = ()
-    """Every wheel of the release, best first."""
+    """The verdicts on all wheels of the release, best first."""
     warnings: tuple[str, ...] = ()
-    """The warnings, which even a short explanation shows."""
+    """The notes that even a short explanation shows."""
     notes: tuple[str, ...] = ()
     """Further notes."""
     source: str = ""
-    """Which source supplies the project, without credentials (F-126)."""
+    """The source that supplies the project, without credentials (F-126)."""
     detections: tuple[Detection, ...] = ()
     """The detections of the namespaces, with their sources (P-21)."""
     built_for: tuple[tuple[str, str, KnownVersion | None], ...] = ()
-    """The packages that the winner was built for: project, value, and the version that
-    decided; no version where the package is still to be chosen (P-51)."""
+    """The packages that the chosen wheel was built for: project, value of the property, and the
+    version that met it; None if the package is still to be chosen (P-51)."""
     degradations: tuple[Degradation, ...] = ()
     """The degradations by faulty metadata, for programs (F-136)."""
     sources: tuple[tuple[str, str], ...] = ()
-    """Source distributions that do not count: name, and why (F-92)."""
+    """Ignored source distributions: file name and reason (F-92)."""
     unbuilt: Mapping[str, str] = field(default_factory=dict, hash=False)
-    """The sources of unbuilt wheels, by the provisional file name."""
+    """The sources of wheels that are not built yet, by the provisional file name."""
 
     def shown(self, filename: WheelFilename) -> str:
         """Return the name of a wheel for users."""
@@ -134,14 +134,14 @@ def explain_release(candidates: Candidates, name: NormalizedName, version: Versi
     :param version: the release; it must be listed.
     :raises NetworkError: a source cannot be read.
     """
-    unread: list[str] = []
-    choice = _read(candidates, name, version, unread)
+    notes: list[str] = []
+    choice = _usable_choice(candidates, name, version, notes)
     explanation = explain_choice(candidates, choice)
-    return replace(explanation, notes=(*unread, *explanation.notes))
+    return replace(explanation, notes=(*notes, *explanation.notes))
 
 
 def explain_choice(candidates: Candidates, choice: ReleaseChoice) -> Explanation:
-    """Explain a choice that was made, by itself or together with others.
+    """Explain a choice among the wheels of one release, made alone or in a resolution.
 
     :param candidates: the candidates.
     :param choice: the choice among the wheels of one release.
@@ -149,9 +149,10 @@ def explain_choice(candidates: Candidates, choice: ReleaseChoice) -> Explanation
     """
     listing = candidates.listing(choice.release.name)
     release = f"{choice.release.name} {choice.release.version}"
-    line = choice.notes[: bool(choice.degradations)]
-    untold = (f"{release}: {degradation}" for degradation in choice.degradations[TOLD:])
-    notes = (*choice.metadata.notes, *untold, *choice.notes, *choice.remarks)
+    # The first note of a choice summarises its first degradations.
+    summary = choice.notes[: bool(choice.degradations)]
+    others = (f"{release}: {degradation}" for degradation in choice.degradations[TOLD:])
+    notes = (*choice.metadata.notes, *others, *choice.notes, *choice.remarks)
     if listing is not None and listing.bridge is not None:
         labels = {wheel.filename.label for wheel in choice.release.wheels}
         notes = (*listing.bridge.notes(choice.release.version, labels, listing.name), *notes)
@@ -164,8 +165,8 @@ def explain_choice(candidates: Candidates, choice: ReleaseChoice) -> Explanation
         choice.selection.chosen,
         choice.properties,
         tuple(choice.selection.verdicts),
-        (*line, *candidates.cautions([choice])),
-        tuple(note for note in notes if note not in line),
+        (*summary, *candidates.cautions([choice])),
+        tuple(note for note in notes if note not in summary),
         source,
         tuple(choice.support.detections.values()) if choice.support else (),
         tuple(choice.support.built_for(choice.properties)) if choice.support else (),
@@ -186,19 +187,18 @@ def explain_project(
     constraints: Sequence[Requirement] = (),
     prereleases: bool = False,
 ) -> Explanation:
-    """Explain what would be chosen for one requirement taken by itself.
+    """Explain the choice for one requirement, without other requirements and installed packages.
 
-    The newest release that fits the requirement and has a wheel that fits the target is shown; if
-    there is none, the newest that fits the requirement. Other requirements and installed packages
-    do not count here.
+    The explained release is the newest that matches the requirement and has a compatible wheel; if
+    there is none, the newest that matches the requirement.
 
     :param candidates: the candidates, with the settings for choosing.
-    :param requirement: its marker and extras do not matter.
+    :param requirement: the requirement; its marker and extras are ignored.
     :param constraints: further limits.
-    :param prereleases: whether pre-releases count like final releases.
+    :param prereleases: whether to treat pre-releases like final releases.
     :raises ProjectNotFound: no source has the project.
-    :raises NoSolution: no release fits the requirement.
-    :raises NoFit: ``unknown-label``; none of them has the requested label (F-91).
+    :raises NoSolution: no release matches the requirement.
+    :raises NoFit: ``unknown-label``; no release that matches has the requested label (F-91).
     :raises NetworkError: a source cannot be read.
     """
     name = requirement.name
@@ -209,79 +209,80 @@ def explain_project(
     specifier = reduce(and_, limits, requirement.specifier)
     need = needs_of(structs.replace(requirement, specifier=specifier))[0]
     catalogue = Catalogue(ResolutionRequest(), candidates, Prefetch(candidates, threads=0), [need])
-    admission = VersionPolicy(catalogue, prereleases=prereleases)
-    admission.see(need)
+    policy = VersionPolicy(catalogue, prereleases=prereleases)
+    policy.see(need)
     passed: list[ReleaseChoice] = []
-    newer: list[str] = []
-    choices = admission.choices(name, need.versions)
-    favoured = catalogue.kept(name)  # as the solver begins with it
-    for version in sorted(choices, key=lambda one: one != favoured):
+    notes: list[str] = []
+    versions = policy.choices(name, need.versions)
+    first = catalogue.kept(name)  # the solver tries it first
+    for version in sorted(versions, key=lambda version: version != first):
         unread: list[str] = []
         if _is_usable(catalogue, name, version, unread):
-            if version == favoured and version < choices[0] and listing.bridge is None:
-                newer.append(
-                    f"{name} {choices[0]} is newer and has no build for the accelerator of this "
-                    f"machine; {name}=={choices[0]} takes it"
+            if version == first and version < versions[0] and listing.bridge is None:
+                notes.append(
+                    f"{name} {versions[0]} is newer and has no build for the accelerator of this "
+                    f"machine; {name}=={versions[0]} takes it"
                 )
-            newest = [
-                one for one in passed if not listing.is_same_release(one.release.version, version)
+            newer = [
+                choice
+                for choice in passed
+                if not listing.is_same_release(choice.release.version, version)
             ]
-            notes = (*passed_over(newest), *newer, *unread)
             explanation = explain_choice(candidates, candidates.choice(name, version))
-            return _with_notes(explanation, notes, listing)
+            return _with_notes(explanation, (*passed_over(newer), *notes, *unread), listing)
         passed.append(candidates.choice(name, version))
-    lack = NoMatch(catalogue, prereleases=prereleases)
-    if (unknown := lack.unknown_label(name, need.versions)) is not None:
-        raise unknown
+    no_match = NoMatch(catalogue, prereleases=prereleases)
+    if (error := no_match.unknown_label(name, need.versions)) is not None:
+        raise error
     members = need.versions.members(listing.releases)
     if not members:
         raise NoSolution(f"no version of {name} matches {name}{need.versions}", note=listing.newest)
     shown = next((member for member in members if not member.is_prerelease), members[0])
-    notes = tuple(passed_over(passed))
-    return _with_notes(explain_release(candidates, name, shown), notes, listing)
+    explanation = explain_release(candidates, name, shown)
+    return _with_notes(explanation, tuple(passed_over(passed)), listing)
 
 
 def _is_usable(
-    catalogue: Catalogue, name: NormalizedName, version: Version, unread: list[str]
+    catalogue: Catalogue, name: NormalizedName, version: Version, notes: list[str]
 ) -> bool:
-    """Return whether a release has a wheel that fits.
+    """Return whether a release has a compatible wheel.
 
-    METADATA is read only where the page does not state the Python a wheel requires.
+    METADATA is read only if the page does not list the Python that the wheel requires.
 
-    :param unread: gets a note if it should be read and cannot be.
+    :param notes: a list that a note is added to if METADATA cannot be read.
     """
     choice = catalogue.candidates.choice(name, version)
-    if _says_which_python(choice):
+    if _has_listed_python(choice):
         return True
     try:
         return catalogue.is_usable(name, version)
     except NetworkError as error:
-        unread.append(_unread(choice, error))
+        notes.append(_unread_metadata(choice, error))
         return choice.chosen is not None
 
 
-def _read(
-    candidates: Candidates, name: NormalizedName, version: Version, unread: list[str]
+def _usable_choice(
+    candidates: Candidates, name: NormalizedName, version: Version, notes: list[str]
 ) -> ReleaseChoice:
-    """Return the choice among the wheels of a release, METADATA read as for `_is_usable`."""
+    """Return the choice among the wheels of a release; METADATA is read as by `_is_usable`."""
     choice = candidates.choice(name, version)
-    if _says_which_python(choice):
+    if _has_listed_python(choice):
         return choice
     try:
         return candidates.usable(name, version)
     except NetworkError as error:
-        unread.append(_unread(choice, error))
+        notes.append(_unread_metadata(choice, error))
         return choice
 
 
-def _says_which_python(choice: ReleaseChoice) -> bool:
+def _has_listed_python(choice: ReleaseChoice) -> bool:
     wheel = choice.chosen
     if wheel is None or choice.release.is_given:
         return False
     return wheel.file.origin is None and wheel.file.requires_python is not None
 
 
-def _unread(choice: ReleaseChoice, error: NetworkError) -> str:
+def _unread_metadata(choice: ReleaseChoice, error: NetworkError) -> str:
     name = "" if choice.chosen is None else choice.chosen.filename.text
     return (
         f"the METADATA of {name} cannot be read, so it is not known whether the wheel is for this "

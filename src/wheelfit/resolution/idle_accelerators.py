@@ -1,4 +1,4 @@
-"""Accelerators that a result leaves idle, though another build would use them."""
+"""Accelerators of the machine that a result does not use, although another build would."""
 
 from __future__ import annotations
 
@@ -40,52 +40,52 @@ def idle_accelerators(
     """Yield the idle accelerators, each once.
 
     :param arriving: the new packages; others are not reported.
-    :param remedies: the result, with builds that would suit the machine better.
+    :param remedies: the result, with better builds for the machine.
     """
-    yield from _Idle(arriving, remedies).found()
+    yield from _IdleSearch(arriving, remedies).run()
 
 
-class _Idle:
-    """The search for such accelerators beside one result."""
+class _IdleSearch:
+    """The search for idle accelerators of one result."""
 
     def __init__(self, arriving: Collection[NormalizedName], remedies: Remedies) -> None:
         self._arriving = arriving
         self._remedies = remedies
 
-    def found(self) -> Iterator[AcceleratorUse]:
-        """Yield the accelerators left idle although another build would use them."""
-        if not self._remedies.around.policy.preferences.variants:
+    def run(self) -> Iterator[AcceleratorUse]:
+        """Yield the idle accelerators, with remedies where there are any."""
+        if not self._remedies.context.policy.preferences.variants:
             return
         by_namespace: dict[str, dict[NormalizedName, Remedy]] = {}
         for name in self._arriving:
             pin = self._remedies.pins.get(name)
             if pin is not None and self._may_be_idle(pin):
-                for namespace, remedy in self._uses(pin):
+                for namespace, remedy in self._possible_uses(pin):
                     by_namespace.setdefault(namespace, {})[name] = remedy
         for namespace, remedies in by_namespace.items():
-            yield self._idle(namespace, remedies)
-        yield from self._without_builds()
+            yield self._with_remedies(namespace, remedies)
+        yield from self._without_remedies()
 
-    def _without_builds(self) -> Iterator[AcceleratorUse]:
-        """Yield the accelerators left idle by packages with builds for others only."""
-        idle: dict[tuple[str, str], list[NormalizedName]] = {}
+    def _without_remedies(self) -> Iterator[AcceleratorUse]:
+        """Yield the accelerators that are idle because packages have builds for others only."""
+        by_reason: dict[tuple[str, str], list[NormalizedName]] = {}
         for name in self._arriving:
             pin = self._remedies.pins.get(name)
             if pin is None or pin.is_given or accelerators_of(pin.properties):
                 continue
-            for namespace, why in self._lacking_builds(name):
-                idle.setdefault((namespace, why), []).append(name)
-        for (namespace, why), names in idle.items():
+            for namespace, reason in self._missing_builds(name):
+                by_reason.setdefault((namespace, reason), []).append(name)
+        for (namespace, reason), names in by_reason.items():
             line = (
                 f"{listed(names)} {'leaves' if len(names) == 1 else 'leave'} the "
-                f"{device_of(namespace)} of {self._remedies.holder(namespace)} idle: {why}"
+                f"{device_of(namespace)} of {self._remedies.holder(namespace)} idle: {reason}"
             )
             yield AcceleratorUse("idle", namespace, tuple(names), (), None, (), line)
 
-    def _lacking_builds(self, name: NormalizedName) -> Iterator[tuple[str, str]]:
+    def _missing_builds(self, name: NormalizedName) -> Iterator[tuple[str, str]]:
         """Yield the accelerators of the machine that no build of a family uses, with the reason."""
-        around = self._remedies.around
-        family, candidates = around.bridge(name), around.candidates
+        context = self._remedies.context
+        family, candidates = context.bridge(name), context.candidates
         if family is None or candidates is None:
             return
         using = [
@@ -93,27 +93,27 @@ class _Idle:
             for member in family.members
             if member.is_for(name) and accelerators_of(member.when)
         ]
-        made_for = _accelerators(using)
-        if not made_for:
+        used = _accelerators(using)
+        if not used:
             return
         from wheelfit.resolution.bridges import members_for
 
-        fitting = list(filter(partial(members_for(candidates), family), using))
-        interpreters = _interpreters(candidates, name, family, fitting)
+        usable = list(filter(partial(members_for(candidates), family), using))
+        interpreters = _interpreters(candidates, name, family, usable)
         if interpreters is None:
-            return  # another release has a build for the machine, which is reported already
-        devices = listed([_hardware(one).devices for one in made_for])
+            return  # another release has a build for the machine, which is reported elsewhere
+        devices = listed([_hardware(namespace).devices for namespace in used])
         for namespace in self._present:
-            if interpreters and namespace in _accelerators(fitting):
+            if interpreters and namespace in _accelerators(usable):
                 yield namespace, f"builds that use it are for {listed(interpreters)}"
-            elif namespace in made_for:
+            elif namespace in used:
                 yield namespace, "no build that uses one is for this machine"
             else:
                 yield namespace, f"there are builds for {devices} only"
 
     @cached_property
     def _present(self) -> tuple[str, ...]:
-        """The namespaces of the accelerators that the machine has to compute."""
+        """The namespaces of the machine's accelerators, without parts of processors."""
         return tuple(
             namespace
             for namespace in ACCELERATORS
@@ -122,81 +122,89 @@ class _Idle:
         )
 
     def _may_be_idle(self, pin: Pin) -> bool:
-        """Return whether the accelerator use of a package is not stated."""
+        """Return whether nothing shows which accelerator a package uses."""
         return (
             not accelerators_of(pin.properties)
-            and pin.choice.metadata.document is None  # variants have cautions of their own
-            and pin.version.local is None  # which names a build that was chosen
+            and pin.choice.metadata.document is None  # variants have notes of their own
+            and pin.version.local is None  # it names the build
             and not pin.is_given
             and owner_of_libraries(pin.name) is None
             and pin.name not in self._remedies.with_libraries
         )
 
     def _needs_libraries(self, pin: Pin) -> bool:
-        """Return whether a wheel needs libraries of an accelerator, whether they come or not."""
+        """Return whether a wheel requires libraries of an accelerator, installed or not."""
         if pin.core is None:
-            # Locks of other tools do not list dependencies.
+            # The dependencies are unknown, as in locks of other tools.
             return any(map(owner_of_libraries, self._remedies.pins))
+        environment = self._remedies.context.environment
         with suppress(WheelfitError):
             return any(
-                owner_of_libraries(one.name) is not None
-                and one.applies(self._remedies.around.environment, pin.extras or "", pin.context)
-                for one in pin.core.requires
+                owner_of_libraries(requirement.name) is not None
+                and requirement.applies(environment, pin.extras or "", pin.context)
+                for requirement in pin.core.requires
             )
         return False
 
-    def _uses(self, pin: Pin) -> Iterator[tuple[str, Remedy]]:
-        """Yield the namespaces of accelerators that a package could use, with the remedy."""
-        extras, families = list(self._extras(pin)), self._remedies.around.policy.families(pin.name)
+    def _possible_uses(self, pin: Pin) -> Iterator[tuple[str, Remedy]]:
+        """Yield the namespaces of accelerators that a package could use, each with a remedy."""
+        extras, families = list(self._extras(pin)), self._remedies.context.policy.families(pin.name)
         if not (extras or families) or _names_builds(pin.name) or self._needs_libraries(pin):
             return
-        told: set[str] = set()
-        counting = self._remedies.around.bridge(pin.name)
-        covered = set() if counting is None else {*_accelerators(counting.members)}
+        reported: set[str] = set()
+        family_in_use = self._remedies.context.bridge(pin.name)
+        covered = set() if family_in_use is None else {*_accelerators(family_in_use.members)}
         for extra, namespace, majors in extras:
-            if namespace not in told | covered and self._remedies.is_usable(namespace, majors):
+            if namespace not in reported | covered and self._remedies.is_usable(namespace, majors):
                 size = self._size_with(pin, extra)
                 if size is not None:
-                    told.add(namespace)
+                    reported.add(namespace)
                     yield namespace, Remedy(f"{pin.name}[{extra}]", size=size)
+        if family_in_use is not None:
+            return
         for family in families:
-            # Of several projects the first is what the others are made for.
-            if counting is not None or pin.name != family.projects[0]:
+            # Only the first project of a family is reported: the others are built for it.
+            if pin.name != family.projects[0] or not _accelerators(family.members):
                 continue
-            if not any(accelerators_of(one.when) for one in family.members):
+            best = self._remedies.best(family, pin)
+            if best is None:
                 continue
-            remedy_of_member = self._remedies.best(family, pin)
-            if remedy_of_member is None:
-                continue
-            member, remedy = remedy_of_member
+            member, remedy = best
             for namespace in accelerators_of(member.when):
-                if namespace not in told:
-                    told.add(namespace)
+                if namespace not in reported:
+                    reported.add(namespace)
                     yield namespace, remedy
 
     def _extras(self, pin: Pin) -> Iterator[tuple[str, str, tuple[str, ...]]]:
-        """Yield extras with the libraries of an accelerator: namespace and majors, newest first.
+        """Yield extras with libraries of an accelerator, newest libraries first.
 
-        :return: nothing for a package whose extras or name show that they are there already.
+        :return: the extra, the namespace and the major versions; nothing if such an extra, or what
+            it requires, is installed already.
         """
-        needs = needs_of_extras(pin.core, self._remedies.around.environment) if pin.core else {}
-        everything = {*self._remedies.pins, *self._remedies.around.there}
+        needs = needs_of_extras(pin.core, self._remedies.context.environment) if pin.core else {}
+        installed = {*self._remedies.pins, *self._remedies.context.installed}
         rows: list[tuple[str, str, tuple[str, ...]]] = []
-        for extra, needed in needs.items():
-            others = {one.name for one in needed if owner_of_libraries(one.name) is None}
-            if extra in pin.extras or others & everything:
+        for extra, requirements in needs.items():
+            owners: dict[str, None] = {}
+            others: set[NormalizedName] = set()
+            for requirement in requirements:
+                owner = owner_of_libraries(requirement.name)
+                if owner is None:
+                    others.add(requirement.name)
+                else:
+                    owners[owner] = None
+            if extra in pin.extras or others & installed:
                 return
-            owners = dict.fromkeys(filter(None, (owner_of_libraries(one.name) for one in needed)))
-            majors = dict.fromkeys(filter(None, map(_major_of, needed)))
-            rows += [(extra, owner, tuple(majors)) for owner in owners]
+            majors = tuple(dict.fromkeys(filter(None, map(_major_of, requirements))))
+            rows += [(extra, owner, majors) for owner in owners]
             build = None if owners else _build_of(extra)
             if build is not None:
                 rows.append((extra, *build))
         yield from sorted(rows, key=lambda row: [*map(int, row[2])], reverse=True)
 
     def _size_with(self, pin: Pin, extra: str) -> int | None:
-        """Return the bytes that an extra adds to the download; None: it is not available."""
-        candidates = self._remedies.around.candidates
+        """Return the bytes that an extra adds to the download; None if it cannot be resolved."""
+        candidates = self._remedies.context.candidates
         if candidates is None:
             return None
         from wheelfit.core.requirements import Requirement
@@ -206,41 +214,42 @@ class _Idle:
         )
         from wheelfit.resolution.resolver import resolve
 
-        exactly = SpecifierSet(f"=={pin.version}")
-        wanted = Requirement(pin.name, frozenset((extra,)), exactly)  # type: ignore[arg-type]
-        asked = ResolutionRequest(
-            (RequestedRequirement(wanted),), prereleases=pin.version.is_prerelease
+        specifier = SpecifierSet(f"=={pin.version}")
+        requirement = Requirement(pin.name, frozenset((extra,)), specifier)  # type: ignore[arg-type]
+        request = ResolutionRequest(
+            (RequestedRequirement(requirement),), prereleases=pin.version.is_prerelease
         )
         try:
-            with_extra = resolve(asked, candidates)
+            with_extra = resolve(request, candidates)
         except WheelfitError:
             return None
         return sum(
-            one.file.size or 0
-            for one in with_extra.pins
-            if one.name not in self._remedies.pins
-            and (owner_of_libraries(one.name) is not None or f"-{extra}-" in one.name)
+            new.file.size or 0
+            for new in with_extra.pins
+            if new.name not in self._remedies.pins
+            and (owner_of_libraries(new.name) is not None or f"-{extra}-" in new.name)
         )
 
-    def _idle(self, namespace: str, remedies: Mapping[NormalizedName, Remedy]) -> AcceleratorUse:
-        several = len(remedies) > 1
+    def _with_remedies(
+        self, namespace: str, remedies: Mapping[NormalizedName, Remedy]
+    ) -> AcceleratorUse:
         bridges = [remedy for remedy in remedies.values() if remedy.build]
         extras = [remedy for remedy in remedies.values() if not remedy.build]
-        helps = []
+        sentences = []
         size = sum(extra.size or 0 for extra in extras) or None
         if extras:
             words = listed([extra.words for extra in extras])
-            more = f" ({size_in_words(size)} more)" if size else ""
-            helps.append(f"{words} {'use' if len(extras) > 1 else 'uses'} it{more}")
+            cost = f" ({size_in_words(size)} more)" if size else ""
+            sentences.append(f"{words} {'use' if len(extras) > 1 else 'uses'} it{cost}")
         if bridges:
             builds = listed(list(dict.fromkeys(bridge.build for bridge in bridges)))
-            many = len({bridge.words for bridge in bridges}) > 1
-            what = "take builds that use it" if many else "takes a build that uses it"
-            helps.append(f"{self._remedies.typed(bridges)} {what} ({builds})")
-        verb = "leave" if several else "leaves"
+            is_plural = len({bridge.words for bridge in bridges}) > 1
+            effect = "take builds that use it" if is_plural else "takes a build that uses it"
+            sentences.append(f"{self._remedies.typed(bridges)} {effect} ({builds})")
         line = (
-            f"{listed(list(remedies))} {verb} the {device_of(namespace)} of "
-            f"{self._remedies.holder(namespace)} idle; {'; '.join(helps)}"
+            f"{listed(list(remedies))} {'leave' if len(remedies) > 1 else 'leaves'} the "
+            f"{device_of(namespace)} of {self._remedies.holder(namespace)} idle; "
+            f"{'; '.join(sentences)}"
         )
         words_of_all = dict.fromkeys(remedy.words for remedy in remedies.values())
         return AcceleratorUse("idle", namespace, tuple(remedies), (), size, (*words_of_all,), line)
@@ -257,9 +266,10 @@ def _interpreters(
     family: BridgeFamily,
     members: Sequence[FamilyMember],
 ) -> list[str] | None:
-    """Return the Pythons of a family's builds for a platform; None: one is for the Python there.
+    """Return the Pythons that builds for the target's platform are for.
 
-    :param members: the members whose builds count.
+    :param members: the members whose builds are considered.
+    :return: None if a build is for the Python of the target.
     """
     platforms = {tag.platform for tag in candidates.target.tags}
     interpreters: dict[str, None] = {}
@@ -283,7 +293,7 @@ def _hardware(namespace: str) -> HardwareFamily:
 
 
 def _major_of(need: Requirement) -> str | None:
-    """Return the major of the libraries in a requirement."""
+    """Return the major version of required libraries; None if the requirement has none."""
     versions = [clause.version for clause in need.specifier if clause.operator != "!="]
     return library_major(need.name, versions[0] if versions else "")
 
@@ -296,7 +306,7 @@ def _names_builds(project: str) -> bool:
 
 
 def _build_of(extra: str) -> tuple[str, tuple[str, ...]] | None:
-    """Return the accelerator and major of an extra with the name of a build."""
+    """Return the namespace and major version that an extra is named for, as ``cuda12``."""
     from wheelfit.core.shorthands import find_shorthand, is_built_in
 
     if not is_built_in(extra):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from wheelfit.errors import NoSolution, SourceOff
-from wheelfit.resolution.bridges import not_agreed
+from wheelfit.resolution.bridges import bridge_options
 from wheelfit.resolution.listing import NO_SOURCES, WRONG_HASH
 from wheelfit.resolution.proof import StepKind
 from wheelfit_runtime.errors import HashMismatch, NoCompatibleWheel, NoFit, ProjectNotFound
@@ -44,7 +44,7 @@ def unknown_project(name: NormalizedName, candidates: Candidates) -> ProjectNotF
     return ProjectNotFound(
         f"{name} was not found in any index",
         where=candidates.repository.name,
-        hint=not_agreed(candidates, name) or "check the spelling and the index",
+        hint=bridge_options(candidates, name) or "check the spelling and the index",
     )
 
 
@@ -160,7 +160,7 @@ class NoMatch:
         """Return the requirements of the members of bridged families, in words."""
         families = [self._candidates.bridge(name) for name, _ in self._unfit]
         said = [family.no_fit for family in families if family is not None]
-        said += [not_agreed(self._candidates, name) for name, _ in self._unfit]
+        said += [bridge_options(self._candidates, name) for name, _ in self._unfit]
         return "; ".join(filter(None, dict.fromkeys(said))) or None
 
     def _building(self) -> str | None:

@@ -1,7 +1,6 @@
-"""The overview of a release for all machines: labels, conditions, and who chooses them.
+"""An overview of all labels of a release: their wheels and conditions, for any machine.
 
-No machine decides here. Described machines may be included with the wheel each would choose, to
-show the conditions at work.
+It may include the choices of some described machines as examples.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from wheelfit.resolution.no_match import unknown_project
 from wheelfit.resolution.release_metadata import ReleaseMetadata, obtain
 from wheelfit.resolution.version_set import is_pin
 from wheelfit.sources.page import ProjectPage
-from wheelfit_runtime.platforms.words import natural
+from wheelfit_runtime.platforms.words import natural_sort_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -47,16 +46,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class OverviewHost:
-    """A machine that is only described."""
+    """A described machine whose choice is included."""
 
     name: str
-    """As ``--for`` takes it."""
+    """As for ``--for``."""
     words: str
-    """Its description; empty: its name is enough."""
+    """The description; empty if the name is enough."""
     target: Target
     detector: Detector
     any_python: bool
-    """Whether the description leaves its Python open, so that any will do."""
+    """Whether the description leaves the Python open, so that wheels for any Python fit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +64,13 @@ class LabelRow:
 
     label: Label | None
     properties: PropertySet | None
-    """Its declared properties; None: it is plain, or has no usable ones."""
+    """The declared properties; None for plain wheels and unusable labels."""
     condition: str
-    """The properties a machine must support, in words; for an unusable label the reason."""
+    """The properties that a machine must support, in words; for an unusable label the reason."""
     wheels: tuple[Wheel, ...]
-    """By file name."""
+    """In the order of their file names."""
     takers: tuple[str, ...] = ()
-    """The machines that would choose one of them, in the given order."""
+    """The names of the machines that would choose one of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +80,13 @@ class Overview:
     name: NormalizedName
     version: Version
     rows: tuple[LabelRow, ...]
-    """By label; ``null`` and the plain wheel come last."""
+    """In the order of their labels; ``null`` and the plain wheels come last."""
     without: tuple[str, ...] = ()
-    """The machines that none of the wheels fits."""
+    """The names of the machines without a compatible wheel."""
     notes: tuple[str, ...] = ()
     """Notes for the user, one sentence each."""
     source: str = ""
-    """Which source supplies the project, without credentials (F-126)."""
+    """The source that supplies the project, without credentials (F-126)."""
     degradations: tuple[Degradation, ...] = ()
     """The degradations by faulty metadata (F-136)."""
     machines: Mapping[str, str] = field(default_factory=dict, hash=False)
@@ -136,31 +135,31 @@ def newest_release(
     """Return the newest release with wheels that a requirement allows, for any machine.
 
     :param candidates: the candidates.
-    :param requirement: its marker and extras do not matter.
+    :param requirement: the requirement; its marker and extras are ignored.
     :param constraints: further limits.
-    :param prereleases: whether pre-releases count like final releases.
+    :param prereleases: whether to treat pre-releases like final releases.
     :raises ProjectNotFound: no source has the project.
-    :raises NoSolution: no release with wheels fits the requirement.
+    :raises NoSolution: no release with wheels matches the requirement.
     :raises NetworkError: a source cannot be read.
     """
     name = requirement.name
     listing = candidates.listing(name)
     if listing is None:
         raise unknown_project(name, candidates)
-    limits = [one.specifier for one in (requirement, *constraints) if one.name == name]
-    wanted = reduce(and_, limits, SpecifierSet())
-    with_wheels = [version for version, one in listing.releases.items() if one.wheels]
-    allowed = list(wanted.filter(with_wheels, prereleases=True if prereleases else None))
-    sound = [
+    specifiers = [limit.specifier for limit in (requirement, *constraints) if limit.name == name]
+    specifier = reduce(and_, specifiers, SpecifierSet())
+    with_wheels = [version for version, release in listing.releases.items() if release.wheels]
+    allowed = list(specifier.filter(with_wheels, prereleases=True if prereleases else None))
+    not_yanked = [
         version
         for version in allowed
         if not all(wheel.is_yanked for wheel in listing.releases[version].wheels)
     ]
-    usable = sound or (allowed if is_pin(wanted) else [])
-    if not usable:
-        message = f"no version of {name} with wheels matches {name}{wanted}"
+    versions = not_yanked or (allowed if is_pin(specifier) else [])
+    if not versions:
+        message = f"no version of {name} with wheels matches {name}{specifier}"
         raise NoSolution(message, note=listing.newest)
-    return listing.releases[max(usable)]
+    return listing.releases[max(versions)]
 
 
 def overview(
@@ -169,33 +168,33 @@ def overview(
     metadata: ReleaseMetadata | None = None,
     overview_hosts: Iterable[OverviewHost] = (),
 ) -> Overview:
-    """Describe every label of a release.
+    """Return the overview of all labels of a release.
 
     :param candidates: the candidates, with the settings for choosing.
     :param release: the release.
-    :param metadata: the metadata of all its variant wheels; None: it is read.
+    :param metadata: the metadata of all its variant wheels; None reads it.
     :param overview_hosts: the machines whose choices to include.
     :raises NetworkError: a source cannot be read.
     """
     if metadata is None:
         metadata = metadata_of(candidates, release)
-    looking = _Looking(candidates, release, metadata)
+    choices = _HostChoices(candidates, release, metadata)
     takers: dict[Label | None, list[str]] = {}
     without: list[str] = []
     machines: dict[str, str] = {}
     for host in overview_hosts:
         machines[host.name] = host.words
-        wheel = looking.taken_by(host)
+        wheel = choices.of(host)
         if wheel is None:
             without.append(host.name)
         else:
             takers.setdefault(wheel.filename.label, []).append(host.name)
     by_label: dict[Label | None, list[Wheel]] = {}
-    for wheel in sorted(release.wheels, key=lambda one: one.filename.text):
+    for wheel in sorted(release.wheels, key=lambda wheel: wheel.filename.text):
         by_label.setdefault(wheel.filename.label, []).append(wheel)
     rows = tuple(
         _row(metadata, label, by_label[label], takers.get(label, ()))
-        for label in sorted(by_label, key=_last)
+        for label in sorted(by_label, key=_label_sort_key)
     )
     listing = candidates.listing(release.name)
     return Overview(
@@ -242,8 +241,8 @@ def _row(
     return LabelRow(label, properties, condition, tuple(wheels), tuple(takers))
 
 
-class _Looking:
-    """The choice of several machines for one release."""
+class _HostChoices:
+    """The choices of described machines among the wheels of one release."""
 
     def __init__(self, candidates: Candidates, release: Release, metadata: ReleaseMetadata) -> None:
         self._policy = candidates.policy
@@ -251,20 +250,21 @@ class _Looking:
         self._metadata = metadata
         self._filenames = [wheel.filename for wheel in release.wheels]
         self._wheels = {wheel.filename.text: wheel for wheel in release.wheels}
-        self._tags = sorted({tag for one in self._filenames for tag in one.tags}, key=str)
+        tags = {tag for filename in self._filenames for tag in filename.tags}
+        self._tags = sorted(tags, key=str)
         document = metadata.document
-        used = () if document is None else document.variants.values()
-        self._namespaces = namespaces_used(used)
+        variants = () if document is None else document.variants.values()
+        self._namespaces = namespaces_used(variants)
 
-    def taken_by(self, onlooker: OverviewHost) -> Wheel | None:
-        """Return the wheel that a machine would take; None when none fits it."""
+    def of(self, host: OverviewHost) -> Wheel | None:
+        """Return the wheel that a machine would choose; None if no wheel is compatible."""
         document, support = self._metadata.document, None
         if document is not None:
             support = support_for(
                 document,
                 None,
-                environment=onlooker.target.environment,
-                user_lists=onlooker.detector,
+                environment=host.target.environment,
+                user_lists=host.detector,
                 policy=self._policy.providers,
                 namespaces=self._namespaces,
                 known=KnownVersions(is_open=True),
@@ -273,44 +273,44 @@ class _Looking:
             self._filenames,
             document=document,
             support=support,
-            tags=self._fitting(onlooker),
+            tags=self._tag_preference(host),
             preferences=self._policy.preferences,
-            extra_rejections={**self._metadata.rejections, **dict(self._refused(onlooker))},
+            extra_rejections={**self._metadata.rejections, **dict(self._listing_rejections(host))},
         )
         return None if selection.chosen is None else self._wheels[selection.chosen.text]
 
-    def _fitting(self, onlooker: OverviewHost) -> TagPreference:
-        tags = onlooker.target.tags
-        if not onlooker.any_python:
+    def _tag_preference(self, host: OverviewHost) -> TagPreference:
+        tags = host.target.tags
+        if not host.any_python:
             return tags
         ranks = {platform: rank for rank, platform in enumerate(_platforms(tags))}
-        fitting = [tag for tag in self._tags if tag.platform in ranks]
-        return TagPreference(tuple(sorted(fitting, key=lambda tag: ranks[tag.platform])))
+        compatible = [tag for tag in self._tags if tag.platform in ranks]
+        return TagPreference(tuple(sorted(compatible, key=lambda tag: ranks[tag.platform])))
 
-    def _refused(self, onlooker: OverviewHost) -> Iterator[tuple[str, str]]:
-        """Yield wheels that are out by their listing entry, with the reason."""
+    def _listing_rejections(self, host: OverviewHost) -> Iterator[tuple[str, str]]:
+        """Yield the file names of wheels that the listing rules out, with the reason."""
         all_yanked = all(wheel.is_yanked for wheel in self._release.wheels)
         for wheel in self._release.wheels:
             if wheel.filename.is_newer_format:
                 yield wheel.filename.text, NEWER_FORMAT
             elif wheel.is_yanked and not all_yanked:
                 yield wheel.filename.text, "yanked"
-        if onlooker.any_python:
+        if host.any_python:
             return
         files = tuple(wheel.file for wheel in self._release.wheels)
         page = ProjectPage(self._release.name, files, "")
-        for release in sort_page(page, onlooker.target).releases.values():
+        for release in sort_page(page, host.target).releases.values():
             for wheel in release.wheels:
                 if wheel.rejection is not None and wheel.rejection is not NO_TAG:
                     yield wheel.filename.text, wheel.rejection
 
 
 def _platforms(tags: Iterable[Tag]) -> dict[str, None]:
-    """Return the platforms of a machine, best first, and at last those of any machine."""
-    named = dict.fromkeys(tag.platform for tag in tags if tag.platform != "any")
-    return {**named, "any": None}
+    """Return the platforms of a machine, best first, and ``any`` last."""
+    platforms = dict.fromkeys(tag.platform for tag in tags if tag.platform != "any")
+    return {**platforms, "any": None}
 
 
-def _last(label: Label | None) -> tuple[object, ...]:
+def _label_sort_key(label: Label | None) -> tuple[object, ...]:
     """Return a sort key of labels; the null variant and the plain wheel come last."""
-    return label is None, label == "null", natural(label or "")
+    return label is None, label == "null", natural_sort_key(label or "")

@@ -1,13 +1,12 @@
-"""Prefetch metadata, so that many small requests run at the same time.
+"""Prefetch of metadata by threads, so that many small requests run at the same time.
 
-The solver needs one answer after the other. As soon as it learns the requirements of a release, the
-listings of those projects, and the metadata of the release that will probably be chosen from each,
-are fetched by a few threads; then their requirements, and so on, so that a tree takes as many steps
-as it is deep. This only fills the cache of `Candidates`: decisions and their order do not depend on
-it.
+The solver needs one answer after the other. When it reads the requirements of a release, threads
+fetch the listings of these projects, the metadata of the release that will probably be chosen from
+each, then the same for its requirements, and so on. This only fills the cache of `Candidates`:
+decisions and their order do not depend on it.
 
-Threads begin once the solver gets no further for a moment, as when it waits for a server.
-Where a cache has all answers they would only stand in its way.
+The threads start once the solver makes no progress for a moment, as when it waits for a server. If
+the cache has all answers, they would only take processor time from it.
 """
 
 from __future__ import annotations
@@ -32,17 +31,18 @@ if TYPE_CHECKING:
     Following = Callable[[Package, Version], Iterable[Need]]
     """Returns the probable requirements of a release; called from any thread."""
 
-_PATIENCE = 0.01
-"""Seconds without a question, and without work, after which the solver seems to wait."""
+_IDLE_TIME = 0.01
+"""Seconds without a new announcement, and without processor time, after which the solver seems to
+wait."""
 
 
 class Prefetch:
     """A background fetch of data that will probably be needed; a context manager.
 
     :param candidates: the candidates whose cache to fill.
-    :param threads: the number of concurrent requests; 0: nothing is prefetched.
-    :param prereleases: whether pre-releases count like final releases.
-    :param preferred: versions tried before newer ones.
+    :param threads: the number of concurrent requests; 0 turns it off.
+    :param prereleases: whether to treat pre-releases like final releases.
+    :param preferred: versions that are tried before newer ones.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Prefetch:
         self._announced: set[Package | tuple[NormalizedName, Version]] = set()
         self._lock = Lock()
         self._closed = False
-        self._asked = 0
+        self._announcements = 0
 
     def __enter__(self) -> Self:
         return self
@@ -73,28 +73,28 @@ class Prefetch:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        # Running requests are not waited for: the threads are daemons, and their results are not
-        # needed any more.
+        # The results of running requests are not needed any more, and the threads are daemons.
         with self._lock:
             self._closed = True
         for _ in self._started:
             self._queue.put(None)
 
     def announce(self, need: Need, following: Following) -> None:
-        """Begin to fetch the data a need will probably lead to, once per package.
+        """Queue the listing of a package, the probable release and its requirements, and so on.
 
         :param following: returns the requirements of the release that will probably be chosen.
         """
-        self._begin(need.package, partial(self._fetch, need, following))
+        self._submit(need.package, partial(self._fetch, need, following))
 
     def announce_release(self, name: NormalizedName, version: Version) -> None:
-        """Begin to fetch the data that decides whether a release is usable."""
-        self._begin((name, version), partial(self._read, name, version))
+        """Queue the data that decides whether a release is usable."""
+        self._submit((name, version), partial(self._read, name, version))
 
-    def _begin(
+    def _submit(
         self, key: Package | tuple[NormalizedName, Version], work: Callable[[], object]
     ) -> None:
-        self._asked += 1
+        """Queue work, only once for a key."""
+        self._announcements += 1
         if not self._threads:
             return
         with self._lock:
@@ -102,22 +102,22 @@ class Prefetch:
                 return
             self._announced.add(key)
             if not self._started:
-                self._start(self._watch)
+                self._start(self._wait_and_work)
         self._queue.put(work)
 
     def _start(self, target: Callable[[], None]) -> None:
-        thread = Thread(target=target, name="wheelfit-lookahead", daemon=True)
+        thread = Thread(target=target, name="wheelfit-prefetch", daemon=True)
         self._started.append(thread)
         thread.start()
 
-    def _watch(self) -> None:
-        """Start the other transfers, and join them, once there is no progress for a moment."""
+    def _wait_and_work(self) -> None:
+        """Wait until the solver makes no progress, then start the other threads, and work."""
         is_waiting = False
         while not (is_waiting or self._closed):
-            asked, used = self._asked, time.process_time()
-            time.sleep(_PATIENCE)
-            is_idle = time.process_time() - used < _PATIENCE / 2
-            is_waiting = is_idle and asked == self._asked
+            announcements, used = self._announcements, time.process_time()
+            time.sleep(_IDLE_TIME)
+            is_idle = time.process_time() - used < _IDLE_TIME / 2
+            is_waiting = is_idle and announcements == self._announcements
         with self._lock:
             if self._closed:
                 return
@@ -132,8 +132,8 @@ class Prefetch:
             try:
                 work()
             except BaseException:  # noqa: BLE001, S112
-                # The thread that really needs it will get the same error; also an interruption,
-                # when this thread waited for work that the main one was doing.
+                # The solver gets the same error when it needs the result. An interruption of the
+                # main thread may come here, if this thread waited for its result.
                 continue
 
     def _fetch(self, need: Need, following: Following) -> None:
@@ -144,14 +144,14 @@ class Prefetch:
         version = self._guess(need, listing.possible())
         if version is None or not self._read(name, version):
             return
-        for further in following(need.package, version):
-            self.announce(further, following)
+        for next_need in following(need.package, version):
+            self.announce(next_need, following)
 
     def _read(self, name: NormalizedName, version: Version) -> bool:
         """Return whether a release is usable, as far as that is known without a build.
 
-        Builds belong to the deciding thread: their requirements are resolved meanwhile, and would
-        wait for these threads while these wait for the end of the build.
+        Only the solver's thread builds: a build resolves its own requirements, and would wait for
+        these threads, while these wait for the build.
         """
         wheel = self._candidates.choice(name, version).chosen
         if wheel is None or wheel.is_unbuilt:
@@ -159,6 +159,7 @@ class Prefetch:
         return self._candidates.usable(name, version).chosen is not None
 
     def _guess(self, need: Need, versions: tuple[Version, ...]) -> Version | None:
+        """Return the version that will probably be chosen; None if none matches."""
         members = need.versions.members(versions)
         preferred = self._preferred.get(need.package.name)
         if preferred in members:

@@ -1,4 +1,4 @@
-"""The machines of presets: the host file of each, and those that a release is for."""
+"""The host files of presets, and the presets that matter for a release."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def host_of_preset(
     """Return the host file of a preset, and notes on uncertain facts.
 
     :param preset: the preset.
-    :param interpreter: its Python; None: it is left open.
-    :param version: the version of its glibc, musl or macOS, as ``2.28``; None: the usual one.
-    :param rocm_same_major: whether older minors of its ROCm's major count (P-123).
+    :param interpreter: its Python; None leaves it open.
+    :param version: the version of glibc, musl or macOS, as ``2.28``; None for the usual one.
+    :param rocm_same_major: whether older minor versions of its ROCm count as installed (P-123).
     """
     from wheelfit_runtime.platforms.features import Status
 
     detections = preset.detections(rocm_same_major=rocm_same_major)
-    # A file has no entry for failed detections, so they are reported here (P-17).
+    # A host file has no entry for a failed detection, so it becomes a note (P-17).
     failed = [detection for detection in detections if detection.status is Status.FAILED]
     file = HostFile.from_detections(
         detections,
@@ -44,29 +44,27 @@ def host_of_preset(
         origin=f"preset {preset.name}",
     )
     file = replace(file, interpreter=interpreter, platforms=platforms_of_preset(preset, version))
-    return file, (
-        *preset.notes,
-        *(warning for detection in failed for warning in detection.warnings),
-    )
+    warnings = (warning for detection in failed for warning in detection.warnings)
+    return file, (*preset.notes, *warnings)
 
 
 def platforms_of_preset(preset: Preset, version: str | None = None) -> tuple[str, ...]:
     """Return the platform tags of a preset, best first.
 
     :param preset: the preset.
-    :param version: the version of its glibc, musl or macOS, as ``2.28``; None: the usual one.
+    :param version: the version of glibc, musl or macOS, as ``2.28``; None for the usual one.
     """
     row = preset.row
     return platforms_of(row.architecture, row.library, version or row.version)
 
 
 def presets_for(document: VariantDocument | None) -> Iterator[str]:
-    """Yield the presets that differ in the requirements of a release's labels.
+    """Yield the presets for which the labels of a release make a difference.
 
-    Those whose names have a version have the versions that the labels name. Some may describe
-    impossible machines.
+    They have the driver and toolkit versions that the labels require. Some combinations may not
+    exist.
 
-    :param document: the metadata of the labels; None: no requirements, so only platforms differ.
+    :param document: the variant metadata; None yields only the platforms.
     """
     from wheelfit.core.property_support import namespaces_used
     from wheelfit_runtime.platforms.known_platforms import PLATFORMS
@@ -80,37 +78,35 @@ def presets_for(document: VariantDocument | None) -> Iterator[str]:
         return
     used = namespaces_used(document.variants.values())
     examples = [line.example for line in preset_lines()]
-    for one in examples:
-        processor = processor_rows().get(one.removeprefix("cpu-"))
+    for example in examples:
+        processor = processor_rows().get(example.removeprefix("cpu-"))
         if processor is not None and processor.architecture in used:
-            yield one
+            yield example
     for family in providers.accelerators():
         presets = family.presets
         if presets is None or family.namespace not in used:
             continue
-        named = [one for one in examples if one.startswith(f"{presets.name}-")]
+        of_family = [example for example in examples if example.startswith(f"{presets.name}-")]
         versions = _versions(document, family.namespace, presets.version_features)
         for version in versions:
-            for one in named:
-                yield _VERSION.sub(f"{presets.name}-{version}", one, count=1)
+            for example in of_family:
+                yield _NAME_AND_VERSION.sub(f"{presets.name}-{version}", example, count=1)
         if not versions:
-            yield from named
+            yield from of_family
 
 
-_VERSION = re.compile(r"[a-z]+-\d+\.\d+")
-_WHOLE = re.compile(r"\d+(?:\.\d+)?")
+_NAME_AND_VERSION = re.compile(r"[a-z]+-\d+\.\d+")
+_MAJOR_OR_MINOR = re.compile(r"\d+(?:\.\d+)?")
 
 
 def _versions(
     document: VariantDocument, namespace: str, features: Iterable[str]
 ) -> tuple[str, ...]:
-    """Return the versions that the labels of a document name, ascending, as presets spell them."""
-    values = {
-        value
-        for properties in document.variants.values()
-        for feature in features
-        for value in properties.values(namespace, feature)
-        if _WHOLE.fullmatch(value)
-    }
-    spelled = {value if "." in value else f"{value}.0" for value in values}
-    return tuple(sorted(spelled, key=lambda text: tuple(map(int, text.split(".")))))
+    """Return the versions in properties of a document, ascending, as in names of presets."""
+    versions = set()
+    for properties in document.variants.values():
+        for feature in features:
+            for value in properties.values(namespace, feature):
+                if _MAJOR_OR_MINOR.fullmatch(value):
+                    versions.add(value if "." in value else f"{value}.0")
+    return tuple(sorted(versions, key=lambda version: tuple(map(int, version.split(".")))))

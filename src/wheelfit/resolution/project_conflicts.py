@@ -1,6 +1,6 @@
 """Extras and dependency groups that a project declares to conflict.
 
-Read are ``conflicts`` of ``[tool.wheelfit]`` and of ``[tool.uv]``, which have the same shape:
+They are in ``conflicts`` of ``[tool.wheelfit]`` and ``[tool.uv]``, which have the same form:
 ``[[{ extra = "cpu" }, { extra = "cu128" }]]``.
 """
 
@@ -20,7 +20,7 @@ Fault = Callable[[tuple[str | int, ...], str], None]
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One extra or group that conflicts with others."""
+    """An extra or group that conflicts with others."""
 
     kind: Literal["extra", "group"]
     name: NormalizedName
@@ -35,18 +35,18 @@ def read_conflicts(
     known: Collection[Member],
     fault: Fault,
 ) -> tuple[tuple[Member, ...], ...]:
-    """Return the conflicts: of the members of each at most one may be requested.
+    """Return the conflicts; at most one member of each may be requested.
 
-    :param table: the ``pyproject.toml``.
-    :param name: the name of the project; None: it is not a package.
-    :param known: its extras and groups.
+    :param table: the content of ``pyproject.toml``.
+    :param name: the name of the project; None if it is not a package.
+    :param known: the extras and groups of the project.
     :param fault: called with the path of an invalid value, and the reason.
     """
     conflicts: dict[tuple[Member, ...], None] = {}
     for tool in ("wheelfit", "uv"):
-        tables = table.get("tool")
-        own = tables.get(tool) if isinstance(tables, Mapping) else None
-        rows = own.get("conflicts", []) if isinstance(own, Mapping) else []
+        tools = table.get("tool")
+        settings = tools.get(tool) if isinstance(tools, Mapping) else None
+        rows = settings.get("conflicts", []) if isinstance(settings, Mapping) else []
         steps = ("tool", tool, "conflicts")
         if not isinstance(rows, list):
             fault(steps, "must be a list of lists of tables")
@@ -65,9 +65,10 @@ def _members(
     known: Collection[Member],
     fault: Fault,
 ) -> tuple[Member, ...] | None:
+    """Return the members of a conflict; None after a fault."""
     members: dict[Member, None] = {}
-    for index, one in enumerate(row if isinstance(row, list) else [row]):
-        member = _member(one, name)
+    for index, item in enumerate(row if isinstance(row, list) else [row]):
+        member = _member(item, name)
         if isinstance(member, str):
             fault((*steps, index), member)
             return None
@@ -81,18 +82,18 @@ def _members(
     return tuple(members)
 
 
-def _member(row: object, project: NormalizedName | None) -> Member | str:
-    """Return an extra or group; a text is the reason it is not valid."""
-    if not isinstance(row, Mapping) or not row.keys() <= {"extra", "group", "package"}:
+def _member(item: object, project: NormalizedName | None) -> Member | str:
+    """Return an extra or group, or the reason it is not valid."""
+    if not isinstance(item, Mapping) or not item.keys() <= {"extra", "group", "package"}:
         return 'must be a table as { extra = "cpu" }'
-    if not all(isinstance(value, str) for value in row.values()):
+    if not all(isinstance(value, str) for value in item.values()):
         return "must name an extra or a group with a string"
-    if "package" in row and canonicalize_name(row["package"]) != project:
+    if "package" in item and canonicalize_name(item["package"]) != project:
         return "names another package; workspaces are not supported"
-    if ("extra" in row) == ("group" in row):
+    if ("extra" in item) == ("group" in item):
         return "must name either an extra or a group"
-    kind: Literal["extra", "group"] = "extra" if "extra" in row else "group"
+    kind: Literal["extra", "group"] = "extra" if "extra" in item else "group"
     try:
-        return Member(kind, canonicalize_name(row[kind], validate=True))
+        return Member(kind, canonicalize_name(item[kind], validate=True))
     except InvalidName:
-        return f"{row[kind][:80]!r} is not a name"
+        return f"{item[kind][:80]!r} is not a name"

@@ -1,7 +1,7 @@
-"""Sources of the dependencies of a project: folders, archives and repositories of its own tables.
+"""The folders, archives and repositories from which a project takes dependencies.
 
-Read are ``[tool.wheelfit.sources]`` and ``[tool.uv.sources]``, which have the same shape; of one
-dependency the former counts. Indexes there are settings and are read elsewhere.
+They are in ``[tool.wheelfit.sources]`` and ``[tool.uv.sources]``, which have the same form; if both
+have a dependency, that of wheelfit is used. Indexes there are settings, which are read elsewhere.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from wheelfit.core.markers import Marker
 
 TOOLS = ("wheelfit", "uv")
-"""The tables below ``tool`` that are read, those that count more first."""
+"""The tables below ``tool`` that are read, in order of precedence."""
 KINDS = ("path", "git", "url", "workspace")
-"""The keys of which one is the kind of source; ``index`` is a setting."""
+"""The keys for the location of a source, of which it has one."""
 _REVISIONS = ("rev", "tag", "branch")
 _KEYS = frozenset(
     (*KINDS, *_REVISIONS, "subdirectory", "editable", "package", "marker", "extra", "group")
@@ -38,35 +38,36 @@ class ProjectSource(NamedTuple):
     """The source of one dependency of a project."""
 
     url: str
-    """``file:`` of a folder, archive or wheel, ``https:`` of a file, ``git+…:`` of a repository."""
+    """``file:`` for a folder, archive or wheel, ``https:`` for a file, ``git+…:`` for a
+    repository."""
     editable: bool = False
-    """Whether an environment uses the folder itself."""
+    """Whether to install the folder as editable."""
     marker: Marker | None = None
-    """When it counts; None: always."""
+    """The condition for its use; None: always."""
     extra: NormalizedName | None = None
     """The extra of the project whose requirements it is for; None: any."""
     group: NormalizedName | None = None
     """The dependency group whose requirements it is for; None: any."""
 
 
-def is_own_source(row: object) -> bool:
-    """Return whether a row of ``sources`` is of the project, and no name of an index."""
-    rows = row if isinstance(row, list) else [row]
-    return any(isinstance(one, Mapping) and not one.keys().isdisjoint(KINDS) for one in rows)
+def is_own_source(value: object) -> bool:
+    """Return whether a value of ``sources`` has locations, and not only indexes."""
+    rows = value if isinstance(value, list) else [value]
+    return any(isinstance(row, Mapping) and not row.keys().isdisjoint(KINDS) for row in rows)
 
 
 def read_sources(
     table: Mapping[str, Any], folder: Path, fault: Fault
 ) -> Mapping[NormalizedName, tuple[ProjectSource, ...]]:
-    """Return the sources of the dependencies of a project, by name.
+    """Return the sources of dependencies, by name of the dependency.
 
-    :param table: its ``pyproject.toml``.
-    :param folder: its folder, the base of relative paths.
+    :param table: the content of ``pyproject.toml``.
+    :param folder: the folder of the project, the base of relative paths.
     :param fault: called with the path of an invalid value, and the reason.
     """
-    sources_of: dict[NormalizedName, tuple[ProjectSource, ...]] = {}
+    by_name: dict[NormalizedName, tuple[ProjectSource, ...]] = {}
     for tool in TOOLS:
-        sources = _at(table, "tool", tool, "sources")
+        sources = _subtable(table, "tool", tool, "sources")
         for key, value in sources.items():
             steps = ("tool", tool, "sources", key)
             if not is_own_source(value):
@@ -77,21 +78,23 @@ def read_sources(
                 fault(steps, "is not a valid project name")
                 continue
             rows = value if isinstance(value, list) else [value]
-            read = [_source(row, folder, steps, fault) for row in rows]
-            sources_of.setdefault(name, tuple(one for one in read if one is not None))
-    return sources_of
+            parsed = (_source(row, folder, steps, fault) for row in rows)
+            by_name.setdefault(name, tuple(source for source in parsed if source is not None))
+    return by_name
 
 
-def _at(table: Mapping[str, Any], *steps: str) -> Mapping[str, Any]:
+def _subtable(table: Mapping[str, Any], *keys: str) -> Mapping[str, Any]:
+    """Return the table at a path of keys; empty if there is none."""
     value: Any = table
-    for step in steps:
-        value = value.get(step) if isinstance(value, Mapping) else None
+    for key in keys:
+        value = value.get(key) if isinstance(value, Mapping) else None
     return value if isinstance(value, Mapping) else {}
 
 
 def _source(
     row: object, folder: Path, steps: tuple[str, ...], fault: Fault
 ) -> ProjectSource | None:
+    """Return a source; None for an index, for a source that is turned off, and after a fault."""
     if not isinstance(row, Mapping) or row.keys().isdisjoint(KINDS):
         return None  # an index, which is a setting
     problem = _problem(row)
@@ -115,16 +118,16 @@ def _source(
 
 
 def _problem(row: Mapping[str, Any]) -> str:
-    """Return the fault of a source; empty: none."""
+    """Return the fault of a source; empty if there is none."""
     kinds = [key for key in KINDS if key in row]
     if len(kinds) > 1:
         return f"has both {kinds[0]} and {kinds[1]}"
     if unknown := sorted(row.keys() - _KEYS):
         return f"{unknown[0]} is an unknown key"
     for key, value in row.items():
-        kind: type = bool if key in ("workspace", "editable", "package") else str
-        if not isinstance(value, kind) or value == "":
-            return f"{key} must be {'true or false' if kind is bool else 'a string'}"
+        value_type: type = bool if key in ("workspace", "editable", "package") else str
+        if not isinstance(value, value_type) or value == "":
+            return f"{key} must be {'true or false' if value_type is bool else 'a string'}"
     if row.get("workspace") is True:
         return "workspaces are not supported; write the path of the member"
     if len([key for key in _REVISIONS if key in row]) > 1:
@@ -133,14 +136,14 @@ def _problem(row: Mapping[str, Any]) -> str:
 
 
 def _url(row: Mapping[str, Any], folder: Path) -> str:
-    within = f"#subdirectory={row['subdirectory']}" if "subdirectory" in row else ""
+    fragment = f"#subdirectory={row['subdirectory']}" if "subdirectory" in row else ""
     if "git" in row:
         revision = next((row[key] for key in _REVISIONS if key in row), None)
-        address = row["git"].removeprefix("git+")
-        return f"git+{address}" + (f"@{revision}" if revision else "") + within
+        repository = row["git"].removeprefix("git+")
+        return f"git+{repository}" + (f"@{revision}" if revision else "") + fragment
     if "url" in row:
-        return f"{row['url']}{within}"
+        return f"{row['url']}{fragment}"
     path = folder / str(row["path"])
     if "subdirectory" in row and path.is_dir():
         return (path / str(row["subdirectory"])).absolute().as_uri()
-    return path.absolute().as_uri() + within
+    return path.absolute().as_uri() + fragment

@@ -10,7 +10,7 @@ from wheelfit.core.markers import VariantContext
 from wheelfit.core.properties import EMPTY
 from wheelfit.resolution.listing import NO_TAG
 from wheelfit.resolution.release_metadata import ReleaseMetadata
-from wheelfit_runtime.platforms.words import natural
+from wheelfit_runtime.platforms.words import natural_sort_key
 from wheelfit_runtime.wording import listed
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def _closest(reasons: Iterable[str]) -> list[str]:
 
     Those of this platform first, and the newest Python of each.
     """
-    newest = sorted(reasons, key=natural, reverse=True)
+    newest = sorted(reasons, key=natural_sort_key, reverse=True)
     return sorted(newest, key=lambda reason: " on " in reason)[:_EXAMPLES]
 
 

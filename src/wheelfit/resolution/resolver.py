@@ -1,4 +1,4 @@
-"""From a request to a resolution."""
+"""The resolution of a request: a set of wheels that meets it."""
 
 from __future__ import annotations
 
@@ -53,11 +53,9 @@ if TYPE_CHECKING:
 def resolve(request: ResolutionRequest, candidates: Candidates, *, threads: int = 12) -> Resolution:
     """Return wheels that meet a request.
 
-    Resolving again reads only what changed: after `Candidates.reject` the next wheel of that
-    release is taken (F-93).
-
-    An upgrade never chooses an older version than the installed one, unless the request demands
-    it.
+    Resolving again with the same candidates reads only what changed: after `Candidates.reject` the
+    next wheel of that release is chosen (F-93). An upgrade chooses an older version than the
+    installed one only if the request requires it.
 
     :param request: the request.
     :param candidates: the candidates, with the settings for choosing.
@@ -71,61 +69,64 @@ def resolve(request: ResolutionRequest, candidates: Candidates, *, threads: int 
     :raises UserError: the request contradicts itself.
     :raises NetworkError: a source cannot be read.
     """
-    resolution = _not_back(request, candidates, threads)
-    chosen_by = candidates.within(resolution.context)
-    if not any(chosen_by.bridge(pin.name) for pin in resolution.pins):
+    resolution = _without_downgrades(request, candidates, threads)
+    final = candidates.within(resolution.context)
+    if not any(final.bridge(pin.name) for pin in resolution.pins):
         return resolution
-    from wheelfit.resolution.bridges import alone
+    from wheelfit.resolution.bridges import with_one_member
 
-    return alone(
+    return with_one_member(
         resolution,
-        lambda narrowed: _not_back(request, narrowed, threads),
+        lambda narrowed: _without_downgrades(request, narrowed, threads),
         candidates,
         request.around,
     )
 
 
-def _not_back(request: ResolutionRequest, candidates: Candidates, threads: int) -> Resolution:
+def _without_downgrades(
+    request: ResolutionRequest, candidates: Candidates, threads: int
+) -> Resolution:
     """Resolve such that an upgrade does not downgrade any package, if that is possible.
 
-    A package that would be downgraded keeps its installed version as lower bound; if the
-    requirements cannot be met then, they demand the older release.
+    A package that would be downgraded gets its installed version as lower bound. If the
+    requirements cannot be met then, they require the downgrade.
     """
-    resolution = _Resolving(request, candidates, threads).resolve()
+    resolution = _RequestResolver(request, candidates, threads).resolve()
     held: dict[NormalizedName, Pin] = {}
-    while lower := _gone_back(request, candidates, resolution, held):
-        held |= lower
-        floors = {name: request.installed[name].version for name in held}
+    while downgraded := _avoidable_downgrades(request, candidates, resolution, held):
+        held |= downgraded
+        lower_bounds = {name: request.installed[name].version for name in held}
         upgraded = _upgraded(request) - held.keys()
         try:
-            resolution = _Resolving(
+            resolution = _RequestResolver(
                 replace(request, upgrade=False, upgrade_only=upgraded),
                 candidates,
                 threads,
-                floors,
+                lower_bounds,
             ).resolve()
         except NoFit:
-            return _Resolving(request, candidates, threads).resolve()
-    stays = {present.name: present for present in resolution.kept}
+            return _RequestResolver(request, candidates, threads).resolve()
+    kept = {build.name: build for build in resolution.kept}
     notes = [
-        f"{stays[name]} stays: it is newer than {pin.name} {pin.version}, the newest on offer that "
-        "could be taken"
+        f"{kept[name]} is kept: it is newer than {pin.name} {pin.version}, the newest available "
+        "version that could be chosen"
         for name, pin in held.items()
-        if name in stays
+        if name in kept
     ]
     return replace(resolution, notes=(*notes, *resolution.notes)) if notes else resolution
 
 
-def _gone_back(
+def _avoidable_downgrades(
     request: ResolutionRequest,
     candidates: Candidates,
     resolution: Resolution,
     held: Container[NormalizedName],
 ) -> dict[NormalizedName, Pin]:
-    """Return the pins below their installed version, which the request admits too."""
-    pins = {}
+    """Return the pins that are older than an installed version which the request allows too."""
+    downgrades = {}
     candidates = candidates.within(resolution.context)
-    said = (*request.requirements, *request.constraints, *request.overrides)
+    environment = candidates.target.environment
+    lines = (*request.requirements, *request.constraints, *request.overrides)
     upgraded = _upgraded(request)
     for pin in resolution.pins:
         present = request.installed.get(pin.name)
@@ -133,31 +134,34 @@ def _gone_back(
             continue
         if not _is_older(pin, present, candidates):
             continue
+        requirements = [
+            line.requirement
+            for line in lines
+            if line.requirement.name == pin.name and line.requirement.applies(environment)
+        ]
         if all(
-            asked.requirement.specifier.contains(present.version, prereleases=True)
-            for asked in said
-            if asked.requirement.name == pin.name
-            and asked.requirement.applies(candidates.target.environment)
+            requirement.specifier.contains(present.version, prereleases=True)
+            for requirement in requirements
         ):
-            pins[pin.name] = pin
-    return pins
+            downgrades[pin.name] = pin
+    return downgrades
 
 
 def _upgraded(request: ResolutionRequest) -> frozenset[NormalizedName]:
-    """Return the projects of which the newest release is requested."""
+    """Return the projects whose newest release is requested."""
     if not request.upgrade:
         return request.upgrade_only
-    return request.upgrade_only | {asked.requirement.name for asked in request.requirements}
+    return request.upgrade_only | {line.requirement.name for line in request.requirements}
 
 
 def _is_older(pin: Pin, present: InstalledBuild, candidates: Candidates) -> bool:
     if candidates.bridge(pin.name) is not None:
-        # The local version of a bridged family names the build; which one is another question.
+        # The local version of a bridged family names the build, not an older or newer one.
         return without_build(pin.version) < without_build(present.version)
     return pin.version < present.version
 
 
-class _Found(Struct, frozen=True):
+class _Solution(Struct, frozen=True):
     """A solution of the solver, with the catalogue it came from."""
 
     solved: Solved
@@ -165,27 +169,27 @@ class _Found(Struct, frozen=True):
     versions: Mapping[NormalizedName, Version]
 
     def build(self, name: NormalizedName) -> ReleaseBuild | None:
-        """Return the build that was taken; None of a release that is not divided into builds."""
-        place = self.solved.builds.get(name)
-        if place is None:
+        """Return the chosen build; None if the solver chose among releases only."""
+        index = self.solved.builds.get(name)
+        if index is None:
             return None
-        return self.catalogue.release_build(name, self.versions[name], place)
+        return self.catalogue.release_build(name, self.versions[name], index)
 
     def kept(self, name: NormalizedName) -> InstalledBuild | None:
-        """Return the installed build of a project if it stays unchanged."""
+        """Return the installed build of a project if it is kept; else None."""
         present, build = self.catalogue.present(name), self.build(name)
         if present is None or present.version != self.versions[name]:
             return None
         return present if build is None or build.is_installed else None
 
 
-class _Resolving:
-    """The resolution of one request.
+class _RequestResolver:
+    """The resolver of one request.
 
     :param request: the request.
     :param candidates: the candidates, with the settings for choosing.
     :param threads: the number of concurrent requests to the sources.
-    :param floors: lower bounds of versions, applied to the listing.
+    :param lower_bounds: lower bounds of versions, by project.
     """
 
     def __init__(
@@ -193,25 +197,23 @@ class _Resolving:
         request: ResolutionRequest,
         candidates: Candidates,
         threads: int,
-        floors: Mapping[NormalizedName, Version] = MappingProxyType({}),
+        lower_bounds: Mapping[NormalizedName, Version] = MappingProxyType({}),
     ) -> None:
         self._request = request
         self._target = candidates.target
         self._policy = candidates.policy
         self._threads = threads
-        self._lowest = floors
+        self._lower_bounds = lower_bounds
         self._details: list[str] = []
         self._replacements = Replacements(
             request.overrides, request.excluded, self._target.environment
         )
-        self._asked = [
-            one
-            for asked in request.requirements
-            if self._applies(asked)
-            for one in self._instead(asked)
-        ]
-        self._limits = [asked for asked in request.constraints if self._applies(asked)]
-        self._wheels = [*request.wheels, *_from_urls(self._asked)]
+        self._requirements: list[RequestedRequirement] = []
+        for requirement in request.requirements:
+            if self._applies(requirement):
+                self._requirements += self._with_overrides(requirement)
+        self._limits = [limit for limit in request.constraints if self._applies(limit)]
+        self._wheels = [*request.wheels, *_wheels_from_urls(self._requirements)]
         self._check_constraints()
         context = candidates.context.with_given(*self._given())
         context = replace(context, agreed=(), preferred_builds=request.preferred_builds)
@@ -220,46 +222,47 @@ class _Resolving:
         self._candidates = candidates.within(replace(context, known=self._fixed(context)))
 
     def resolve(self) -> Resolution:
-        named = tuple(dict.fromkeys(need.package.name for need in self._roots))
-        self._check_hashes(named)
+        requested = tuple(dict.fromkeys(need.package.name for need in self._roots))
+        self._check_hashes(requested)
         companions = self._request.companions
-        may_turn = {*named, *self._request.upgrade_only, *companions}
+        may_change = {*requested, *self._request.upgrade_only, *companions}
         try:
             settled = settle(
                 self._choose,
                 self._policy.agreements,
                 self._policy.binding,
                 installed=self._request.around,
-                order=named,
-                may_turn=may_turn,
+                order=requested,
+                may_turn=may_change,
                 companions=companions,
             )
         except NoConsistentSet as error:
-            lacking = {
-                name
-                for detail in error.details
-                for name in cast("Sequence[NormalizedName]", detail["lacks"])
-            }
-            stuck = sorted(name for name in lacking - may_turn if self._has_others(name))
-            if stuck:
-                options = " ".join(f"-P {name}" for name in stuck)
-                error.hint = f"{options} looks at other versions of what is installed; {error.hint}"
+            lacking: set[NormalizedName] = set()
+            for detail in error.details:
+                lacking.update(cast("Sequence[NormalizedName]", detail["lacks"]))
+            fixed = sorted(name for name in lacking - may_change if self._has_others(name))
+            if fixed:
+                options = " ".join(f"-P {name}" for name in fixed)
+                error.hint = f"{options} allows other versions of installed packages; {error.hint}"
             raise
         return self._resolution(settled.found, settled.held)
 
     # --- choosing one set -------------------------------------------------------------
 
     def _choose(
-        self, agreed: tuple[Agreed, ...], effort: Effort, free: _Found | None
-    ) -> Attempt[_Found] | RefusedAttempt:
-        """Implement `Choose`: solve, and add the installed builds that stay to the set."""
+        self, agreed: tuple[Agreed, ...], effort: Effort, free: _Solution | None
+    ) -> Attempt[_Solution] | RefusedAttempt:
+        """Return a set of builds with agreed values: the function `Choose` of `settle`.
+
+        :param free: the solution without agreed values.
+        """
         candidates = self._candidates.within(replace(self._candidates.context, agreed=agreed))
-        freely = {} if free is None else free.versions
-        needs = [*self._roots, *self._exchanged(candidates, freely)]
-        floors = dict(self._lowest)
+        free_versions = {} if free is None else free.versions
+        needs = [*self._roots, *self._replaced_builds(candidates, free_versions)]
+        lower_bounds = dict(self._lower_bounds)
         if effort is Effort.AS_NEW:
-            for name, version in freely.items():
-                floors[name] = max(version, floors.get(name, version))
+            for name, version in free_versions.items():
+                lower_bounds[name] = max(version, lower_bounds.get(name, version))
         prereleases = self._request.prereleases
         with Prefetch(
             candidates,
@@ -272,7 +275,7 @@ class _Resolving:
                 candidates,
                 lookahead,
                 self._roots,
-                floors,
+                lower_bounds,
                 is_any_divided=effort is Effort.ANY_BUILD,
             )
             constraints = self._constraints()
@@ -282,7 +285,7 @@ class _Resolving:
                 from wheelfit.resolution.no_solution import FailedSearch
 
                 failed = FailedSearch(error.step, catalogue, needs, constraints, prereleases)
-                return RefusedAttempt(agreed, failed.explain, lambda: _seen(catalogue))
+                return RefusedAttempt(agreed, failed.explain, lambda: _properties_tried(catalogue))
             except Exhausted as error:
                 exhausted = NoSolution(
                     "no solution was found within a reasonable number of steps",
@@ -291,47 +294,51 @@ class _Resolving:
                 )
                 return RefusedAttempt(agreed, lambda: exhausted, tuple)
         versions = {package.name: version for package, version in solved.versions.items()}
-        solution = _Found(solved, catalogue, versions)
-        return Attempt(agreed, self._set(solution), lambda: _seen(catalogue), solution, effort)
+        solution = _Solution(solved, catalogue, versions)
+        builds = self._chosen_builds(solution)
+        return Attempt(agreed, builds, lambda: _properties_tried(catalogue), solution, effort)
 
-    def _set(self, solution: _Found) -> dict[NormalizedName, ChosenBuild]:
-        """Return a solution as a set of builds, including the other installed builds."""
-        chosen = {
+    def _chosen_builds(self, solution: _Solution) -> dict[NormalizedName, ChosenBuild]:
+        """Return the builds after the change: those of a solution, and other installed ones."""
+        builds = {
             name: ChosenBuild.that_stays(present) for name, present in self._request.around.items()
         }
         candidates, final = solution.catalogue.candidates, self._final(solution)
         for name, version in solution.versions.items():
-            present, build = solution.kept(name), solution.build(name)
-            if present is not None:
-                chosen[name] = ChosenBuild.that_stays(present)
+            kept, build = solution.kept(name), solution.build(name)
+            if kept is not None:
+                builds[name] = ChosenBuild.that_stays(kept)
                 continue
             choice = candidates.usable(name, version)
             if build is None:
-                chosen[name] = ChosenBuild.of_release(choice, choice.taken)
+                builds[name] = ChosenBuild.of_release(choice, choice.taken)
                 continue
-            beside = final.settled(name, version, build.label).offered
-            one = ChosenBuild.of_release(choice, build.label)
-            chosen[name] = replace(one, beside=tuple(map(choice.declared, beside)))
-        return chosen
+            offered = final.settled(name, version, build.label).offered
+            builds[name] = replace(
+                ChosenBuild.of_release(choice, build.label),
+                beside=tuple(map(choice.declared, offered)),
+            )
+        return builds
 
-    def _exchanged(
-        self, candidates: Candidates, freely: Mapping[NormalizedName, Version]
+    def _replaced_builds(
+        self, candidates: Candidates, free_versions: Mapping[NormalizedName, Version]
     ) -> Iterator[Need]:
-        """Yield needs of installed packages that must become another build of their version."""
-        asked = {need.package.name for need in self._roots}
-        for name, present in self._request.around.items():
-            if name in asked or name in self._request.excluded:
+        """Yield needs for installed packages whose build does not have the agreed values."""
+        request = self._request
+        requested = {need.package.name for need in self._roots}
+        for name, present in request.around.items():
+            if name in requested or name in request.excluded:
                 continue
             if candidates.objection(present.properties, is_installed=True) is None:
                 continue
             # Packages outside the request keep their version; dependencies may have to change.
-            request = self._request
-            free = name in request.upgrade_only | request.companions or name in freely
-            versions = VersionSet.full() if free else VersionSet.singleton(present.version)
-            yield Need(Package(name), versions, f"{present}, which is installed", is_pin=not free)
+            is_free = name in request.upgrade_only | request.companions or name in free_versions
+            versions = VersionSet.full() if is_free else VersionSet.singleton(present.version)
+            reason = f"{present}, which is installed"
+            yield Need(Package(name), versions, reason, is_pin=not is_free)
 
     def _has_others(self, name: NormalizedName) -> bool:
-        """Return whether an installed project has other versions to take."""
+        """Return whether there are other versions of an installed project."""
         present = self._request.around.get(name)
         listing = None if present is None else self._candidates.listing(name)
         if present is None or listing is None:
@@ -340,33 +347,33 @@ class _Resolving:
 
     # --- reading the request ------------------------------------------------------
 
-    def _applies(self, asked: RequestedRequirement) -> bool:
-        if asked.requirement.applies(self._target.environment):
+    def _applies(self, line: RequestedRequirement) -> bool:
+        """Return whether the marker of a requirement matches; note it if not."""
+        if line.requirement.applies(self._target.environment):
             return True
-        self._details.append(f"{asked}: its marker does not match, so it is left out")
+        self._details.append(f"{line}: its marker does not match, so it is ignored")
         return False
 
-    def _instead(self, asked: RequestedRequirement) -> list[RequestedRequirement]:
+    def _with_overrides(self, line: RequestedRequirement) -> list[RequestedRequirement]:
         """Return the overrides of a requested requirement, or the requirement itself."""
-        if not self._replacements.concern(asked.requirement.name):
-            return [asked]
-        replacing = list(self._replacements.instead(asked))
-        instead = ", ".join(map(str, replacing)) or "nothing"
-        self._details.append(f"{asked} is replaced by {instead}")
-        return replacing
+        if not self._replacements.concern(line.requirement.name):
+            return [line]
+        overrides = list(self._replacements.instead(line))
+        self._details.append(f"{line} is replaced by {', '.join(map(str, overrides)) or 'nothing'}")
+        return overrides
 
     def _check_constraints(self) -> None:
-        for asked in self._limits:
-            requirement = asked.requirement
+        for limit in self._limits:
+            requirement = limit.requirement
             if requirement.extras or requirement.url is not None:
                 raise UserError(
                     f"{requirement} cannot be a constraint",
-                    where=asked.where or None,
+                    where=limit.where or None,
                     hint="a constraint is a name with versions, without extras and URL",
                 )
 
     def _given(self) -> list[ProjectPage]:
-        """Return the given wheels as the pages that stand for their projects (F-125)."""
+        """Return the pages of projects with requested wheels, which have no other files (F-125)."""
         files: dict[NormalizedName, dict[str, File]] = {}
         for wheel in self._wheels:
             if _name(wheel) in self._request.excluded:
@@ -375,10 +382,13 @@ class _Resolving:
                     where=wheel.where or None,
                 )
             files.setdefault(_name(wheel), {})[wheel.file.url] = wheel.file
-        return [ProjectPage(name, (*own.values(),), "the request") for name, own in files.items()]
+        return [
+            ProjectPage(name, tuple(by_url.values()), "the request")
+            for name, by_url in files.items()
+        ]
 
     def _check_given(self, candidates: Candidates) -> None:
-        """Refuse given wheels that do not fit (F-125)."""
+        """Raise an error for requested wheels that are not compatible (F-125)."""
         for name in dict.fromkeys(map(_name, self._wheels)):
             files = candidates.context.given[name].files
             versions = {parse_wheel_filename(file.filename).version for file in files}
@@ -401,17 +411,18 @@ class _Resolving:
                 )
 
     def _needed(self) -> list[Need]:
+        """Return the needs of the request itself."""
         roots: list[Need] = []
-        for asked in self._asked:
-            if asked.requirement.url is None:
-                roots += needs_of(asked.requirement, str(asked))
+        for line in self._requirements:
+            if line.requirement.url is None:
+                roots += needs_of(line.requirement, str(line))
         for wheel in self._wheels:
             requirement = Requirement(_name(wheel), wheel.extras)
             roots += needs_of(requirement, wheel.file.shown)
         return roots
 
     def _constraints(self) -> list[Need]:
-        return [need for asked in self._limits for need in needs_of(asked.requirement, str(asked))]
+        return [need for limit in self._limits for need in needs_of(limit.requirement, str(limit))]
 
     def _check_hashes(self, names: Iterable[NormalizedName]) -> None:
         if not self._request.require_hashes:
@@ -427,12 +438,12 @@ class _Resolving:
                     hint="give every requirement a --hash option",
                 )
 
-    # --- what builds for other packages go by (P-51) -----------------------------------
+    # --- versions of other packages that builds are chosen for (P-51) -------------------
 
     def _fixed(self, context: ChoiceContext) -> KnownVersions:
-        """Return the fixed versions: installed packages stay (P-56).
+        """Return the versions of installed packages that are kept (P-56).
 
-        Unless their upgrade is requested, or the request excludes them.
+        These are all but those whose upgrade is requested, or whose version is not allowed.
         """
         request = self._request
         free = {need.package.name for need in self._roots} if request.upgrade else set()
@@ -453,8 +464,8 @@ class _Resolving:
     def _declared(self) -> Mapping[NormalizedName, KnownVersion]:
         return self._policy.providers.abi_versions
 
-    def _final(self, solution: _Found) -> Candidates:
-        """Return the candidates as they are once the version of everything is known (F-111)."""
+    def _final(self, solution: _Solution) -> Candidates:
+        """Return the candidates with the versions of all packages known (F-111)."""
         known = {name: KnownVersion(version) for name, version in self._request.there.items()}
         for name, version in solution.versions.items():
             present = solution.catalogue.present(name)
@@ -466,7 +477,7 @@ class _Resolving:
 
     # --- the result ------------------------------------------------------------------
 
-    def _resolution(self, solution: _Found, held: tuple[AgreementOutcome, ...]) -> Resolution:
+    def _resolution(self, solution: _Solution, held: tuple[AgreementOutcome, ...]) -> Resolution:
         candidates, final = solution.catalogue.candidates, self._final(solution)
         chosen = solution.versions
         extras: dict[NormalizedName, set[NormalizedName]] = {}
@@ -545,7 +556,7 @@ class _Resolving:
                 f"{f', but {why_not}' if why_not else f' ({pin.name}=={other} takes it)'}"
             )
 
-    def _search(self, solution: _Found) -> HeldBackSearch | None:
+    def _search(self, solution: _Solution) -> HeldBackSearch | None:
         """Return the search for packages not at the newest release; None without dependencies."""
         if not self._request.dependencies:
             return None
@@ -598,22 +609,23 @@ class _Resolving:
             yield f"{needs}, and gets {version} by an override"
 
 
-def _from_urls(asked: Iterable[RequestedRequirement]) -> Iterable[GivenWheel]:
-    for one in asked:
-        requirement = one.requirement
+def _wheels_from_urls(lines: Iterable[RequestedRequirement]) -> Iterable[GivenWheel]:
+    """Yield the wheels of requirements with a URL."""
+    for line in lines:
+        requirement = line.requirement
         if requirement.url is None:
             continue
-        wheel = given_wheel(requirement.url, extras=requirement.extras, where=one.where)
+        wheel = given_wheel(requirement.url, extras=requirement.extras, where=line.where)
         if _name(wheel) != requirement.name:
             raise InvalidRequirement(
                 f"the wheel belongs to {_name(wheel)}, not to {requirement.name}",
                 source=str(requirement),
-                where=one.where or None,
+                where=line.where or None,
             )
         yield wheel
 
 
-def _seen(catalogue: Catalogue) -> Iterator[PropertySet]:
+def _properties_tried(catalogue: Catalogue) -> Iterator[PropertySet]:
     """Yield the declared properties of the compatible builds the solver examined."""
     for name, version in catalogue.tried:
         choice = catalogue.candidates.choice(name, version)

@@ -52,7 +52,7 @@ class _Unusable:
             if owner is not None and not (pin is not None and pin.requested):
                 coming.setdefault(owner, []).append(name)
         for namespace, libraries in coming.items():
-            if not self._remedies.is_wished(namespace):
+            if not self._remedies.is_allowed(namespace):
                 why = "are not wanted: wishes leave out builds, not what a wheel needs"
                 yield self._unusable(namespace, libraries, why)
                 continue
@@ -162,7 +162,7 @@ class _Unusable:
         what = "what needs them" if not others else "it" if len(others) == 1 else "them"
         return (
             f"{f'{_need(others)} them: ' if others else ''}"
-            f"{'lock' if self._remedies.around.lock else 'take'} {what} "
+            f"{'lock' if self._remedies.context.lock else 'take'} {what} "
             f"from an index with other builds, or leave a library out with --exclude {names[0]}"
         )
 
@@ -176,7 +176,7 @@ class _Unusable:
                 and pin.name in self._remedies.with_libraries
             ):
                 continue
-            concerned = needs_of_extras(pin.core, self._remedies.around.environment).keys()
+            concerned = needs_of_extras(pin.core, self._remedies.context.environment).keys()
             for extra in sorted(pin.extras & concerned):
                 yield f"{pin.name}[{extra}]"
 

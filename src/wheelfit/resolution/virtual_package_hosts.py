@@ -41,7 +41,7 @@ _VARIABLES: Final = {
     "x86_64": {virtual_packages.ARCHSPEC: overrides.CONDA_ARCHSPEC},
     "aarch64": {virtual_packages.ARCHSPEC: overrides.CONDA_ARCHSPEC},
 }
-"""What stands for virtual packages in the surroundings of the providers that they concern."""
+"""What stands for virtual packages in the view of the providers that they concern."""
 
 
 def host_of_virtual_packages(platform: CondaPlatform, where: str) -> HostFile:
@@ -129,14 +129,14 @@ def _detect(
 
 def _ask(namespace: str, environ: dict[str, str], row: PlatformRow) -> Detection:
     """Return the answer of a provider that sees only the variables."""
-    surroundings = SystemView(
+    view = SystemView(
         os.devnull,  # nothing lies below it
         environ,
         interpreter=None,
         system=row.system,
         architecture=row.architecture,
     )
-    detection = Machine(surroundings).detect(namespace)
+    detection = Machine(view).detect(namespace)
     assert detection is not None  # noqa: S101 - these providers are built in
     return detection
 

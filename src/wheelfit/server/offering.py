@@ -1,4 +1,4 @@
-"""The operator's rules about the files of other indexes: which are offered, and why others not."""
+"""The operator's rules about files of other indexes: which are offered, and which withheld."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from wheelfit.core.filename import parse_index_file_name, release_of
 from wheelfit.sources.cooldown import Cooldown
-from wheelfit.sources.file_readers import Around
+from wheelfit.sources.file_readers import RepositoryWrapper
 from wheelfit.sources.page import time_of_upload
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 _MINUTE = 60.0
-_MOST_NAMED = 5
+_MAX_LISTED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,44 +34,44 @@ class OfferRules:
     """The rules about files of other indexes; by default all are offered."""
 
     cooldown: Cooldown = Cooldown()
-    """The points in time before which files must have been uploaded."""
+    """The times before which files must have been uploaded."""
     advisories: Advisories | None = None
-    """Releases with one of these vulnerabilities are not offered."""
+    """The vulnerabilities whose releases are withheld."""
 
-    def concern(self, name: NormalizedName) -> bool:
-        """Return whether a file of a project may not be offered."""
-        is_known = self.advisories is not None and self.advisories.concern(name)
-        return is_known or self.cooldown.cutoff(name) is not None
+    def apply_to(self, name: NormalizedName) -> bool:
+        """Return whether files of a project may have to be withheld."""
+        has_advisories = self.advisories is not None and self.advisories.concern(name)
+        return has_advisories or self.cooldown.cutoff(name) is not None
 
     def stamp(self, name: NormalizedName) -> Hashable:
         """Return a value that stays equal as long as the same files of a page are offered."""
-        if not self.concern(name):
+        if not self.apply_to(name):
             return None
         generation = 0 if self.advisories is None else self.advisories.generation
-        is_moving = self.cooldown.cutoff(name) is not None
-        return generation, int(time.time() // _MINUTE) if is_moving else 0
+        has_cutoff = self.cooldown.cutoff(name) is not None
+        return generation, int(time.time() // _MINUTE) if has_cutoff else 0
 
-    def applied(
+    def without_withheld(
         self, page: ProjectPage, note: Callable[[str], None] = lambda _text: None
     ) -> ProjectPage:
-        """Return a page without the files that are not offered, which it lists with the reasons.
+        """Return a page with the offered files, and with the reasons for those it withholds.
 
-        :param note: gets projects whose files have no times of upload.
+        :param note: called for a project whose files have no times of upload.
         """
-        if not self.concern(page.name):
+        if not self.apply_to(page.name):
             return page
-        files, withheld = self.sorted(page.name, page.files)
+        files, withheld = self.split(page.name, page.files)
         if not withheld:
             return page
-        self.cooldown.admitted(page, note)  # which notes an index that gives no times
+        self.cooldown.admitted(page, note)  # only for its note
         return replace(page, files=files, withheld=tuple(withheld.items()), fresh=0.0)
 
-    def sorted(
+    def split(
         self, name: NormalizedName, files: Iterable[File]
     ) -> tuple[tuple[File, ...], Mapping[str, str]]:
-        """Return the files that are offered, and the reasons of the others by their names.
+        """Return the offered files, and the reasons for withholding the others by file name.
 
-        A document of variants is removed with the last wheel of its release.
+        The index file of a release is withheld if all its wheels are.
         """
         reasons: dict[Version, str] = {}
         offered: list[File] = []
@@ -80,81 +80,88 @@ class OfferRules:
             release = release_of(file.filename)
             version = None if release is None else release[1]
             if version is not None and version not in reasons:
-                reasons[version] = self._vulnerable(name, version)
+                reasons[version] = self._vulnerabilities(name, version)
             reason = reasons[version] if version is not None else ""
-            if not (reason or _is_document(file)):
-                reason = self._too_late(name, file)
+            if not (reason or _is_index_file(file)):
+                reason = self._recent_upload(name, file)
             if reason:
                 withheld[file.filename] = reason
             else:
                 offered.append(file)
         if withheld:
-            left = {release_of(file.filename) for file in offered if not _is_document(file)}
-            gone = {release_of(filename): reason for filename, reason in withheld.items()}
-            for file in filter(_is_document, tuple(offered)):
+            with_wheels = {
+                release_of(file.filename) for file in offered if not _is_index_file(file)
+            }
+            reason_of_release = {release_of(name): reason for name, reason in withheld.items()}
+            for file in filter(_is_index_file, tuple(offered)):
                 release = release_of(file.filename)
-                if release in gone and release not in left:
-                    withheld[file.filename] = gone[release]
+                if release in reason_of_release and release not in with_wheels:
+                    withheld[file.filename] = reason_of_release[release]
                     offered.remove(file)
         return tuple(offered), withheld
 
-    def _vulnerable(self, name: NormalizedName, version: Version) -> str:
-        """Return the vulnerabilities that withhold a release, in words; empty if none does."""
+    def _vulnerabilities(self, name: NormalizedName, version: Version) -> str:
+        """Return the reason to withhold a vulnerable release; empty if there is none."""
         if self.advisories is None:
             return ""
-        advisories = [
-            one for one in self.advisories.affecting(name, version) if one.withdrawn is None
-        ]
-        if not advisories:
+        affecting = self.advisories.affecting(name, version)
+        valid = [vulnerability for vulnerability in affecting if vulnerability.withdrawn is None]
+        if not valid:
             return ""
-        return f"{name} {version} has known vulnerabilities: {vulnerabilities_in_words(advisories)}"
+        return f"{name} {version} has known vulnerabilities: {vulnerabilities_in_words(valid)}"
 
-    def _too_late(self, name: NormalizedName, file: File) -> str:
-        """Return the reason why a file is withheld as too recent; empty if it is offered."""
+    def _recent_upload(self, name: NormalizedName, file: File) -> str:
+        """Return the reason to withhold a file as too recent; empty if there is none."""
         if not self.cooldown.refuses(name, file):
             return ""
         cutoff = self.cooldown.exceptions.get(name, self.cooldown.usual)
-        when = time_of_upload(file)
-        uploaded = "the index does not tell when it was uploaded" if when is None else (
-            f"it was uploaded at {when.isoformat()}"
-        )  # fmt: skip
-        return f"{uploaded}, and only files that were uploaded {cutoff} are offered"
+        upload_time = time_of_upload(file)
+        if upload_time is None:
+            fact = "the index does not list its upload time"
+        else:
+            fact = f"it was uploaded at {upload_time.isoformat()}"
+        return f"{fact}, and only files that were uploaded {cutoff} are offered"
 
 
-class Offered(Around):
-    """The files of a repository that are offered: a `Repository`."""
+class OfferedRepository(RepositoryWrapper):
+    """A repository without the files that rules withhold."""
 
     def __init__(self, repository: Repository, rules: OfferRules) -> None:
         super().__init__(repository)
         self._rules = rules
 
     def project(self, name: NormalizedName) -> ProjectPage | None:
-        """Return the page of a project with the files that are offered."""
+        """Return the page of a project with the offered files; None if there is no project."""
         page = self._repository.project(name)
-        return None if page is None else self._rules.applied(page)
+        return None if page is None else self._rules.without_withheld(page)
 
 
-def _is_document(file: File) -> bool:
+def _is_index_file(file: File) -> bool:
     return parse_index_file_name(file.filename) is not None
 
 
 def why_withheld(page: ProjectPage, release: tuple[NormalizedName, Version] | None) -> str:
-    """Return the reason why files of a release are withheld; empty if all are offered."""
-    reasons = (why for name, why in page.withheld if release_of(name) == release)
-    return next(reasons, "") if release is not None else ""
+    """Return the reason for withholding files of a release; empty if all are offered."""
+    if release is None:
+        return ""
+    return next((reason for name, reason in page.withheld if release_of(name) == release), "")
 
 
 def vulnerabilities_in_words(vulnerabilities: Iterable[Vulnerability]) -> str:
-    """Return vulnerabilities as a list without duplicates of several databases."""
-    words = []
-    named: set[str] = set()
-    for one in vulnerabilities:
-        if not named.isdisjoint((one.id, *one.aliases)):
+    """Return a list of vulnerabilities in words, each once even if several databases have it."""
+    items = []
+    seen: set[str] = set()
+    for vulnerability in vulnerabilities:
+        ids = (vulnerability.id, *vulnerability.aliases)
+        if not seen.isdisjoint(ids):
             continue
-        named.update((one.id, *one.aliases))
-        others = f" ({', '.join(one.aliases[:_MOST_NAMED])})" if one.aliases else ""
-        fixed = f", fixed in {', '.join(one.fixed_in[:_MOST_NAMED])}" if one.fixed_in else ""
-        words.append(f"{one.id}{others}{fixed}")
-    more = len(words) - _MOST_NAMED
-    shown = "; ".join(words[:_MOST_NAMED])
-    return f"{shown}; and {more} more" if more > 0 else shown
+        seen.update(ids)
+        item = vulnerability.id
+        if vulnerability.aliases:
+            item += f" ({', '.join(vulnerability.aliases[:_MAX_LISTED])})"
+        if vulnerability.fixed_in:
+            item += f", fixed in {', '.join(vulnerability.fixed_in[:_MAX_LISTED])}"
+        items.append(item)
+    hidden = len(items) - _MAX_LISTED
+    text = "; ".join(items[:_MAX_LISTED])
+    return f"{text}; and {hidden} more" if hidden > 0 else text

@@ -1,7 +1,7 @@
-"""A file that is read while it is still being fetched.
+"""A file that can be read while it is still being downloaded.
 
-Its bytes come from any number of connections, in any order, and lie in a file on disk from the
-first one on, so that gigabytes cost no memory. A read of missing bytes waits for them.
+Any number of connections write its bytes, in any order, to a file on disk, so that gigabytes need
+no memory. A read of bytes that are missing waits for them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import threading
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import BinaryIO
 
 
@@ -26,18 +25,19 @@ class ArrivingFile:
         self.size = size
         """Bytes of the whole file."""
         self._file = file
-        self._stops: dict[int, int] = {0: 0}  # by start, of what is there in one piece
-        self._starts: dict[int, int] = {0: 0}  # the same pieces by stop
+        # The contiguous ranges that have arrived: their stops by start, and starts by stop.
+        self._stops: dict[int, int] = {0: 0}
+        self._starts: dict[int, int] = {0: 0}
         self._error: BaseException | None = None
         self._lock = threading.Lock()
-        self._news = threading.Condition(self._lock)
-        self._waiting = 0  # how many wait for news: most bytes come when none does
-        self._writing = 0
-        self._position = threading.Lock()  # of the file, where there is only one
+        self._changed = threading.Condition(self._lock)
+        self._waiting = 0  # threads that wait for a change; usually none
+        self._writing = 0  # threads that write
+        self._position = threading.Lock()  # of the file, for systems without pread and pwrite
 
     @classmethod
-    def arrived(cls, file: BinaryIO) -> Self:
-        """Return a complete file.
+    def complete(cls, file: BinaryIO) -> Self:
+        """Return a file that is on the disk already.
 
         :param file: open for writing and reading; it stays open.
         """
@@ -47,13 +47,13 @@ class ArrivingFile:
         whole._add(0, size)
         return whole
 
-    # --- those who bring bytes ----------------------------------------------------------
+    # --- writing ------------------------------------------------------------------------
 
     def write_at(self, start: int, data: bytes) -> None:
-        """Write bytes that no other connection writes.
+        """Write bytes at a position; ranges of different calls must not overlap.
 
-        :param start: position of the first one; they end within the file.
-        :param data: the bytes.
+        :param start: position of the first byte.
+        :param data: the bytes, which must end within the file.
         :raises OSError: they cannot be written.
         :raises WheelfitError: the error that ended the transfer.
         """
@@ -71,38 +71,39 @@ class ArrivingFile:
                 if stop > start:
                     self._add(start, stop)
                 if self._waiting:
-                    self._news.notify_all()
+                    self._changed.notify_all()
 
     def _add(self, start: int, stop: int) -> None:
-        first = self._starts.pop(start, start)
-        last = self._stops.pop(stop, stop)
-        self._stops[first] = last
-        self._starts[last] = first
+        """Record a range that has arrived, merged with the ranges beside it."""
+        start = self._starts.pop(start, start)
+        stop = self._stops.pop(stop, stop)
+        self._stops[start] = stop
+        self._starts[stop] = start
 
     def fail(self, error: BaseException) -> None:
-        """End the file with an error; only the first error counts.
+        """End the transfer with an error; later calls change nothing.
 
         :param error: the error for all later reads.
         """
         with self._lock:
             if self._error is None:
                 self._error = error
-            self._news.notify_all()
+            self._changed.notify_all()
 
-    def settle(self) -> BaseException | None:
-        """Wait until writing to the file has stopped, after `fail`.
+    def wait_for_writers(self) -> BaseException | None:
+        """Wait until no thread writes to the file any more, after `fail`.
 
         :return: the error that ended the transfer.
         """
         with self._lock:
             self._waiting += 1
             while self._writing:
-                self._news.wait()
+                self._changed.wait()
             self._waiting -= 1
             return self._error
 
     def start_writing(self, start: int, length: int) -> None:
-        """Start writing the received bytes to the disk, without waiting.
+        """Make the system write a range to the disk, without waiting for it.
 
         :param start: position of the first byte.
         :param length: the number of bytes.
@@ -111,12 +112,12 @@ class ArrivingFile:
 
         start_writing(self._file.fileno(), start, length)
 
-    # --- those who read them ------------------------------------------------------------
+    # --- reading ------------------------------------------------------------------------
 
     def read_at(self, start: int, length: int, /) -> bytes:
-        """Return bytes; wait until they are there.
+        """Return bytes; wait until they have arrived.
 
-        :param start: position of the first one.
+        :param start: position of the first byte.
         :param length: the number of bytes.
         :return: all of them, fewer only where the file ends.
         :raises WheelfitError: the error that ended the transfer.
@@ -125,31 +126,28 @@ class ArrivingFile:
         if start >= stop:
             return b""
         with self._lock:
-            self._wait(lambda: self._holds(start, stop))
+            self._waiting += 1
+            try:
+                while self._error is None and not self._has_arrived(start, stop):
+                    self._changed.wait()
+                if self._error is not None:
+                    raise self._error
+            finally:
+                self._waiting -= 1
         return self._read(start, stop - start)
 
     @property
-    def reach(self) -> int:
-        """The start of the first gap; the end of the file where there is none."""
+    def arrived_size(self) -> int:
+        """Bytes at the beginning of the file that have arrived without a gap."""
         return self._stops[0]
 
     def close(self) -> None:
         """Do nothing: the file belongs to the transfer."""
 
-    def _wait(self, is_there: Callable[[], bool]) -> None:
-        self._waiting += 1
-        try:
-            while self._error is None and not is_there():
-                self._news.wait()
-            if self._error is not None:
-                raise self._error
-        finally:
-            self._waiting -= 1
-
-    def _holds(self, start: int, stop: int) -> bool:
+    def _has_arrived(self, start: int, stop: int) -> bool:
         return any(first <= start and stop <= last for first, last in self._stops.items())
 
-    # --- the file -----------------------------------------------------------------------
+    # --- the file on disk ---------------------------------------------------------------
 
     def _write(self, start: int, data: bytes) -> None:
         if hasattr(os, "pwrite"):
@@ -166,10 +164,10 @@ class ArrivingFile:
         if hasattr(os, "pread"):
             data = os.pread(self._file.fileno(), length, start)
             while len(data) < length:
-                more = os.pread(self._file.fileno(), length - len(data), start + len(data))
-                if not more:
+                piece = os.pread(self._file.fileno(), length - len(data), start + len(data))
+                if not piece:
                     raise OSError(f"the file on disk ends at {start + len(data)}")
-                data += more
+                data += piece
             return data
         with self._position:
             self._file.seek(start)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from wheelfit.sources.file_readers import Around
+from wheelfit.sources.file_readers import RepositoryWrapper
 from wheelfit.sources.page import time_of_upload
 from wheelfit.sources.repository import stamp_of
 from wheelfit_runtime.wording import count_of
@@ -127,7 +127,7 @@ class Cooldown:
         return cutoff is not None and (when is None or when >= cutoff)
 
 
-class UploadedBefore(Around):
+class UploadedBefore(RepositoryWrapper):
     """An index without the files that were uploaded later: ``Repository``.
 
     :param index: the index.

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.sources.client import Client
-    from wheelfit.sources.download_limits import Budget
+    from wheelfit.sources.download_limits import DownloadBudget
     from wheelfit.sources.page import File
     from wheelfit.sources.progress import Progress
     from wheelfit.sources.wheel_store import Sibling
@@ -84,7 +84,7 @@ def begin_exchange(
     kept: KeptWheels,
     target: BinaryIO,
     *,
-    budget: Budget,
+    budget: DownloadBudget,
     progress: Progress,
 ) -> Exchange | None:
     """Find the sibling that has most of a wheel, and begin to assemble the wheel.
@@ -119,7 +119,7 @@ def begin_exchange(
         size = remote.directory.size
         if plan.missing_bytes > (1 - _LEAST_GAIN) * size or len(plan.missing) > _MOST_REQUESTS:
             return None
-        budget.ask(plan.missing_bytes, remote.where)
+        budget.check(plan.missing_bytes, remote.where)
         progress.start(plan.missing_bytes + remote.fetched)
         progress.rest_is_here(size)
         progress.advance(remote.fetched)
@@ -245,7 +245,7 @@ class Exchange:
         kept: ByteSource,
         target: BinaryIO,
         check: Check,
-        budget: Budget,
+        budget: DownloadBudget,
         progress: Progress,
     ) -> None:
         self._check = check

@@ -1,4 +1,4 @@
-"""How much is downloaded: connections to a server at a time, and bytes of wheels in all."""
+"""Limits on downloads: connections to each server, and bytes of wheels in total."""
 
 from __future__ import annotations
 
@@ -18,119 +18,111 @@ if TYPE_CHECKING:
 
 
 class ConnectionSlot:
-    """The right to one connection; a context manager that gives it back.
+    """The right to one connection, released by `release` or at the end of a ``with`` block.
 
-    :param give_back: called once.
+    :param release: called once.
     """
 
-    def __init__(self, give_back: Callable[[], None]) -> None:
-        self._give_back = give_back
-        self._lock = threading.Lock()  # taken for good when it is given back
+    def __init__(self, release: Callable[[], None]) -> None:
+        self._release = release
+        self._released = threading.Lock()  # acquired by the first release, and never released
 
-    def give_back(self) -> None:
+    def release(self) -> None:
         """Release the slot for another file; may be called again."""
-        if self._lock.acquire(blocking=False):
-            self._give_back()
+        if self._released.acquire(blocking=False):
+            self._release()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.give_back()
+        self.release()
 
 
 class ConnectionLimits:
-    """The connections to each server; a file that waits for its first one comes first.
+    """The limit on connections to each server; files without a connection have priority.
 
-    :param most: the most connections to each server.
+    :param limit: the number of connections to each server at a time.
     """
 
-    def __init__(self, most: int = DEFAULT_CONNECTIONS) -> None:
-        self.most = most
-        """How many each server gets."""
+    def __init__(self, limit: int = DEFAULT_CONNECTIONS) -> None:
+        self._limit = limit
         self._taken: Counter[Origin] = Counter()
         self._waiting: Counter[Origin] = Counter()
-        self._news = threading.Condition()
+        self._changed = threading.Condition()
 
     def take(self, server: Origin) -> ConnectionSlot:
-        """Take the first connection for a file; wait until one is free.
-
-        :param server: the server of the file.
-        """
-        with self._news:
+        """Take the first connection for a file; wait until one is free."""
+        with self._changed:
             self._waiting[server] += 1
             try:
-                while self._taken[server] >= self.most:
-                    self._news.wait()
+                while self._taken[server] >= self._limit:
+                    self._changed.wait()
             finally:
                 self._waiting[server] -= 1
-            return self._taken_by(server)
+            return self._slot(server)
 
     def take_another(self, server: Origin) -> ConnectionSlot | None:
-        """Take one more connection for a file, if one is free and no file waits for its first.
+        """Take one more connection for a file.
 
-        :param server: the server of the file.
+        :return: None if no connection is free, or a file waits for its first one.
         """
-        with self._news:
-            if self._waiting[server] or self._taken[server] >= self.most:
+        with self._changed:
+            if self._waiting[server] or self._taken[server] >= self._limit:
                 return None
-            return self._taken_by(server)
-
-    def _taken_by(self, server: Origin) -> ConnectionSlot:
-        self._taken[server] += 1
-        return ConnectionSlot(partial(self._give_back, server))
+            return self._slot(server)
 
     def is_wanted(self, server: Origin) -> bool:
-        """Return whether a file waits for its first connection.
-
-        :param server: the server of the file.
-        """
+        """Return whether a file waits for its first connection."""
         return self._waiting[server] > 0
 
-    def _give_back(self, server: Origin) -> None:
-        with self._news:
+    def _slot(self, server: Origin) -> ConnectionSlot:
+        self._taken[server] += 1
+        return ConnectionSlot(partial(self._release, server))
+
+    def _release(self, server: Origin) -> None:
+        with self._changed:
             self._taken[server] -= 1
-            self._news.notify_all()
+            self._changed.notify_all()
 
 
-class Budget:
-    """The count of bytes fetched from servers; sizes that are not announced count as they come.
+class DownloadBudget:
+    """The number of bytes that may still be fetched.
 
-    :param most: bytes of whole wheels that may be fetched; None: as many as there are.
+    :param limit: bytes of whole wheels that may be fetched; None: no limit.
     """
 
-    def __init__(self, most: int | None = None) -> None:
-        self._most = most
+    def __init__(self, limit: int | None = None) -> None:
+        self._limit = limit
         self._spent = 0
         self._lock = threading.Lock()
 
-    def ask(self, count: int | None, where: str) -> None:
-        """Check the limits before a file is fetched.
+    def check(self, size: int | None, where: str) -> None:
+        """Check the limit before a file is fetched.
 
-        :param count: its bytes; None: unknown.
+        :param size: bytes of the file; None if unknown, so that its bytes count as they arrive.
         :param where: the URL, for errors.
-        :raises TooLarge: it would be too much.
+        :raises TooLarge: the file would exceed the limit.
         """
         with self._lock:
-            self._check(self._spent + (count or 0), where)
+            self._check_total(self._spent + (size or 0), where)
 
     def spend(self, count: int, where: str) -> None:
-        """Add bytes that have come.
+        """Count bytes that have arrived.
 
         :param count: the number of bytes.
         :param where: the URL, for errors.
-        :raises TooLarge: it is too much.
+        :raises TooLarge: they exceed the limit.
         """
         with self._lock:
             self._spent += count
-            self._check(self._spent, where)
+            self._check_total(self._spent, where)
 
-    def _check(self, total: int, where: str) -> None:
-        if self._most is not None and total > self._most:
+    def _check_total(self, total: int, where: str) -> None:
+        if self._limit is not None and total > self._limit:
             raise TooLarge(
-                f"with this file more would be downloaded than the {size_in_words(self._most)} "
-                "that are allowed (--max-download)",
+                f"downloading this file would exceed the {size_in_words(self._limit)} that are "
+                "allowed (--max-download)",
                 where=where,
-                hint="raise --max-download; an index with sizes, or a server with ranges or "
-                "metadata, shows the size before the download",
+                hint="raise --max-download",
             )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from wheelfit.sources.arriving_file import ArrivingFile
 from wheelfit.sources.client import unexpected
-from wheelfit.sources.download_limits import Budget, ConnectionLimits
+from wheelfit.sources.download_limits import ConnectionLimits, DownloadBudget
 from wheelfit.sources.hash_check import Check
 from wheelfit.sources.segmented_download import LARGE, Pace, Segments, StartOver
 from wheelfit.sources.transport import Interrupted
@@ -58,7 +58,7 @@ class Download:
     :param file: the file to fetch, with its hashes and its size if known.
     :param progress: called with the count of bytes.
     :param budget: checks the number of bytes against the limits.
-    :param lines: the limit on connections to its server.
+    :param connections: the limit on connections to its server.
     :param ranges: whether parts may be requested.
     :param pace: the sizes of the pieces of a large file.
     """
@@ -68,16 +68,16 @@ class Download:
         client: Client,
         file: File,
         progress: Progress,
-        budget: Budget | None = None,
-        lines: ConnectionLimits | None = None,
+        budget: DownloadBudget | None = None,
+        connections: ConnectionLimits | None = None,
         *,
         ranges: bool = True,
         pace: Pace = _ANY_PACE,
     ) -> None:
         self._client = client
         self._file = file
-        self._budget = budget or Budget()
-        self._lines = lines or ConnectionLimits()
+        self._budget = budget or DownloadBudget()
+        self._connections = connections or ConnectionLimits()
         self._pace = pace
         self._where = redact(file.url)
         # Whether bytes of two requests were joined unchecked.
@@ -113,8 +113,8 @@ class Download:
         :param target: as for `into`.
         :return: the result of ``use``.
         """
-        self._budget.ask(self._file.size, self._where)
-        with self._lines.take(origin(self._file.url)) as line:
+        self._budget.check(self._file.size, self._where)
+        with self._connections.take(origin(self._file.url)) as line:
             parts = self._parts(target, self._file.size)
             if parts is None:
                 try:
@@ -130,9 +130,9 @@ class Download:
                 except StartOver:
                     self._in_parts = False
         if parts is not None:
-            with self._lines.take(origin(self._file.url)):
+            with self._connections.take(origin(self._file.url)):
                 self._in_one(target)
-        return use(ArrivingFile.arrived(target), lambda: None)
+        return use(ArrivingFile.complete(target), lambda: None)
 
     # --- in parts -----------------------------------------------------------------------
 
@@ -149,7 +149,7 @@ class Download:
                 target,
                 progress=self._progress,
                 budget=self._budget,
-                lines=self._lines,
+                connections=self._connections,
                 pace=self._pace,
             )
         except RangeUnsupported:
@@ -236,7 +236,7 @@ class Download:
         length = response.headers.get("content-length", "")
         announced = int(length) if _LENGTH.fullmatch(length) else None
         if announced is not None:
-            self._budget.ask(announced, self._where)
+            self._budget.check(announced, self._where)
             may_be_in_parts = response.headers.get("accept-ranges", "").lower() != "none"
             if self._in_parts and may_be_in_parts and announced >= LARGE:
                 raise _IsLarge(announced)

@@ -86,10 +86,10 @@ class AllFiles(ReadsFiles):
         return self._remote
 
 
-class Around(ReadsFiles):
-    """A repository around another, which subclasses change.
+class RepositoryWrapper(ReadsFiles):
+    """A repository that passes all calls on to another; subclasses change some of them.
 
-    :param repository: the other one.
+    :param repository: the other repository.
     """
 
     def __init__(self, repository: Repository) -> None:

@@ -20,7 +20,7 @@ from wheelfit.core.filename import (
 from wheelfit.errors import InvalidFilename
 from wheelfit.sources.client import PAGE_LIMIT, unexpected
 from wheelfit.sources.file_readers import ReadsFiles
-from wheelfit.sources.local_files import problem
+from wheelfit.sources.local_files import read_problem
 from wheelfit.sources.page import ACCEPT, LABELS_SUFFIX, VARIANTS_SUFFIX, File, ProjectPage
 from wheelfit.sources.urls import file_url, redact, split_userinfo
 from wheelfit_runtime.errors import FileProblem, InvalidPage, NetworkError
@@ -86,7 +86,7 @@ class DirectoryIndex(FlatListing):
             with os.scandir(self._path) as listed:
                 names = sorted(each.name for each in listed if _is_file(each))
         except OSError as error:
-            raise problem(self._path, error, "folder") from error
+            raise read_problem(self._path, error, "folder") from error
         beside = {
             name.removesuffix(LABELS_SUFFIX) for name in names if name.endswith(LABELS_SUFFIX)
         }
@@ -108,10 +108,11 @@ class DirectoryIndex(FlatListing):
         :raises FileProblem: it cannot be read, so the machines for the wheel are unknown.
         """
         path = self._path / f"{name}{LABELS_SUFFIX}"
-        from wheelfit.sources.wheel_labels import labelled, labels_of
+        from wheelfit.sources.wheel_labels import parse_labels_file, with_labels
 
         try:
-            return labelled(local_file(name, base, self.name), labels_of(_page(path)))
+            builds = parse_labels_file(_page(path))
+            return with_labels(local_file(name, base, self.name), builds)
         except (ValueError, InvalidFilename) as error:
             raise FileProblem(
                 f"the labels of {name} cannot be read: {error}",
@@ -201,7 +202,7 @@ class FileIndex(ReadsFiles):
         except FileNotFoundError:
             return ()
         except OSError as error:
-            raise problem(self._path, error, "folder") from error
+            raise read_problem(self._path, error, "folder") from error
         return tuple(sorted(names))
 
     def project(self, name: NormalizedName) -> ProjectPage | None:
@@ -224,7 +225,7 @@ class FileIndex(ReadsFiles):
                 if path.is_file()
             )
         except OSError as error:
-            raise problem(folder, error, "folder") from error
+            raise read_problem(folder, error, "folder") from error
         return ProjectPage(name, files, self.name)
 
 
@@ -258,7 +259,7 @@ def _page(path: Path) -> bytes:
         with path.open("rb") as file:
             body = file.read(PAGE_LIMIT + 1)
     except OSError as error:
-        raise problem(path, error) from error
+        raise read_problem(path, error) from error
     if len(body) > PAGE_LIMIT:
         raise InvalidPage(f"the page is longer than {PAGE_LIMIT} bytes", where=str(path))
     return body

@@ -1,7 +1,7 @@
-"""Decode and type the page of a project as the JSON Simple API writes it (PEP 691).
+"""The page of a project in the JSON Simple API (PEP 691), decoded and checked for types.
 
-This is the only module with the format of such a page. Importing its dependencies takes as long as
-a hundred small pages; `wheelfit.sources.simple_api` reads those without it.
+Importing this module takes as long as reading a hundred small pages, so small pages of the usual
+form are read by `wheelfit.sources.simple_api` without it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class JsonFile(msgspec.Struct, rename="kebab", gc=False):
 
 
 class JsonPage(msgspec.Struct, rename="kebab"):
-    """The content of a JSON index page."""
+    """The content of a project's page."""
 
     files: list[JsonFile]
     meta: _Meta = msgspec.field(default_factory=_Meta)
@@ -46,11 +46,11 @@ class JsonPage(msgspec.Struct, rename="kebab"):
 _decoder = msgspec.json.Decoder(JsonPage)
 
 
-def decoded(body: bytes) -> JsonPage:
-    """Read a page.
+def decode_page(body: bytes) -> JsonPage:
+    """Decode a page.
 
     :param body: the page, decompressed.
-    :raises ValueError: it is no such page; the message ends with the JSON path of what is wrong.
+    :raises ValueError: it is not such a page; the message ends with the JSON path of the fault.
     """
     try:
         return _decoder.decode(body)

@@ -1,4 +1,4 @@
-"""Read files that lie on this machine."""
+"""The reader of wheels and other files on this machine."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ class LocalFiles:
     def read(self, file: File, *, limit: int = READ_LIMIT) -> bytes:
         """Return the content of a small file."""
         path = path_of(file)
-        data = _read(path, limit)
+        data = _read_bytes(path, limit)
         check_bytes(data, file.hashes, file.size, where=str(path))
         return data
 
     def metadata(self, file: File) -> bytes:
         """Return the METADATA of a wheel."""
         path = path_of(file)
-        beside = path.with_name(path.name + ".metadata")
-        if file.metadata_hashes is not None and beside.is_file():
-            data = _read(beside)
-            check_bytes(data, file.metadata_hashes, None, where=str(beside))
+        metadata_path = path.with_name(path.name + ".metadata")  # PEP 658
+        if file.metadata_hashes is not None and metadata_path.is_file():
+            data = _read_bytes(metadata_path)
+            check_bytes(data, file.metadata_hashes, None, where=str(metadata_path))
             return data
         name = file.as_published.filename
         return file.with_needs(metadata_of(read_local_members(path, [METADATA], name), str(path)))
@@ -77,19 +77,19 @@ class LocalFiles:
         try:
             return open_local(path)
         except OSError as error:
-            raise problem(path, error) from error
+            raise read_problem(path, error) from error
 
     def download(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> Path:
-        """Put the file into a folder: a link if possible, else a copy."""
+        """Put the file into a folder, as a hard link if possible, else as a copy."""
         path = path_of(file)
         try:
             if file.hashes or file.size is not None:
                 check_file(path, file.hashes, file.size, where=str(path))
             size = path.stat().st_size
             progress.start(size)
-            target = place(path, folder, file.filename)
+            target = link_or_copy(path, folder, file.filename)
         except OSError as error:
-            raise problem(path, error) from error
+            raise read_problem(path, error) from error
         progress.advance(size)
         progress.done()
         return target
@@ -101,7 +101,7 @@ class LocalFiles:
         where = redact(file.url)
         try:
             before = path.stat()
-            wheel = self._known(file, path, before)
+            wheel = self._stored_wheel(file, path, before)
             if wheel is not None:
                 return wheel
             progress.start(before.st_size)
@@ -115,18 +115,18 @@ class LocalFiles:
                     wheel = self._wheels.unpacked(
                         path, filename, sha256, folder, where=where, progress=progress
                     )
-                    if _state(path.stat()) != _state(before):
+                    if _identity(path.stat()) != _identity(before):
                         self._wheels.forget(sha256)
                         raise FileProblem("the file was changed while it was read", where=where)
             self._wheels.remember_digest(path, before, sha256)
         except OSError as error:
-            raise problem(path, error) from error
+            raise read_problem(path, error) from error
         return wheel
 
-    def _known(self, file: File, path: Path, status: os.stat_result) -> UnpackedWheel | None:
-        """Return the kept wheel of a file that was read before and looks the same."""
+    def _stored_wheel(self, file: File, path: Path, status: os.stat_result) -> UnpackedWheel | None:
+        """Return the stored wheel of a file that was read before and has not changed since."""
         if not file.hashes.keys() <= {"sha256"} or file.size not in (None, status.st_size):
-            return None  # what else is promised is compared with the file as it is
+            return None  # another hash needs the content, and a wrong size is an error
         sha256 = self._wheels.digest_of(path, status)
         if sha256 is None or file.hashes.get("sha256", sha256) != sha256:
             return None
@@ -134,7 +134,7 @@ class LocalFiles:
         return self._wheels.find(sha256, filename, where=redact(file.url))
 
 
-def _state(status: os.stat_result) -> tuple[int, ...]:
+def _identity(status: os.stat_result) -> tuple[int, ...]:
     return status.st_ino, status.st_size, status.st_mtime_ns
 
 
@@ -150,27 +150,29 @@ def path_of(file: File) -> Path:
 
 
 def read_local_members(path: Path, names: list[str], filename: str) -> dict[str, bytes]:
-    """Read files out of the dist-info folder of a wheel on this machine.
+    """Read files of the dist-info folder of a wheel on this machine.
 
-    :param filename: the wheel's name, which may not be the file's.
+    :param names: their names in that folder.
+    :param filename: the name of the wheel, which the file itself need not have.
+    :return: content by name; files that the wheel does not have are missing.
     :raises FileProblem: the file cannot be read.
     :raises InvalidFilename: it is not the name of a wheel.
-    :raises InvalidWheel: the wheel is not sound.
+    :raises InvalidWheel: the wheel is not valid.
     """
     from wheelfit.wheels.remote import read_members
 
     parsed = parse_wheel_filename(filename)
     try:
         with path.open("rb") as file:
-            return read_members(partial(_part, file), names, filename=parsed, where=str(path))
+            return read_members(partial(_read_range, file), names, filename=parsed, where=str(path))
     except OSError as error:
-        raise problem(path, error) from error
+        raise read_problem(path, error) from error
 
 
 def size_of_local(path: Path, *, unpacked: bool) -> FileSize:
-    """Return the size of a wheel on this machine.
+    """Return the size of a wheel on this machine; errors are reported in the result.
 
-    :param unpacked: whether to include the size of the files inside.
+    :param unpacked: whether to include the total size of its members.
     """
     try:
         with path.open("rb") as file:
@@ -179,49 +181,49 @@ def size_of_local(path: Path, *, unpacked: bool) -> FileSize:
                 return FileSize(total, is_here=True)
             from wheelfit.wheels.remote import read_sizes
 
-            return FileSize(*read_sizes(partial(_part, file), where=str(path)), is_here=True)
+            sizes = read_sizes(partial(_read_range, file), where=str(path))
+            return FileSize(*sizes, is_here=True)
     except OSError as error:
-        return FileSize(None, is_here=True, why_unknown=problem(path, error).message)
+        return FileSize(None, is_here=True, why_unknown=read_problem(path, error).message)
     except InvalidWheel as error:
         return FileSize(total, is_here=True, why_unknown=error.message)
 
 
-def _part(file: BinaryIO, asked: Range) -> RemotePart:
-    """Return a range of the bytes of an open file."""
+def _read_range(file: BinaryIO, byte_range: Range) -> RemotePart:
+    """Return a range of the bytes of an open file, as a server would."""
     from wheelfit.wheels.remote import Extent, RemotePart, Suffix
 
     total = os.fstat(file.fileno()).st_size
-    if isinstance(asked, Suffix):
-        start, stop = max(0, total - asked.length), total
+    if isinstance(byte_range, Suffix):
+        start, stop = max(0, total - byte_range.length), total
     else:
-        start, stop = asked.start, min(asked.stop, total)
+        start, stop = byte_range.start, min(byte_range.stop, total)
     file.seek(start)
     return RemotePart(Extent(start, stop, total), file.read(stop - start))
 
 
 def metadata_of(members: dict[str, bytes], where: str) -> bytes:
-    """Return METADATA from the members read.
+    """Return METADATA from the result of `read_local_members`.
 
-    :raises InvalidWheel: there is none.
+    :raises InvalidWheel: the wheel has no METADATA.
     """
     if METADATA not in members:
         raise InvalidWheel("the wheel has no METADATA", where=where)
     return members[METADATA]
 
 
-def place(source: Path, folder: Path, name: str) -> Path:
-    """Put a file into a folder under its name, in one step.
+def link_or_copy(source: Path, folder: Path, name: str) -> Path:
+    """Put a file into a folder atomically, as a hard link if possible, else as a copy.
 
-    A hard link costs nothing at any size; where there can be none, the bytes are copied.
-
+    :param name: the file name in the folder; an existing file is replaced.
     :raises OSError: neither works.
     """
     import shutil
     import tempfile
 
     target = folder / name
-    with tempfile.TemporaryDirectory(prefix=".", suffix=".part", dir=folder) as inside:
-        temporary = Path(inside, "file")
+    with tempfile.TemporaryDirectory(prefix=".", suffix=".part", dir=folder) as temporary_folder:
+        temporary = Path(temporary_folder, "file")
         try:
             temporary.hardlink_to(source.resolve())
         except OSError:
@@ -233,20 +235,22 @@ def place(source: Path, folder: Path, name: str) -> Path:
     return target
 
 
-def problem(path: Path, error: OSError, kind: Literal["file", "folder"] = "file") -> FileProblem:
+def read_problem(
+    path: Path, error: OSError, kind: Literal["file", "folder"] = "file"
+) -> FileProblem:
     """Return the error for a file or folder that cannot be read."""
     return FileProblem(
         f"the {kind} cannot be read: {error.strerror or type(error).__name__}", where=str(path)
     )
 
 
-def _read(path: Path, limit: int = READ_LIMIT) -> bytes:
+def _read_bytes(path: Path, limit: int = READ_LIMIT) -> bytes:
     try:
         with path.open("rb") as file:
             is_too_long = os.fstat(file.fileno()).st_size > limit
             data = b"" if is_too_long else file.read(limit + 1)
     except OSError as error:
-        raise problem(path, error) from error
+        raise read_problem(path, error) from error
     if is_too_long or len(data) > limit:
         raise FileProblem(f"the file is longer than {limit} bytes", where=str(path))
     return data

@@ -1,4 +1,4 @@
-"""Results that are found once, for any number of threads: of any work, and of a repository."""
+"""Thread-safe caches of results in memory: of any function, and of a repository."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
-from wheelfit.sources.file_readers import Around
+from wheelfit.sources.file_readers import RepositoryWrapper
 from wheelfit.sources.repository import READ_LIMIT, stamp_of
 
 if TYPE_CHECKING:
@@ -23,10 +23,10 @@ Value = TypeVar("Value")
 
 
 class Memo(Generic[Key, Value]):
-    """Cached results by key; errors are cached as well.
+    """Results and errors by key.
 
-    The first caller does the work in its own thread, the others wait for it. Work may use other
-    keys, as long as there is no cycle.
+    The first caller computes a result in its own thread, and others wait for it. A computation may
+    get results for other keys, as long as there is no cycle.
     """
 
     def __init__(self) -> None:
@@ -34,10 +34,10 @@ class Memo(Generic[Key, Value]):
         self._values: dict[Key, Value] = {}
         self._lock = Lock()
 
-    def get(self, key: Key, work: Callable[[], Value]) -> Value:
-        """Return the result for a key, doing the work on the first call.
+    def get(self, key: Key, compute: Callable[[], Value]) -> Value:
+        """Return the result for a key, computed on the first call.
 
-        :raises BaseException: the error of the work, for every caller.
+        :raises BaseException: the error of the computation, for every caller.
         """
         try:
             return self._values[key]
@@ -45,30 +45,30 @@ class Memo(Generic[Key, Value]):
             pass
         with self._lock:
             future = self._futures.get(key)
+            is_first = future is None
             if future is None:
-                mine = self._futures[key] = Future()
-        if future is not None:
+                future = self._futures[key] = Future()
+        if not is_first:
             return future.result()
         try:
-            value = work()
+            value = compute()
         except BaseException as error:
             if not isinstance(error, Exception):
                 del self._futures[key]  # an interruption is not a result
-            mine.set_exception(error)
+            future.set_exception(error)
             raise
         self._values[key] = value
-        mine.set_result(value)
+        future.set_result(value)
         return value
 
 
-class MemoizedRepository(Around):
-    """A repository that caches every result of another one, errors too.
+class MemoizedRepository(RepositoryWrapper):
+    """A repository that caches the results and errors of another one.
 
-    Equal calls give equal results in all threads, even if the server changes meanwhile; a second
-    caller waits for the first. Downloads are not cached, since they are files, nor sizes, which a
-    download changes.
+    Equal calls return equal results in all threads, even if the server changes meanwhile. Downloads
+    are not cached, since they are files, nor are sizes, which a download changes.
 
-    :param repository: the repository that does the work.
+    :param repository: the other repository.
     :param close: called when this is closed, or left as a context manager.
     :param cut: cancels running requests.
     """
@@ -123,6 +123,6 @@ class MemoizedRepository(Around):
         """Return the ``variant.json`` inside a variant wheel."""
         return self._once(("document", file), partial(self._repository.variant_document, file))
 
-    def _once(self, key: Hashable, work: Callable[[], Value]) -> Value:
-        value: Value = self._results.get(key, work)
+    def _once(self, key: Hashable, compute: Callable[[], Value]) -> Value:
+        value: Value = self._results.get(key, compute)
         return value

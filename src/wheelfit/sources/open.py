@@ -1,4 +1,4 @@
-"""Put the parts together: from settings to one repository."""
+"""Open the repository that settings describe."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from wheelfit.sources.keyring_access import open_keyring
 from wheelfit.sources.memoized import MemoizedRepository
 from wheelfit.sources.merged import Pool
 from wheelfit.sources.progress import NO_PROGRESS
-from wheelfit.sources.proxies import ProxyRules, is_proxy
+from wheelfit.sources.proxies import ProxyRules, is_proxy_url
 from wheelfit.sources.remote_files import RemoteFiles
 from wheelfit.sources.retries import RetryPolicy
 from wheelfit.sources.transport import Interrupted, OnDemandTransport
@@ -53,17 +53,17 @@ def open_sources(
     working_folder: Path | None = None,
     offline: bool = False,
     refresh: bool = False,
-    given_urls: Iterable[str] = (),
+    urls_with_logins: Iterable[str] = (),
     note: Callable[[str], None] = lambda _text: None,
     progress: Progress = NO_PROGRESS,
-    most: int | None = None,
+    max_download: int | None = None,
     by_content: bool = False,
-    named: Iterable[str] = (),
-    named_whole: bool = False,
+    direct_urls: Iterable[str] = (),
+    direct_urls_whole: bool = False,
 ) -> OpenedSources:
     """Return the repository that settings describe.
 
-    No request is sent yet: a server that is down shows when it is needed.
+    No request is sent yet, so a server that is down is noticed when it is first needed.
 
     :param cache_folder: the cache folder; None keeps nothing.
     :param environ: for proxies, certificates, netrc and keyring.
@@ -71,17 +71,16 @@ def open_sources(
     :param working_folder: the base of relative paths; the current folder by default.
     :param offline: contact no server; use folders and the cache.
     :param refresh: revalidate even fresh pages.
-    :param given_urls: URLs of wheels that the user named, with a login if they have one.
+    :param urls_with_logins: URLs from requirements as they were written; their logins are used.
     :param note: called, once each, with notes for users (F-136).
     :param progress: called for wheels that must be fetched for their metadata alone.
-    :param most: bytes of whole wheels that may be fetched; None: no limit.
-    :param by_content: whether kept wheels are verified byte by byte before they are used.
-    :param named: URLs of wheels that the user named, without credentials and hashes.
-    :param named_whole: whether those are always fetched whole.
-    :raises InvalidConfiguration: a certificate cannot be read, or the name of an index is not a
-        URL.
+    :param max_download: bytes of whole wheels that may be fetched; None: no limit.
+    :param by_content: whether cached wheels are verified byte by byte before they are used.
+    :param direct_urls: URLs of wheels that were requested by URL, without logins and hashes.
+    :param direct_urls_whole: whether to fetch these whole, even if only metadata is needed.
+    :raises InvalidConfiguration: a certificate cannot be read, or an index is not a URL.
     """
-    note = _Once(note)
+    note = _NotesOnce(note)
     web = open_web(
         settings,
         cache_folder=cache_folder,
@@ -89,23 +88,23 @@ def open_sources(
         home=home,
         offline=offline,
         refresh=refresh,
-        given_urls=given_urls,
+        urls_with_logins=urls_with_logins,
         note=note,
         progress=progress,
-        most=most,
+        max_download=max_download,
         by_content=by_content,
-        named=named,
-        named_whole=named_whole,
+        direct_urls=direct_urls,
+        direct_urls_whole=direct_urls_whole,
     )
     trusted = _TrustedHosts(settings.trusted_hosts)
     files = web.files
     opener = _Opener(web.pages, files, trusted, settings, working_folder or Path.cwd(), note)
-    links = list(opener.link_places(settings.find_links))
+    links = list(opener.find_links(settings.find_links))
     indexes = list(opener.indexes(settings.index_urls))
     pins, markers = _pinned(settings, opener)
     pool = Pool(
         [index for index, _ in indexes],
-        links=[place for place, _ in links],
+        links=[source for source, _ in links],
         pins=pins,
         markers=markers,
         strategy=settings.index_strategy,
@@ -117,13 +116,13 @@ def open_sources(
 
 
 class OpenedSources(MemoizedRepository):
-    """The sources of a command, with each answer cached.
+    """The sources of a command, with all results cached.
 
-    :param repository: the pool, or a repository around it.
+    :param repository: the pool, or a wrapper of it.
     :param pool: the sources.
     :param close: called when this is closed.
     :param cut: cancels running requests.
-    :param bridged: the repository in it that presents families as variants; None: there is none.
+    :param bridged: the wrapper that presents families as variants; None if there is none.
     """
 
     def __init__(
@@ -145,9 +144,11 @@ def _pinned(
     Mapping[NormalizedName, Sequence[Repository]],
     Mapping[NormalizedName, Sequence[tuple[str, str]]],
 ]:
-    """Return the indexes of each project that is pinned; none where no index is read.
+    """Return the indexes of each pinned project, and the markers of its pins.
 
-    :return: and, for projects whose pins have markers, the names of the indexes with these.
+    :return: the indexes by project, empty where no index is read; and, for projects with markers,
+        pairs of an index's name and a marker.
+    :raises InvalidConfiguration: a pin names an index that is not configured.
     """
     if not settings.pins:
         return {}, {}
@@ -161,15 +162,19 @@ def _pinned(
         if pin.index not in urls:
             raise _unknown_index(pin, urls)
         name = canonicalize_name(pin.project)
-        own = pinned.setdefault(name, [])
+        indexes = pinned.setdefault(name, [])
         if settings.no_index:
             continue
         if pin.index not in opened:
-            opened[pin.index] = [each for each, _ in opener.indexes([urls[pin.index]])]
-        own += (each for each in opened[pin.index] if each not in own)
-        markers.setdefault(name, []).extend((each.name, pin.marker) for each in opened[pin.index])
-    marked = {n: pairs for n, pairs in markers.items() if any(text for _, text in pairs)}
-    return pinned, marked
+            opened[pin.index] = [index for index, _ in opener.indexes([urls[pin.index]])]
+        for index in opened[pin.index]:
+            if index not in indexes:
+                indexes.append(index)
+            markers.setdefault(name, []).append((index.name, pin.marker))
+    with_markers = {
+        name: pairs for name, pairs in markers.items() if any(marker for _, marker in pairs)
+    }
+    return pinned, with_markers
 
 
 def _unknown_index(pin: PinnedProject, known: Iterable[str]) -> InvalidConfiguration:
@@ -180,18 +185,18 @@ def _unknown_index(pin: PinnedProject, known: Iterable[str]) -> InvalidConfigura
         f"{pin.project} is pinned to the index {pin.index!r}, which is not configured",
         hint=f"did you mean {close[0]!r}?"
         if close
-        else f'[[index]] with name = "{pin.index}" and its url says where it is',
+        else f'add an [[index]] table with name = "{pin.index}" and its url',
     )
 
 
 class Web(Struct, frozen=True):
-    """The settings and caches with which pages and files are fetched."""
+    """The client, caches and settings with which pages and files are fetched."""
 
     pages: CachedPages
     files: Files
     wheels: WheelStore
-    forget: Callable[[], None]
-    """Removes what no cache keeps."""
+    remove_uncached: Callable[[], None]
+    """Removes fetched wheels that no cache keeps."""
 
     @property
     def client(self) -> Client:
@@ -204,8 +209,8 @@ class Web(Struct, frozen=True):
         return self.pages.store
 
     def close(self) -> None:
-        """Close every connection, and release held cache entries."""
-        self.forget()
+        """Close every connection, and release locks on cache entries."""
+        self.remove_uncached()
         self.client.close()
         self.store.close()
 
@@ -222,23 +227,25 @@ def open_web(
     home: Path | None = None,
     offline: bool = False,
     refresh: bool = False,
-    given_urls: Iterable[str] = (),
+    urls_with_logins: Iterable[str] = (),
     note: Callable[[str], None] = lambda _text: None,
     progress: Progress = NO_PROGRESS,
-    most: int | None = None,
-    admits: Callable[[str, str], bool] = lambda _host, _address: True,
-    may_ask: Callable[[str], bool] = lambda _url: True,
+    max_download: int | None = None,
+    is_allowed_address: Callable[[str, str], bool] = lambda _host, _address: True,
+    is_allowed_url: Callable[[str], bool] = lambda _url: True,
     patience: float | None = None,
     by_content: bool = False,
-    named: Iterable[str] = (),
-    named_whole: bool = False,
+    direct_urls: Iterable[str] = (),
+    direct_urls_whole: bool = False,
 ) -> Web:
-    """Return the fetcher of pages and files under some settings; the parameters of `open_sources`.
+    """Return the fetcher of pages and files that settings describe.
 
-    :param admits: returns whether requests are allowed to the host of a URL at its resolved
-        address.
-    :param patience: seconds for the head of an answer, and once more for a page; None: no limit
-        while bytes arrive.
+    Parameters that are not listed here are those of `open_sources`.
+
+    :param is_allowed_address: returns whether requests to a host at a resolved address are allowed.
+    :param is_allowed_url: returns whether a URL may be requested.
+    :param patience: seconds for the head of a response, and once more for the body of a page; None:
+        no limit while bytes arrive.
     :raises InvalidConfiguration: a certificate cannot be read.
     """
     trusted = _TrustedHosts(settings.trusted_hosts)
@@ -248,13 +255,15 @@ def open_web(
             *settings.index_urls,
             *(index.url for index in settings.indexes),
             *settings.find_links,
-            *given_urls,
+            *urls_with_logins,
         ),
         logins=read_netrc(environ, home, note=note),
         keyring=open_keyring(settings.keyring, environ=environ, note=note),
         is_trusted=trusted.contains,
     )
-    client = _client(settings, trusted, logins, environ, admits, may_ask, patience)
+    client = _client(
+        settings, trusted, logins, environ, is_allowed_address, is_allowed_url, patience
+    )
     store = Store(cache_folder if settings.cache else None, note=note)
     pages = CachedPages(
         client,
@@ -269,11 +278,11 @@ def open_web(
         store,
         note=note,
         progress=progress,
-        most=most,
+        max_download=max_download,
         wheels=wheels,
-        lines=ConnectionLimits(settings.connections),
-        named=named,
-        named_whole=named_whole,
+        connections=ConnectionLimits(settings.connections),
+        direct_urls=direct_urls,
+        direct_urls_whole=direct_urls_whole,
     )
     return Web(pages, AllFiles(remote, wheels), wheels, remote.close)
 
@@ -286,22 +295,24 @@ def _client(
     trusted: _TrustedHosts,
     credentials: Credentials,
     environ: Mapping[str, str],
-    admits: Callable[[str, str], bool],
-    may_ask: Callable[[str], bool],
+    is_allowed_address: Callable[[str, str], bool],
+    is_allowed_url: Callable[[str], bool],
     patience: float | None,
 ) -> Client:
     check_named(settings.cert, settings.client_cert, environ=environ)
     proxies = _proxy_rules(settings, environ)
 
-    def may_go(url: str) -> bool:
-        where = origin(url)
-        if settings.hosts is not None and where.host not in settings.hosts.names:
-            raise _not_named(where.host, settings.hosts.family)
-        return may_ask(url) and (settings.hosts is None or where.scheme == "https")
+    def is_allowed(url: str) -> bool:
+        if settings.hosts is None:
+            return is_allowed_url(url)
+        server = origin(url)
+        if server.host not in settings.hosts.names:
+            raise _foreign_host(server.host, settings.hosts.family)
+        return server.scheme == "https" and is_allowed_url(url)
 
     def connect() -> Transport:
-        # A run that finds everything in folders and in the cache does without
-        # urllib3 and certificates, a tenth of a second.
+        # A command that needs only folders and the cache saves the import of urllib3 and the
+        # reading of certificates, a tenth of a second.
         from wheelfit.sources.urllib3_transport import Urllib3Transport
 
         return Urllib3Transport(
@@ -310,8 +321,8 @@ def _client(
             is_trusted=trusted.contains,
             proxy=proxies.proxy_for,
             timeout=settings.timeout,
-            admits=admits,
-            may_ask=may_go,
+            is_allowed_address=is_allowed_address,
+            is_allowed_url=is_allowed,
             patience=patience,
         )
 
@@ -325,14 +336,14 @@ def _client(
     )
 
 
-def _not_named(host: str, family: str) -> Interrupted:
-    """Return the error of a request that leads to a host that a family does not name."""
+def _foreign_host(host: str, family: str) -> Interrupted:
+    """Return the error of a request to a host that the bridge of a family does not list."""
     from wheelfit.sources.bridges.catalogue import shipped_file
 
     path = shipped_file(family)
     copy = "in its file" if path is None else f"in a copy of {path}, and name the copy"
     return Interrupted(
-        f"the bridge {family} does not name this host",
+        f"the bridge {family} does not list this host",
         hope="none",
         hint="`wheelfit bridges update` may bring a family that does; if the host is the owner's, "
         f'add "{host}" to hosts = [...] {copy} with --bridge FILE.toml, or in bridges of your '
@@ -344,7 +355,7 @@ def _proxy_rules(settings: SourceSettings, environ: Mapping[str, str]) -> ProxyR
     if settings.proxy is not None:
         rules = ProxyRules.for_all(settings.proxy)
         for url in rules.by_scheme.values():
-            if not is_proxy(url):
+            if not is_proxy_url(url):
                 raise InvalidConfiguration(
                     "the proxy is not an http, https or SOCKS URL with a host", where=redact(url)
                 )
@@ -360,8 +371,8 @@ def _proxy_rules(settings: SourceSettings, environ: Mapping[str, str]) -> ProxyR
     return ProxyRules.from_environ(environ, system)
 
 
-class _Once:
-    """Pass each note on once."""
+class _NotesOnce:
+    """A function for notes that passes equal ones on once."""
 
     def __init__(self, note: Callable[[str], None]) -> None:
         self._note = note
@@ -377,10 +388,10 @@ class _Once:
 
 
 class _TrustedHosts:
-    """The hosts that pip calls trusted.
+    """The hosts of ``--trusted-host``, as in pip.
 
     :param texts: ``host``, ``host:port``, ``[address]:port``.
-    :raises InvalidConfiguration: one of them has another form.
+    :raises InvalidConfiguration: a text has another form.
     """
 
     def __init__(self, texts: Iterable[str]) -> None:
@@ -390,27 +401,27 @@ class _TrustedHosts:
         return bool(self._hosts)
 
     def contains(self, host: str, port: int | None) -> bool:
-        """Return whether a server is trusted; a host without port stands for all its ports."""
+        """Return whether a server is trusted; a host given without a port is on all ports."""
         host = host.lower()
         return (host, None) in self._hosts or (host, port) in self._hosts
 
 
 def _host_and_port(text: str) -> tuple[str, int | None]:
-    bare = text.count(":") > 1 and not text.startswith("[")
+    is_bare_ipv6 = text.count(":") > 1 and not text.startswith("[")
     try:
-        parts = urlsplit(f"//[{text}]" if bare else f"//{text}")
+        parts = urlsplit(f"//[{text}]" if is_bare_ipv6 else f"//{text}")
         host, port = parts.hostname, parts.port
     except ValueError:
         host, port = None, None
     if not host:
         raise InvalidConfiguration(
-            f"{text!r} is not a host to trust", hint="write HOST or HOST:PORT"
+            f"trusted-host {text!r} is not a host", hint="write HOST or HOST:PORT"
         )
     return host, port
 
 
 def is_protected(url: str, settings: SourceSettings) -> bool:
-    """Return whether a URL is protected against changes on the way, or its host is trusted.
+    """Return whether responses cannot be forged on the way, or the host is trusted.
 
     :param url: the URL of an index.
     :param settings: the settings with the trusted hosts.
@@ -419,16 +430,16 @@ def is_protected(url: str, settings: SourceSettings) -> bool:
 
 
 def _is_protected(url: str, trusted: _TrustedHosts) -> bool:
-    where = origin(url)
+    server = origin(url)
     return (
-        where.scheme == "https"
-        or is_loopback(where.host)
-        or trusted.contains(where.host, where.port)
+        server.scheme == "https"
+        or is_loopback(server.host)
+        or trusted.contains(server.host, server.port)
     )
 
 
 class _Opener(Struct, frozen=True):
-    """Open single places."""
+    """An opener of single sources."""
 
     pages: CachedPages
     files: Files
@@ -437,13 +448,17 @@ class _Opener(Struct, frozen=True):
     working_folder: Path
     note: Callable[[str], None]
 
-    def link_places(self, places: Iterable[str]) -> Iterable[tuple[Repository, bool]]:
-        """Yield the sources of ``--find-links``, and whether each is on this machine."""
-        for place in places:
-            path = self._path(place)
+    def find_links(self, locations: Iterable[str]) -> Iterable[tuple[Repository, bool]]:
+        """Yield the sources of ``--find-links``, and whether each is on this machine.
+
+        :param locations: paths and URLs.
+        """
+        for location in locations:
+            path = self._path(location)
             if path is None:
-                if self._is_web(place, "find-links") and self._is_safe(place):
-                    yield LinkPage(place, self.files, pages=self.pages, note=self.note), False
+                self._check_web_url(location, "find-links")
+                if self._is_safe(location):
+                    yield LinkPage(location, self.files, pages=self.pages, note=self.note), False
             elif path.is_dir():
                 yield DirectoryIndex(path, self.files), True
             elif path.is_file():
@@ -452,11 +467,12 @@ class _Opener(Struct, frozen=True):
                 self.note(f"{path}, named by find-links, does not exist")
 
     def indexes(self, urls: Iterable[str]) -> Iterable[tuple[Repository, bool]]:
-        """Yield the indexes, and whether they are on this machine."""
+        """Yield the indexes, and whether each is on this machine."""
         for url in dict.fromkeys(urls):
             path = self._path(url)
             if path is None:
-                if self._is_web(url, "the index URL") and self._is_safe(url):
+                self._check_web_url(url, "the index URL")
+                if self._is_safe(url):
                     index = HttpIndex(
                         url,
                         self.pages,
@@ -464,13 +480,13 @@ class _Opener(Struct, frozen=True):
                         is_confined=self.settings.is_confined,
                         note=self.note,
                     )
-                    yield self._aged(index), False
+                    yield self._with_cooldown(index), False
             else:
                 if not path.is_dir():
                     self.note(f"{path}, named as an index, does not exist")
                 yield FileIndex(path, self.files), True
 
-    def _aged(self, index: HttpIndex) -> Repository:
+    def _with_cooldown(self, index: HttpIndex) -> Repository:
         if self.settings.cooldown is None:
             return index
         from wheelfit.sources.cooldown import UploadedBefore
@@ -496,18 +512,18 @@ class _Opener(Struct, frozen=True):
         return path
 
     @staticmethod
-    def _is_web(url: str, setting: str) -> bool:
+    def _check_web_url(url: str, setting: str) -> None:
         try:
-            if origin(url).scheme in {"http", "https"}:
-                return True
+            is_web_url = origin(url).scheme in {"http", "https"}
         except ValueError:
-            pass
-        raise InvalidConfiguration(
-            f"{setting} is neither a folder nor an http or https URL", where=redact(url)
-        )
+            is_web_url = False
+        if not is_web_url:
+            raise InvalidConfiguration(
+                f"{setting} is neither a folder nor an http or https URL", where=redact(url)
+            )
 
     def _is_safe(self, url: str) -> bool:
-        """Return whether a server may be contacted; as in pip, plain HTTP may be forged."""
+        """Return whether a server may be contacted; as in pip, not over plain HTTP if untrusted."""
         if _is_protected(url, self.trusted):
             return True
         host = origin(url).host

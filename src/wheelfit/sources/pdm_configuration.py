@@ -24,7 +24,7 @@ _USUAL = "pypi"
 
 
 @dataclass(frozen=True, slots=True)
-class IndexesOfPdm:
+class PdmIndexes:
     """The indexes; URLs may have credentials, so ``repr`` must never be shown."""
 
     first: tuple[str, ...] = ()
@@ -35,7 +35,7 @@ class IndexesOfPdm:
 
 def read_pdm_configuration(
     environ: Mapping[str, str], *, home: Path, folder: Path, platform: str = sys.platform
-) -> IndexesOfPdm:
+) -> PdmIndexes:
     """Return the indexes pdm reads.
 
     A file that cannot be read is ignored: pdm itself reports it.
@@ -62,7 +62,7 @@ def read_pdm_configuration(
         table = file.get(_USUAL)
         if usual is None and isinstance(table, dict):
             usual = _url(table, environ) or None
-    return IndexesOfPdm(tuple(urls.values()), environ.get("PDM_PYPI_URL") or usual)
+    return PdmIndexes(tuple(urls.values()), environ.get("PDM_PYPI_URL") or usual)
 
 
 def _sources(root: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:

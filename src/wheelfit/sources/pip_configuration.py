@@ -88,74 +88,74 @@ class InstallRules(Struct, frozen=True):
         return origin if origin.startswith("PIP_") else f"{name} in {origin}"
 
 
-def configuration_files(surroundings: PipPlaces) -> tuple[Path, ...]:
+def configuration_files(view: PipPlaces) -> tuple[Path, ...]:
     """Return the files that pip would read, those counting least first.
 
     They need not exist.
     """
-    named = surroundings.environ.get("PIP_CONFIG_FILE")
+    named = view.environ.get("PIP_CONFIG_FILE")
     if named == os.devnull:
         return ()
-    windows = surroundings.platform == "win32"
+    windows = view.platform == "win32"
     name = "pip.ini" if windows else "pip.conf"
-    files = [folder / name for folder in _system_folders(surroundings)]
+    files = [folder / name for folder in _system_folders(view)]
     # As in pip: a file named by the variable replaces the user's, if it exists.
-    if not surroundings.isolated and not (named and surroundings.is_there(Path(named))):
-        files.append(surroundings.home / ("pip" if windows else ".pip") / name)
-        files.append(_user_folder(surroundings) / name)
-    files.extend(prefix / name for prefix in surroundings.prefixes)
+    if not view.isolated and not (named and view.is_there(Path(named))):
+        files.append(view.home / ("pip" if windows else ".pip") / name)
+        files.append(_user_folder(view) / name)
+    files.extend(prefix / name for prefix in view.prefixes)
     if named:
         files.append(Path(named))
     return tuple(files)
 
 
-def _system_folders(surroundings: PipPlaces) -> list[Path]:
-    if surroundings.platform == "win32":
-        data = surroundings.environ.get("ALLUSERSPROFILE") or "C:\\ProgramData"
+def _system_folders(view: PipPlaces) -> list[Path]:
+    if view.platform == "win32":
+        data = view.environ.get("ALLUSERSPROFILE") or "C:\\ProgramData"
         return [Path(data, "pip")]
-    if surroundings.platform == "darwin":
+    if view.platform == "darwin":
         folders = [Path("/Library/Application Support/pip")]
-        if any(str(prefix).startswith("/opt/homebrew") for prefix in surroundings.prefixes):
+        if any(str(prefix).startswith("/opt/homebrew") for prefix in view.prefixes):
             folders.insert(0, Path("/opt/homebrew/share/pip"))
         return folders
-    listed = surroundings.environ.get("XDG_CONFIG_DIRS") or "/etc/xdg"
+    listed = view.environ.get("XDG_CONFIG_DIRS") or "/etc/xdg"
     return [*(Path(each, "pip") for each in listed.split(":") if each), Path("/etc")]
 
 
-def _user_folder(surroundings: PipPlaces) -> Path:
-    environ, home = surroundings.environ, surroundings.home
-    if surroundings.platform == "win32":
+def _user_folder(view: PipPlaces) -> Path:
+    environ, home = view.environ, view.home
+    if view.platform == "win32":
         return Path(environ.get("APPDATA") or home / "AppData/Roaming", "pip")
-    if surroundings.platform == "darwin":
+    if view.platform == "darwin":
         folder = home / "Library/Application Support/pip"
-        return folder if surroundings.is_folder(folder) else home / ".config/pip"
+        return folder if view.is_folder(folder) else home / ".config/pip"
     return Path(environ.get("XDG_CONFIG_HOME") or home / ".config", "pip")
 
 
-def read_pip_configuration(surroundings: PipPlaces) -> SourceSettings:
+def read_pip_configuration(view: PipPlaces) -> SourceSettings:
     """Read the files that exist, and return the settings.
 
     :raises InvalidConfiguration: a file cannot be read or understood, or a
         value is not of its kind.
     """
-    files, environ = _read(surroundings)
-    return settings_from(files, environ, home=surroundings.home)
+    files, environ = _read(view)
+    return settings_from(files, environ, home=view.home)
 
 
-def read_pip_rules(surroundings: PipPlaces, command: str = "install") -> InstallRules:
+def read_pip_rules(view: PipPlaces, command: str = "install") -> InstallRules:
     """Read the existing files, and return their rules about installing.
 
     :param command: the command of pip whose section counts.
     :raises InvalidConfiguration: as `read_pip_configuration`.
     """
-    files, environ = _read(surroundings)
+    files, environ = _read(view)
     return rules_from(files, environ, command)
 
 
-def _read(surroundings: PipPlaces) -> tuple[list[ConfigurationFile], Mapping[str, str]]:
+def _read(view: PipPlaces) -> tuple[list[ConfigurationFile], Mapping[str, str]]:
     """Return the files that exist, and the variables that count."""
     files = []
-    for path in configuration_files(surroundings):
+    for path in configuration_files(view):
         try:
             text = path.read_text(encoding="utf-8-sig")
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
@@ -171,7 +171,7 @@ def _read(surroundings: PipPlaces) -> tuple[list[ConfigurationFile], Mapping[str
                 "pip's configuration is not UTF-8", where=str(path)
             ) from error
         files.append(ConfigurationFile(str(path), text))
-    return files, {} if surroundings.isolated else surroundings.environ
+    return files, {} if view.isolated else view.environ
 
 
 def settings_from(

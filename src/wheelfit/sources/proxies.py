@@ -1,4 +1,4 @@
-"""Which proxy serves a URL."""
+"""Rules that select the proxy for a URL."""
 
 from __future__ import annotations
 
@@ -14,19 +14,20 @@ if TYPE_CHECKING:
 
 
 class ProxyRules(Struct, frozen=True):
-    """The choice of a proxy by scheme and host. This machine itself is never behind one."""
+    """The proxies by scheme, and the hosts without one; loopback addresses never have one."""
 
     by_scheme: Mapping[str, str]
     """Proxy URL for ``http``, ``https`` and ``all``."""
     exceptions: tuple[str, ...] = ()
-    """Hosts, domains, networks, each maybe with a port; ``*`` for all."""
+    """Hosts, domains and networks, each with an optional port; ``*`` for all."""
 
     @classmethod
     def for_all(cls, proxy: str) -> ProxyRules:
-        """Return the rules of one explicit proxy; empty for none.
+        """Return the rules of an explicit proxy.
 
-        As in pip, an explicit proxy serves every host: ``NO_PROXY`` belongs to
-        the proxies of the environment.
+        As in pip, it serves every host: ``NO_PROXY`` belongs to the proxies of the environment.
+
+        :param proxy: its URL; the scheme is optional, and empty text means no proxy.
         """
         return cls({"all": _with_scheme(proxy)} if proxy else {})
 
@@ -36,42 +37,44 @@ class ProxyRules(Struct, frozen=True):
     ) -> ProxyRules:
         """Read ``HTTP_PROXY``, ``HTTPS_PROXY``, ``ALL_PROXY`` and ``NO_PROXY``.
 
-        Lower-case names come first. Under CGI, ``HTTP_PROXY`` is what a stranger
-        sent as a header, so only the lower-case one counts there.
+        Names in lower case come first. Under CGI, ``HTTP_PROXY`` is a header of the request, which
+        anybody may have sent, so only ``http_proxy`` is read.
 
-        :param system: the operating system's own proxies, used if the environment has none.
+        :param system: the proxies of the operating system, used if the environment has none.
         """
-        proxies: dict[str, str] = {}
+        by_scheme: dict[str, str] = {}
         for scheme in ("http", "https", "all"):
             value = environ.get(f"{scheme}_proxy")
             if value is None and not (scheme == "http" and "REQUEST_METHOD" in environ):
                 value = environ.get(f"{scheme.upper()}_PROXY")
             if value:
-                proxies[scheme] = _with_scheme(value)
-        if not proxies and system:
-            proxies = {
+                by_scheme[scheme] = _with_scheme(value)
+        if not by_scheme and system:
+            by_scheme = {
                 scheme: _with_scheme(url)
                 for scheme, url in system.items()
                 if scheme in {"http", "https", "all"}
             }
         text = environ.get("no_proxy", environ.get("NO_PROXY", ""))
         exceptions = tuple(part.strip().lower() for part in text.split(",") if part.strip())
-        return cls(proxies, exceptions)
+        return cls(by_scheme, exceptions)
 
     def proxy_for(self, url: str) -> str | None:
-        """Return the URL of the proxy, maybe with credentials; None for none."""
+        """Return the URL of the proxy for a URL, with any credentials; None without a proxy."""
         proxy = self.by_scheme.get(url.partition(":")[0]) or self.by_scheme.get("all")
         if proxy is None:
             return None
         target = origin(url)
         if is_loopback(target.host):
             return None
-        excepted = any(_matches(each, target.host, target.port) for each in self.exceptions)
-        return None if excepted else proxy
+        is_excepted = any(
+            _matches(exception, target.host, target.port) for exception in self.exceptions
+        )
+        return None if is_excepted else proxy
 
 
-def is_proxy(url: str) -> bool:
-    """Return whether a proxy can be named so: an http, https or SOCKS URL with a host."""
+def is_proxy_url(url: str) -> bool:
+    """Return whether a text is an http, https or SOCKS URL with a host."""
     try:
         return origin(url).scheme in {"http", "https", "socks4", "socks4a", "socks5", "socks5h"}
     except ValueError:
@@ -85,9 +88,10 @@ def _with_scheme(proxy: str) -> str:
 def _matches(exception: str, host: str, port: int) -> bool:
     if exception == "*":
         return True
-    name, colon, number = exception.rpartition(":")
-    if colon and number.isdecimal() and (":" not in name or name.endswith("]")):
-        if int(number) != port:
+    name, colon, port_text = exception.rpartition(":")
+    is_ipv6 = ":" in name and not name.endswith("]")  # without brackets, hence without a port
+    if colon and port_text.isdecimal() and not is_ipv6:
+        if int(port_text) != port:
             return False
         exception = name
     exception = exception.strip("[]")

@@ -12,13 +12,13 @@ from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.sources.cache import member_key, wheel_size_key
 from wheelfit.sources.cached_pages import offline
 from wheelfit.sources.client import unexpected
-from wheelfit.sources.download_limits import Budget, ConnectionLimits
+from wheelfit.sources.download_limits import ConnectionLimits, DownloadBudget
 from wheelfit.sources.hash_check import check_bytes, digest_checked
 from wheelfit.sources.local_files import (
     METADATA,
     VARIANT_DOCUMENT,
+    link_or_copy,
     metadata_of,
-    place,
     read_local_members,
     size_of_local,
 )
@@ -56,11 +56,11 @@ class RemoteFiles:
     :param store: caches files by hash.
     :param note: called with notes about files that differ from the index.
     :param progress: called for wheels fetched only for their metadata.
-    :param most: bytes of whole wheels that may be fetched; None: no limit.
+    :param max_download: bytes of whole wheels that may be fetched; None: no limit.
     :param wheels: keeps unpacked wheels; by default in the store.
-    :param lines: the limit on connections to each server for wheels.
-    :param named: URLs of wheels that the user named, without credentials and hashes.
-    :param named_whole: whether those are always fetched whole.
+    :param connections: the limit on connections to each server for wheels.
+    :param direct_urls: URLs of wheels that were requested by URL, without logins and hashes.
+    :param direct_urls_whole: whether to fetch these whole, even if only metadata is needed.
     """
 
     def __init__(
@@ -70,11 +70,11 @@ class RemoteFiles:
         *,
         note: Callable[[str], None] = lambda _text: None,
         progress: Progress = NO_PROGRESS,
-        most: int | None = None,
+        max_download: int | None = None,
         wheels: WheelStore | None = None,
-        lines: ConnectionLimits | None = None,
-        named: Iterable[str] = (),
-        named_whole: bool = False,
+        connections: ConnectionLimits | None = None,
+        direct_urls: Iterable[str] = (),
+        direct_urls_whole: bool = False,
     ) -> None:
         self._pages = pages
         self._client = pages.client
@@ -82,12 +82,12 @@ class RemoteFiles:
         self._wheels = wheels or WheelStore(store, note=note)
         self._note = note
         self._progress = progress
-        self._budget = Budget(most)
-        self._lines = lines or ConnectionLimits()
+        self._budget = DownloadBudget(max_download)
+        self._connections = connections or ConnectionLimits()
         self._without_ranges: set[Origin] = set()
         self._lock = threading.Lock()
-        self._named = frozenset(named)
-        self._named_whole = named_whole
+        self._direct_urls = frozenset(direct_urls)
+        self._direct_urls_whole = direct_urls_whole
         self._whole = _Whole()
 
     def close(self) -> None:
@@ -175,7 +175,7 @@ class RemoteFiles:
 
         :raises TooCostly: the server does not support ranges.
         """
-        if self._named_whole and file.url in self._named:
+        if self._direct_urls_whole and file.url in self._direct_urls:
             return self._members_of_whole(file)
         where = origin(file.url)
         with self._lock:
@@ -208,14 +208,14 @@ class RemoteFiles:
     def _members_of_whole(self, file: File) -> dict[str, bytes]:
         """Fetch a whole wheel, and read the needed members.
 
-        A named wheel is fetched once, even if it has no hash and no cache keeps it.
+        A wheel requested by URL is fetched once, even if it has no hash and no cache keeps it.
         """
 
         def fetch(folder: Path) -> Path:
             return self.download(file, folder, self._progress)
 
         names = [METADATA, VARIANT_DOCUMENT]
-        if file.url in self._named:
+        if file.url in self._direct_urls:
             return read_local_members(self._whole.get(file, fetch), names, file.filename)
         import tempfile
 
@@ -344,7 +344,7 @@ class RemoteFiles:
                     self._store.complain(error)
                     path = None
                 if path is not None:
-                    return place(path, folder, file.filename)
+                    return link_or_copy(path, folder, file.filename)
             return self._download_into(folder, file, progress)
         except OSError as error:
             raise _unwritable(file, folder, error) from error
@@ -471,7 +471,7 @@ class RemoteFiles:
     def _hand_over(self, kept: Path, file: File, folder: Path, progress: Progress) -> Path:
         size = kept.stat().st_size
         progress.start(size)
-        path = place(kept, folder, file.filename)
+        path = link_or_copy(kept, folder, file.filename)
         progress.advance(size)
         progress.done()
         return path
@@ -503,7 +503,9 @@ class RemoteFiles:
         server = origin(file.url)
         with self._lock:
             ranges = server not in self._without_ranges
-        download = Download(self._client, file, progress, self._budget, self._lines, ranges=ranges)
+        download = Download(
+            self._client, file, progress, self._budget, self._connections, ranges=ranges
+        )
         try:
             return download.read_by(use, target)
         finally:

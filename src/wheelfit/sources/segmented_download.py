@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from wheelfit.sources.client import Client
-    from wheelfit.sources.download_limits import Budget, ConnectionLimits, ConnectionSlot
+    from wheelfit.sources.download_limits import ConnectionLimits, ConnectionSlot, DownloadBudget
     from wheelfit.sources.page import File
     from wheelfit.sources.progress import Progress
     from wheelfit.sources.transport import Response
@@ -94,7 +94,7 @@ class Segments:
     :param target: an empty file, open for writing and reading.
     :param progress: receives the count of bytes.
     :param budget: checks the size against the limits.
-    :param lines: the limit on connections; one is already held for this file.
+    :param connections: the limit on connections; one is already held for this file.
     :param pace: the sizes of the pieces.
     :raises RangeUnsupported: the server does not support ranges.
     :raises StartOver: it sends other ranges than requested.
@@ -111,8 +111,8 @@ class Segments:
         target: BinaryIO,
         *,
         progress: Progress,
-        budget: Budget,
-        lines: ConnectionLimits,
+        budget: DownloadBudget,
+        connections: ConnectionLimits,
         pace: Pace,
     ) -> None:
         self._client = client
@@ -121,7 +121,7 @@ class Segments:
         self._server = origin(file.url)
         self._progress = progress
         self._budget = budget
-        self._lines = lines
+        self._connections = connections
         self._pace = pace
         self._lock = threading.Condition()
         self._is_ended = False
@@ -141,7 +141,7 @@ class Segments:
 
     def _begin(self, target: BinaryIO, size: int) -> None:
         """Fetch the end of the file, whose validator all other answers must match."""
-        self._budget.ask(size, self._where)
+        self._budget.check(size, self._where)
         self._check = Check(self._file.hashes, size, where=self._where)
         asked = Suffix(min(max(_LEAST_TAIL, size // _TAIL_SHARE), _MOST_TAIL))
         with self._client.stream(self._file.url, headers=_headers(asked, "")) as (answer, _):
@@ -174,7 +174,7 @@ class Segments:
         :raises OSError: it cannot be written.
         """
         self._is_judged.wait()
-        error = self.source.settle()
+        error = self.source.wait_for_writers()
         if error is not None:
             self.cancel()
             raise error
@@ -194,7 +194,7 @@ class Segments:
             self._lock.notify_all()
         with self._hashing:
             pass  # no reader needs it for that any more
-        error = self.source.settle()
+        error = self.source.wait_for_writers()
         return None if error is ended else error
 
     # --- threads ----------------------------------------------------------------------
@@ -221,7 +221,7 @@ class Segments:
         with self._hashing:
             if start == self._check.count:
                 self._update(data)
-            while (behind := self.source.reach - self._check.count) > 0:
+            while (behind := self.source.arrived_size - self._check.count) > 0:
                 self._update(self.source.read_at(self._check.count, min(_BLOCK, behind)))
             if self._check.count == self.source.size:
                 self._judge()
@@ -270,7 +270,7 @@ class Segments:
                 if self._returned:
                     return self._returned.pop(0)
                 is_last = self._workers == 1
-                if not is_last and self._lines.is_wanted(self._server):
+                if not is_last and self._connections.is_wanted(self._server):
                     break
                 if self._next < self._end:
                     length = self._pace.segment
@@ -317,7 +317,7 @@ class Segments:
                 is_worthwhile = (
                     self._may_have_more and self._next < self._end and not self._is_ended
                 )
-                line = self._lines.take_another(self._server) if is_worthwhile else None
+                line = self._connections.take_another(self._server) if is_worthwhile else None
                 if line is None:
                     return
                 self._workers += 1

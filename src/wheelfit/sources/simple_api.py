@@ -317,10 +317,10 @@ def _from_json(body: bytes, url: str, source: str) -> _Read:
         for row in rows:
             _add_json(entries, *row)
         return *entries.result(), _NOWHERE, ACTIVE
-    from wheelfit.sources.json_page import decoded  # 20 ms, for large pages
+    from wheelfit.sources.json_page import decode_page  # 20 ms, for large pages
 
     try:
-        page = decoded(body)
+        page = decode_page(body)
     except ValueError as error:
         # The message ends with the JSON path, as "- at `$.files[3].url`".
         raise InvalidPage(

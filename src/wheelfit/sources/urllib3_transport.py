@@ -26,7 +26,7 @@ from urllib3.exceptions import (
     SSLError,
 )
 
-from wheelfit.sources.proxies import is_proxy
+from wheelfit.sources.proxies import is_proxy_url
 from wheelfit.sources.transport import Interrupted
 from wheelfit.sources.urls import split_userinfo
 
@@ -52,10 +52,10 @@ class Urllib3Transport:
     :param proxy: returns the proxy for a URL; None for a direct connection.
     :param timeout: seconds to wait for a connection, and for the next bytes.
     :param connections: the number of connections to one server kept open.
-    :param admits: returns whether requests to the host of a URL at its address are allowed. The
-        address is that of the connection, so that a changed name resolution cannot evade it. Where
-        a proxy connects to is unknown: there the host stands for its address.
-    :param may_ask: returns whether a URL may be requested at all, at any address of its host.
+    :param is_allowed_address: returns whether requests to a host at an address are allowed. The
+        address is that of the open connection, so that another name resolution (DNS rebinding)
+        cannot evade it. Where a proxy connects to is unknown: there, the host is passed twice.
+    :param is_allowed_url: returns whether a URL may be requested at all.
     :param patience: seconds for the whole head of an answer; None: no limit while bytes arrive.
     """
 
@@ -68,8 +68,8 @@ class Urllib3Transport:
         proxy: Callable[[str], str | None] = lambda _url: None,
         timeout: float = 15.0,
         connections: int = 16,
-        admits: Callable[[str, str], bool] = lambda _host, _address: True,
-        may_ask: Callable[[str], bool] = lambda _url: True,
+        is_allowed_address: Callable[[str, str], bool] = lambda _host, _address: True,
+        is_allowed_url: Callable[[str], bool] = lambda _url: True,
         patience: float | None = None,
     ) -> None:
         self._context = context
@@ -78,8 +78,8 @@ class Urllib3Transport:
         self._proxy = proxy
         self._timeout = urllib3.Timeout(connect=timeout, read=timeout)
         self._connections = connections
-        self._admits = admits
-        self._may_ask = may_ask
+        self._is_allowed_address = is_allowed_address
+        self._is_allowed_url = is_allowed_url
         self._patience = patience
         self._managers: dict[tuple[str | None, bool], PoolManager] = {}
         self._lines: weakref.WeakSet[socket.socket] = weakref.WeakSet()
@@ -89,13 +89,13 @@ class Urllib3Transport:
         """Send one GET request; see `Transport`."""
         if self._is_cut:
             raise _ended()
-        if not self._may_ask(url):
+        if not self._is_allowed_url(url):
             raise Interrupted(
                 "its host or port is one where an index may not send anybody", hope="none"
             )
         if self._proxy(url) is not None:
             host = urlsplit(url).hostname or ""
-            if not self._admits(host, host):
+            if not self._is_allowed_address(host, host):
                 raise _not_admitted()
         try:
             response = self._manager(url).request(
@@ -131,7 +131,12 @@ class Urllib3Transport:
         manager = self._managers.get(key)
         if manager is None:
             new = self._new_manager(proxy, trusted=trusted)
-            _watch(new, self._lines, self._admits if proxy is None else None, self._patience)
+            _watch(
+                new,
+                self._lines,
+                self._is_allowed_address if proxy is None else None,
+                self._patience,
+            )
             # Two threads may build one each; setdefault keeps one of them.
             manager = self._managers.setdefault(key, new)
         return manager
@@ -140,7 +145,7 @@ class Urllib3Transport:
         context = self._insecure if trusted and self._insecure is not None else self._context
         if proxy is None:
             return urllib3.PoolManager(num_pools=32, maxsize=self._connections, ssl_context=context)
-        if not is_proxy(proxy):
+        if not is_proxy_url(proxy):
             raise Interrupted(
                 "the proxy is not an http, https or SOCKS URL with a host",
                 hope="none",
@@ -234,13 +239,13 @@ class _Urllib3Response:
 def _watch(
     manager: PoolManager,
     lines: weakref.WeakSet[socket.socket],
-    admits: Callable[[str, str], bool] | None,
+    is_allowed_address: Callable[[str, str], bool] | None,
     patience: float | None,
 ) -> None:
     """Make the connections of a manager, of any kind, record their sockets.
 
-    :param admits: whether a connection that was made may be used; None: each may.
-    :param patience: seconds for the head of an answer; None: as long as bytes come.
+    :param is_allowed_address: returns whether an open connection may be used; None: each may.
+    :param patience: seconds for the head of an answer; None: no limit while bytes arrive.
     """
 
     def watched(pool: Any) -> Any:
@@ -249,7 +254,9 @@ def _watch(
 
             def _new_conn(self) -> socket.socket:
                 line: socket.socket = super()._new_conn()
-                if admits is not None and not admits(self.host, str(line.getpeername()[0])):
+                if is_allowed_address is not None and not is_allowed_address(
+                    self.host, str(line.getpeername()[0])
+                ):
                     line.close()  # nothing was sent
                     raise _not_admitted()
                 lines.add(line)  # while TLS is agreed on, this is what can be cut
@@ -310,7 +317,7 @@ def _not_admitted() -> Interrupted:
     return Interrupted(
         "its address is one of this machine or of a private network, where a public index may "
         "not send anybody; hosts = [...] of a mirror, or --allow-private-host of a proxy, "
-        "admits it",
+        "allows it",
         hope="none",
     )
 

@@ -1,9 +1,9 @@
-"""The indexes of uv, in its order, so that a proxy in front of them reads the same ones.
+"""The indexes that uv is configured to use, in its order, for a proxy in front of them.
 
-As measured with uv 0.13: what an option ``--index`` names replaces ``UV_INDEX``; then come
-``UV_EXTRA_INDEX_URL`` and its option, the files of the project, of the user and of the system, the
-``[pip]`` section, requirements files, and last one index that is the default. An ``explicit`` index
-is read only for projects pinned to it, and never in place of another.
+The order, as observed with uv 0.13: ``--index``, or else ``UV_INDEX``; ``--extra-index-url``, or
+else ``UV_EXTRA_INDEX_URL``; the files of the project, the user and the system; their ``[pip]``
+sections; and last the default index. An ``explicit`` index is left out, because uv reads it only
+for projects that are pinned to it.
 """
 
 from __future__ import annotations
@@ -23,92 +23,91 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 
-_YES = frozenset({"1", "true", "t", "yes", "y", "on"})
+_TRUE = frozenset({"1", "true", "t", "yes", "y", "on"})
 
 
 @dataclass(frozen=True, slots=True)
-class UvPlaces:
-    """The places of uv's configuration."""
+class UvEnvironment:
+    """Everything that uv's configuration is read from."""
 
     environ: Mapping[str, str]
-    """The environment."""
+    """Environment variables."""
     home: Path
     """The user's home folder."""
     folder: Path
-    """Where the command runs."""
+    """The current folder of the command."""
     platform: str = sys.platform
     """As ``sys.platform``."""
     options: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
-    """Options of its command line by name, as ``index``; a switch has no values."""
+    """Command-line options by name, as ``index``; a switch has no values."""
     system: tuple[Path, ...] = (Path("/etc/xdg/uv/uv.toml"), Path("/etc/uv/uv.toml"))
-    """Files of the system; the first that is there counts."""
+    """Configuration files of the system; uv reads the first that exists."""
 
 
 @dataclass(frozen=True, slots=True)
-class IndexesOfUv:
-    """The indexes; URLs may have credentials, so ``repr`` must never be shown."""
+class UvIndexes:
+    """The indexes of uv; URLs may have credentials, so never show the ``repr``."""
 
     first: tuple[str, ...] = ()
-    """The indexes in the order in which they are read."""
+    """The indexes before the default, in the order in which they are read."""
     default: str | None = None
-    """The last one; None: none is configured, so it is PyPI."""
-    left: tuple[str, ...] = ()
-    """Flat lists of files, which uv reads itself, beside all others."""
+    """The default index; None if none is configured, which means PyPI."""
+    flat: tuple[str, ...] = ()
+    """Flat indexes (as ``--find-links``), which a proxy leaves to uv."""
 
 
-def read_uv_configuration(surroundings: UvPlaces) -> IndexesOfUv:
-    """Return the indexes uv reads.
+def read_uv_configuration(environment: UvEnvironment) -> UvIndexes:
+    """Return the indexes uv is configured to use.
 
-    A file that cannot be read is ignored: uv itself reports it.
+    A file that cannot be read is ignored, since uv itself reports it.
     """
-    environ, options = surroundings.environ, surroundings.options
-    tables = list(_tables(surroundings))
-    listed = [
+    environ, options = environment.environ, environment.options
+    tables = list(_tables(environment))
+    first = [
         *(options.get("index") or environ.get("UV_INDEX", "").split()),
         *(options.get("extra-index-url") or environ.get("UV_EXTRA_INDEX_URL", "").split()),
     ]
-    indexes = _Found(environ)
-    for text in listed:
-        indexes.add(_named(text))
+    indexes = _Indexes(environ)
+    for text in first:
+        indexes.add(_parse_index(text))
     defaults = [
         *options.get("default-index", ()),
         *options.get("index-url", ()),
         environ.get("UV_DEFAULT_INDEX", ""),
         environ.get("UV_INDEX_URL", ""),
     ]
-    indexes.defaults.extend(indexes.url_of(_named(text)) for text in defaults if text)
+    indexes.defaults.extend(indexes.url_of(_parse_index(text)) for text in defaults if text)
     for table in tables:
         indexes.add_table(table)
     for table in tables:
-        indexes.add_table(_table(table, "pip"))
-    return IndexesOfUv(
-        tuple(dict.fromkeys(indexes.first)), next(iter(indexes.defaults), None), tuple(indexes.left)
-    )
+        indexes.add_table(_subtable(table, "pip"))
+    default = indexes.defaults[0] if indexes.defaults else None
+    return UvIndexes(tuple(dict.fromkeys(indexes.first)), default, tuple(indexes.flat))
 
 
-class _Found:
-    """The indexes found so far."""
+class _Indexes:
+    """The indexes read so far."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
         self.first: list[str] = []
         self.defaults: list[str] = []
-        self.left: list[str] = []
+        self.flat: list[str] = []
 
     def add(self, entry: Mapping[str, Any]) -> None:
-        """Add an index as a table describes it."""
+        """Add an index from an ``[[index]]`` table."""
         url = self.url_of(entry)
         if not url or entry.get("explicit") is True:
             return
         if entry.get("format") == "flat":
-            self.left.append(url)
+            self.flat.append(url)
         elif entry.get("default") is True:
             self.defaults.append(url)
         else:
             self.first.append(url)
 
     def add_table(self, table: Mapping[str, Any]) -> None:
-        """Add the indexes of a file, or of its section for `uv pip`."""
+        """Add the indexes of a file, or of its ``[pip]`` section."""
         entries = table.get("index")
         for entry in entries if isinstance(entries, list) else ():
             if isinstance(entry, dict):
@@ -120,7 +119,7 @@ class _Found:
             self.defaults.append(url)
 
     def url_of(self, entry: Mapping[str, Any]) -> str:
-        """Return the URL of an index, with the login that variables have for its name."""
+        """Return the URL of an index, with the login that environment variables have for it."""
         url, name = entry.get("url"), entry.get("name")
         if not isinstance(url, str):
             return ""
@@ -136,12 +135,12 @@ class _Found:
         return urlunsplit(parts._replace(netloc=f"{login}@{parts.netloc}"))
 
 
-def _named(text: str) -> dict[str, Any]:
-    """Read ``NAME=URL`` or a URL, which may have an equals sign itself.
+def _parse_index(text: str) -> dict[str, Any]:
+    """Parse ``NAME=URL``, or a URL, which may have an equals sign itself.
 
-    >>> _named("own=https://a.example/simple")
+    >>> _parse_index("own=https://a.example/simple")
     {'name': 'own', 'url': 'https://a.example/simple'}
-    >>> _named("https://a.example/?x=y")
+    >>> _parse_index("https://a.example/?x=y")
     {'url': 'https://a.example/?x=y'}
     """
     name, equals, url = text.partition("=")
@@ -153,62 +152,63 @@ def _named(text: str) -> dict[str, Any]:
 # --- files ------------------------------------------------------------------------
 
 
-def _tables(surroundings: UvPlaces) -> Iterator[Mapping[str, Any]]:
-    """Yield the tables of files, the most important first."""
-    environ, options = surroundings.environ, surroundings.options
-    named = next(iter(options.get("config-file", ())), environ.get("UV_CONFIG_FILE", ""))
-    if named:
-        yield _read(surroundings.folder / named)
+def _tables(environment: UvEnvironment) -> Iterator[Mapping[str, Any]]:
+    """Yield the content of uv's configuration files, in order of precedence."""
+    environ, options = environment.environ, environment.options
+    config_file = next(iter(options.get("config-file", ())), environ.get("UV_CONFIG_FILE", ""))
+    if config_file:
+        yield _read_toml(environment.folder / config_file)
         return
-    if "no-config" in options or environ.get("UV_NO_CONFIG", "").lower() in _YES:
+    if "no-config" in options or environ.get("UV_NO_CONFIG", "").lower() in _TRUE:
         return
-    yield from _of_project(surroundings)
-    yield _read(_user_folder(surroundings) / "uv" / "uv.toml")
-    for path in surroundings.system:
+    yield from _project_tables(environment)
+    yield _read_toml(_user_folder(environment) / "uv" / "uv.toml")
+    for path in environment.system:
         if path.is_file():
-            yield _read(path)
+            yield _read_toml(path)
             return
 
 
-def _of_project(surroundings: UvPlaces) -> Iterator[Mapping[str, Any]]:
-    """Yield the tables of the nearest folder with settings, and of its workspace."""
-    named = next(
-        iter(
-            (*surroundings.options.get("project", ()), *surroundings.options.get("directory", ()))
-        ),
-        "",
-    )
-    folder = (surroundings.folder / named).resolve()
-    is_found = False
-    for place in (folder, *folder.parents):
-        in_project = _table(_read(place / "pyproject.toml"), "tool", "uv")
-        is_root = bool(_table(in_project, "workspace"))
-        own = _read(place / "uv.toml") if (place / "uv.toml").is_file() else in_project
-        if (own and not is_found) or is_root:
-            yield own
-            is_found = True
-        if is_root:
+def _project_tables(environment: UvEnvironment) -> Iterator[Mapping[str, Any]]:
+    """Yield the settings of the nearest folder that has any, and of its workspace."""
+    options = environment.options
+    folder = environment.folder
+    if projects := (*options.get("project", ()), *options.get("directory", ())):
+        folder /= projects[0]
+    folder = folder.resolve()
+    has_settings = False
+    for ancestor in (folder, *folder.parents):
+        in_project = _subtable(_read_toml(ancestor / "pyproject.toml"), "tool", "uv")
+        is_workspace = bool(_subtable(in_project, "workspace"))
+        uv_toml = ancestor / "uv.toml"
+        settings = _read_toml(uv_toml) if uv_toml.is_file() else in_project
+        if (settings and not has_settings) or is_workspace:
+            yield settings
+            has_settings = True
+        if is_workspace:
             return
 
 
-def _user_folder(surroundings: UvPlaces) -> Path:
-    environ, home = surroundings.environ, surroundings.home
-    if surroundings.platform == "win32":
+def _user_folder(environment: UvEnvironment) -> Path:
+    environ, home = environment.environ, environment.home
+    if environment.platform == "win32":
         return Path(environ.get("APPDATA") or home / "AppData/Roaming")
     return Path(environ.get("XDG_CONFIG_HOME") or home / ".config")
 
 
-def _read(path: Path) -> Mapping[str, Any]:
+def _read_toml(path: Path) -> Mapping[str, Any]:
+    """Return the content of a TOML file; empty if it cannot be read."""
     try:
         return load(path.read_bytes())
     except (OSError, ValueError, WheelfitError):
         return {}
 
 
-def _table(table: Mapping[str, Any], *keys: str) -> Mapping[str, Any]:
+def _subtable(table: Mapping[str, Any], *keys: str) -> Mapping[str, Any]:
+    """Return the table at a path of keys; empty if there is none."""
     for key in keys:
-        inner = table.get(key)
-        if not isinstance(inner, dict):
+        value = table.get(key)
+        if not isinstance(value, dict):
             return {}
-        table = inner
+        table = value
     return table

@@ -1,7 +1,8 @@
-"""The labels of wheels in a folder that were published without one.
+"""Files beside wheels without a label, which give them labels.
 
-The wheels of a family have labels by the family alone. In a folder they keep the names under which
-pip takes them too, and a file beside each lists the builds it counts as.
+A bridge presents wheels that were published without a label as variants. Downloaded into a folder,
+such a wheel keeps its name, so that pip can use it too, and a JSON file beside it lists the labels
+that the bridge gave it.
 """
 
 from __future__ import annotations
@@ -23,53 +24,57 @@ if TYPE_CHECKING:
 
 
 class _Build(Struct, rename="kebab"):
-    """A build that a wheel is."""
+    """The variant that a wheel is by one of its labels."""
 
     variant: dict[str, Any]
-    """Its variant metadata, as a ``variant.json`` has it."""
+    """The variant metadata, as in ``variant.json``."""
     requires: list[str] = []
-    """The requirements beyond its METADATA (PEP 508)."""
+    """The requirements beyond those in METADATA (PEP 508)."""
 
 
-class _Labels(Struct):
-    """The content of such a file."""
+class _LabelsFile(Struct):
+    """The content of the file beside a wheel."""
 
     builds: dict[str, _Build]
+    """By label."""
 
 
-def labels_of(content: bytes) -> Mapping[str, Any]:
-    """Return the builds that a file names, by label.
+def parse_labels_file(content: bytes) -> Mapping[str, Any]:
+    """Return the builds that a file lists, by label.
 
-    :raises ValueError: it is no such file.
+    :raises ValueError: it is not a file with labels.
     """
-    builds = msgspec.json.decode(content, type=_Labels).builds
+    builds = msgspec.json.decode(content, type=_LabelsFile).builds
     if not builds or not all(map(is_label, builds)):
-        raise ValueError("it names no labels")
+        raise ValueError("it has no valid labels")
     return builds
 
 
-def written(file: File, label: Label, before: Mapping[str, Any]) -> bytes:
-    """Return the content of the file beside a wheel that is a build by a declaration.
+def labels_file(file: File, label: Label, before: Mapping[str, Any]) -> bytes:
+    """Return the content of the file beside a wheel, with one more label.
 
-    :param file: the wheel.
-    :param label: as which it was chosen.
-    :param before: the builds that are named there already.
+    :param file: the wheel, as the bridge presents it.
+    :param label: the label that the bridge gave it.
+    :param before: the builds that the file lists already, by label.
     """
     build = _Build(json.loads(file.declared or b"{}"), list(file.needs or ()))
     builds = dict(sorted({**before, label: build}.items()))
-    return msgspec.json.format(msgspec.json.encode(_Labels(builds)), indent=1) + b"\n"
+    return msgspec.json.format(msgspec.json.encode(_LabelsFile(builds)), indent=1) + b"\n"
 
 
-def labelled(file: File, builds: Mapping[str, Any]) -> list[File]:
-    """Return a wheel as each of the builds that it is.
+def with_labels(file: File, builds: Mapping[str, Any]) -> list[File]:
+    """Return a wheel once for each of its labels.
 
     :param file: the wheel, under the name that it was published with.
-    :param builds: as `labels_of` returns them.
-    :raises InvalidFilename: it is no wheel, or has a label itself.
+    :param builds: the result of `parse_labels_file`.
+    :raises InvalidFilename: it is not a wheel, or its name has a label.
     """
     filename = parse_wheel_filename(file.filename)
     if filename.label is not None:
-        raise InvalidFilename("a wheel with a label has no other one", where=file.filename)
+        raise InvalidFilename(
+            "the name of the wheel has a label, so a file cannot give it others",
+            where=file.filename,
+        )
     return [
         structs.replace(
             file,

@@ -1,10 +1,9 @@
-"""File systems that behave as others than this machine's do, for tests.
+"""File systems for tests, which behave like those of other machines.
 
-Each is the real one with an operation removed: `WithoutExchange`, `WithoutLinks`, `LikeWindows`,
-`Layered`, `ReadOnly` and `Full` refuse the operations that such a system refuses. `IgnoringCase`
-finds names in any case, and `WithoutOwners` gives all files one owner and mode. `Killing` simulates
-the end of the process before a chosen change of the disk: from then on nothing is changed any more,
-not even by handlers of the exception.
+Each is the native one with a difference. `WithoutExchange`, `WithoutLinks`, `LikeWindows`,
+`Layered`, `ReadOnly` and `Full` refuse operations, `IgnoringCase` finds names in any case, and
+`WithoutOwners` reports one owner and mode for all files. `Killing` simulates the end of the process
+before a change of the disk: from then on nothing is changed, not even by exception handlers.
 """
 
 from __future__ import annotations
@@ -27,15 +26,15 @@ def _refuse(number: int, path: AnyPath) -> NoReturn:
 
 
 class WithoutExchange(NativeFileSystem):
-    """Two names cannot be exchanged."""
+    """A file system that cannot exchange two names in one step."""
 
     def exchange(self, path: AnyPath, other: AnyPath) -> bool:  # noqa: ARG002
-        """Return False: exchanging is not supported."""
+        """Return False, which means that it is not supported."""
         return False
 
 
 class WithoutLinks(NativeFileSystem):
-    """A file system on which a file has one name only, and its own bytes."""
+    """A file system without hard links and reflinks."""
 
     by_folder = False
 
@@ -49,7 +48,7 @@ class WithoutLinks(NativeFileSystem):
 
 
 class LikeWindows(WithoutExchange):
-    """A file system that moves no open file, nor a folder with one.
+    """A file system that cannot move an open file, nor a folder that contains one.
 
     :param opened: paths of files that other programs have open.
     """
@@ -61,7 +60,7 @@ class LikeWindows(WithoutExchange):
 
     def _check(self, path: AnyPath) -> None:
         text = os.fspath(path)
-        if any(one == text or one.startswith(text + os.sep) for one in self.opened):
+        if any(opened == text or opened.startswith(text + os.sep) for opened in self.opened):
             _refuse(errno.EACCES, path)
 
     def move(self, source: AnyPath, target: AnyPath) -> None:
@@ -70,7 +69,7 @@ class LikeWindows(WithoutExchange):
         super().move(source, target)
 
     def replace(self, source: AnyPath, target: AnyPath) -> None:
-        """Replace a path; raise if one of both is open."""
+        """Replace a path; raise if either is open."""
         self._check(source)
         self._check(target)
         super().replace(source, target)
@@ -82,16 +81,16 @@ class LikeWindows(WithoutExchange):
 
 
 class Layered(NativeFileSystem):
-    """A file system with a lower layer, as in a container: its folders cannot be renamed.
+    """An overlay file system, as in a container: folders of its lower layer cannot be renamed.
 
-    :param below: the folder of the lower layer.
+    :param lower: a folder that is in the lower layer, with all folders below it.
     """
 
-    def __init__(self, below: str) -> None:
-        self.lower = {os.stat(base).st_ino for base, _, _ in os.walk(below)}  # noqa: PTH116
+    def __init__(self, lower: str) -> None:
+        self._inodes = {os.stat(folder).st_ino for folder, _, _ in os.walk(lower)}  # noqa: PTH116
 
     def _check(self, path: AnyPath) -> None:
-        if os.lstat(path).st_ino in self.lower:
+        if os.lstat(path).st_ino in self._inodes:
             _refuse(errno.EXDEV, path)
 
     def move(self, source: AnyPath, target: AnyPath) -> None:
@@ -107,43 +106,43 @@ class Layered(NativeFileSystem):
 
 
 class IgnoringCase(NativeFileSystem):
-    """Names are the same in any case, and stay as they were first written.
+    """A file system that ignores the case of names, but preserves it.
 
-    Only calls of this object ignore it, and only for the last name of a path.
+    Only calls of this object ignore the case, and only that of the last part of a path.
     """
 
-    def _spelled(self, path: AnyPath) -> str:
+    def _existing_spelling(self, path: AnyPath) -> str:
         folder, name = os.path.split(os.fspath(path))
         try:
             names = os.listdir(folder or ".")  # noqa: PTH208
         except OSError:
             return os.fspath(path)
-        same = [one for one in names if one.casefold() == name.casefold()]
-        return os.path.join(folder, same[0] if same else name)  # noqa: PTH118
+        equal = [other for other in names if other.casefold() == name.casefold()]
+        return os.path.join(folder, equal[0] if equal else name)  # noqa: PTH118
 
     def is_case_sensitive(self, folder: AnyPath) -> bool:  # noqa: ARG002
         """Return False."""
         return False
 
     def exists(self, path: AnyPath) -> bool:
-        """Return whether any spelling exists."""
-        return super().exists(self._spelled(path))
+        """Return whether a path exists in any case."""
+        return super().exists(self._existing_spelling(path))
 
     def move(self, source: AnyPath, target: AnyPath) -> None:
         """Move a path; raise if the target exists in any case."""
         if self.exists(target):
             _refuse(errno.EEXIST, target)
-        super().move(self._spelled(source), target)
+        super().move(self._existing_spelling(source), target)
 
     def exchange(self, path: AnyPath, other: AnyPath) -> bool:
-        """Exchange the contents of two names, which stay."""
-        return super().exchange(self._spelled(path), self._spelled(other))
+        """Exchange two paths; both keep the case of their names."""
+        return super().exchange(self._existing_spelling(path), self._existing_spelling(other))
 
 
 class WithoutOwners(NativeFileSystem):
-    """A file system on which all files have one owner and one mode, as FAT or a share.
+    """A file system on which all files have one owner and one mode, as FAT or a network share.
 
-    :param owner: the number of this user.
+    :param owner: the user and group id of all files.
     """
 
     def __init__(self, owner: int) -> None:
@@ -152,8 +151,8 @@ class WithoutOwners(NativeFileSystem):
     def lstat(self, path: AnyPath) -> os.stat_result:
         """Return the status, with the owner and mode that such a system reports."""
         status = super().lstat(path)
-        owners = (self._owner, self._owner)
-        return os.stat_result((status.st_mode | 0o777, *status[1:4], *owners, *status[6:]))
+        owner_and_group = (self._owner, self._owner)
+        return os.stat_result((status.st_mode | 0o777, *status[1:4], *owner_and_group, *status[6:]))
 
     def set_mode(self, path: AnyPath, mode: int) -> None:  # noqa: ARG002
         """Raise an error: modes cannot be set."""
@@ -161,7 +160,10 @@ class WithoutOwners(NativeFileSystem):
 
 
 class Changing(NativeFileSystem):
-    """A file system that calls a function before every change of the disk."""
+    """A file system that calls a function before every change of the disk.
+
+    :param before: called with the name of the method.
+    """
 
     by_folder = False
 
@@ -169,8 +171,8 @@ class Changing(NativeFileSystem):
         self.before = before
 
 
-def _announced(name: str) -> Callable[..., Any]:
-    """Return a method that calls `Changing.before` with its name first."""
+def _with_call_before(name: str) -> Callable[..., Any]:
+    """Return a method that calls `Changing.before` first."""
     method = getattr(NativeFileSystem, name)
 
     @wraps(method)
@@ -185,58 +187,57 @@ for _name in (
     "make_folder", "write", "set_mode", "remove_file", "remove_folder", "move", "replace",
     "exchange", "link", "reflink", "copy", "sync_file", "sync_folder", "sync_tree",
 ):  # fmt: skip
-    setattr(Changing, _name, _announced(_name))
+    setattr(Changing, _name, _with_call_before(_name))
 
 
 class Killed(BaseException):
-    """The process is gone; code of ours that catches this can do nothing either."""
+    """Raised in place of the end of the process."""
 
 
 class Killing(Changing):
-    """A file system that kills the process before one change of the disk.
+    """A file system that simulates the end of the process before a change of the disk.
 
-    :param after: the number of changes before.
+    :param after: the number of changes that are made before.
     """
 
     def __init__(self, after: int) -> None:
-        super().__init__(self._count)
+        super().__init__(self._count_down)
         self.left = after
 
-    def _count(self, _: str) -> None:
+    def _count_down(self, _: str) -> None:
         if self.left == 0:
             raise Killed
         self.left -= 1
 
 
 class ReadOnly(Changing):
-    """Nothing can be changed.
+    """A file system that cannot be changed.
 
-    :param after: how many changes are made before.
+    :param after: the number of changes that are made before.
     """
 
     number = errno.EROFS
+    refused = frozenset(
+        (
+            "make_folder", "write", "remove_file", "remove_folder", "move", "replace",
+            "exchange", "link", "reflink", "copy", "set_mode",
+        )
+    )  # fmt: skip
 
     def __init__(self, after: int = 0) -> None:
-        super().__init__(self._count)
+        super().__init__(self._count_down)
         self.left = after
 
-    def _count(self, method: str) -> None:
+    def _count_down(self, method: str) -> None:
         if self.left <= 0 and method in self.refused:
             raise OSError(self.number, os.strerror(self.number), method)
         self.left -= 1
-
-    refused = frozenset(
-        {
-            *("make_folder", "write", "remove_file", "remove_folder", "move", "replace"),
-            *("exchange", "link", "reflink", "copy", "set_mode"),
-        }
-    )
 
 
 class Full(ReadOnly):
     """A full file system, on which files can only be moved and removed.
 
-    :param after: the number of changes before.
+    :param after: the number of changes that are made before.
     """
 
     number = errno.ENOSPC

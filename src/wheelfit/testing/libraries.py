@@ -1,4 +1,4 @@
-"""Build wheels that look like NVIDIA's, with small shared libraries that really load."""
+"""Wheels like those of NVIDIA's CUDA libraries, with small shared libraries that can be loaded."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wheelfit.testing.drivers import find_compiler
+from wheelfit.testing.drivers import require_compiler
 from wheelfit.testing.wheels import build_wheel
 
 if TYPE_CHECKING:
@@ -19,29 +19,30 @@ _LICENCE = "You may use this library in tests.\n"
 
 
 def compile_library(soname: str, source: str, *, needed: Iterable[str] = ()) -> bytes:
-    """Return a shared library.
+    """Return the content of a shared library compiled from C.
 
-    :param needed: SONAMEs of libraries that it wants; they need not exist.
+    :param source: the text in C.
+    :param needed: SONAMEs of libraries that it needs; they need not exist.
     :raises FileNotFoundError: there is no C compiler.
     """
-    compiler = find_compiler()
-    if compiler is None:
-        raise FileNotFoundError("no C compiler: cc, gcc or clang")
+    compiler = require_compiler()
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         common = [compiler, "-shared", "-fPIC", "-w"]
-        (folder / "source.c").write_text(source, encoding="utf-8")
-        others = []
+        source_file = folder / "source.c"
+        source_file.write_text(source, encoding="utf-8")
+        empty_file = folder / "empty.c"
+        empty_file.touch()
+        needed_files = []
         for name in needed:
-            (folder / "empty.c").write_text("", encoding="utf-8")
-            command = [*common, f"-Wl,-soname,{name}", "-o", str(folder / name)]
-            subprocess.run([*command, str(folder / "empty.c")], check=True)
-            others.append(str(folder / name))
+            command = [*common, f"-Wl,-soname,{name}", "-o", str(folder / name), str(empty_file)]
+            subprocess.run(command, check=True)
+            needed_files.append(str(folder / name))
         options = [f"-Wl,-soname,{soname}", "-Wl,--no-as-needed"]
-        target = folder / "made.so"
-        command = [*common, *options, "-o", str(target), str(folder / "source.c"), *others]
+        library = folder / "compiled.so"
+        command = [*common, *options, "-o", str(library), str(source_file), *needed_files]
         subprocess.run(command, check=True)
-        return target.read_bytes()
+        return library.read_bytes()
 
 
 def build_cuda_wheels(
@@ -51,29 +52,33 @@ def build_cuda_wheels(
     machine: str = "x86_64",
     patch: int = 1,
 ) -> list[Path]:
-    """Write cudart, NVRTC and the table of some versions of CUDA, and return the paths.
+    """Write wheels of the CUDA runtime, NVRTC and ``cuda-toolkit``, and return their paths.
 
-    ``cudaRuntimeGetVersion`` and ``nvrtcVersion`` work. As NVIDIA's, NVRTC needs another library
-    of its wheel, has a second build beside it, and the names of 13 have no suffix.
+    The functions ``cudaRuntimeGetVersion`` and ``nvrtcVersion`` can be called. As in NVIDIA's
+    wheels, NVRTC needs another library of its wheel and has an alternative build beside it, and
+    from CUDA 13 on the names of the distributions have no suffix.
 
-    :param versions: as ``12.9``; each gets a table ``cuda-toolkit`` of that version.
+    :param folder: the folder for the wheels.
+    :param versions: versions of CUDA, as ``12.9``.
+    :param machine: the processor of the platform tag.
+    :param patch: the last part of the versions of ``cuda-toolkit``.
     """
-    made = []
+    wheels = []
     for version in versions:
         tag = _TAG.format(machine=machine)
-        runtime, compiler = contents = _contents(version)
+        contents = _contents(version)
         for name, files in contents.items():
             stem = f"{name.replace('-', '_')}-{version}.7"
             licence = {f"{stem}.dist-info/licenses/License.txt": _LICENCE}
-            made.append(
+            wheels.append(
                 build_wheel(folder, name, f"{version}.7", files={**files, **licence}, tag=tag)
             )
-        when = "(sys_platform == 'win32' or sys_platform == 'linux') and extra == "
+        condition = "(sys_platform == 'win32' or sys_platform == 'linux') and extra == "
         requires = [
-            f"{name}=={version}.7.*; {when}'{extra}'"
-            for extra, name in (("cudart", runtime), ("nvrtc", compiler))
+            f"{name}=={version}.7.*; {condition}'{extra}'"
+            for extra, name in zip(("cudart", "nvrtc"), contents, strict=True)
         ]
-        made.append(
+        wheels.append(
             build_wheel(
                 folder,
                 "cuda-toolkit",
@@ -84,15 +89,15 @@ def build_cuda_wheels(
                 tag="py2.py3-none-any",
             )
         )
-    return made
+    return wheels
 
 
 def _contents(version: str) -> dict[str, dict[str, bytes]]:
-    """Return the files of the two distributions of a version, cudart's first."""
+    """Return the files of the CUDA runtime and of NVRTC, in this order, by distribution."""
     major, minor = version.split(".")
     suffix = "" if int(major) >= 13 else f"-cu{major}"
-    where = "nvidia/{}/lib" if suffix else f"nvidia/cu{major}/lib"
-    cudart, nvrtc = where.format("cuda_runtime"), where.format("cuda_nvrtc")
+    folder = "nvidia/{}/lib" if suffix else f"nvidia/cu{major}/lib"
+    cudart, nvrtc = folder.format("cuda_runtime"), folder.format("cuda_nvrtc")
     number = 1000 * int(major) + 10 * int(minor)
     builtins = f"libnvrtc-builtins.so.{version}"
     get_version = f"int cudaRuntimeGetVersion(int *v) {{ *v = {number}; return 0; }}"

@@ -1,8 +1,8 @@
-"""Open a wheel, and trust nothing in it that has not been checked.
+"""Open, read and verify a wheel.
 
-Opening reads the central directory and a few small files, however large the wheel. Faults found
-there make the wheel unusable for every purpose. The content of the other members is compared with
-RECORD by `WheelArchive.verify`, or while unpacking.
+Opening reads the central directory and a few small files, however large the wheel, and raises for
+faults of these. The content of the other members is compared with RECORD by `WheelArchive.verify`,
+or while unpacking.
 """
 
 from __future__ import annotations
@@ -34,15 +34,13 @@ if TYPE_CHECKING:
 
 
 SIGNATURES = ("RECORD.jws", "RECORD.p7s")
-"""Files of dist-info that sign RECORD; they stand outside it, and any change makes them wrong."""
-
-
-_ROOM = 1 << 16
-_ROW = 512  # bytes of a row beside its path, at most: a hash and a size
+"""Files of dist-info that sign RECORD: it does not list them, and a change of it breaks them."""
+_RECORD_EXTRA_SIZE = 1 << 16  # bytes of RECORD beyond a row for each member, at most
+_ROW_EXTRA_SIZE = 512  # bytes of a row beyond its path, at most: a hash and a size
 
 
 class WheelArchive(ZipArchive):
-    """A wheel on disk, in memory, or on its way, opened to read its members.
+    """A wheel on disk, in memory or still being downloaded, opened to read its members.
 
     >>> import tempfile
     >>> from wheelfit.testing.wheels import build_wheel
@@ -56,10 +54,11 @@ class WheelArchive(ZipArchive):
 
     :param source: path of the wheel; or a seekable binary file or other source of bytes, which
         stay open.
-    :param filename: its name; taken from a path, else needed.
+    :param filename: its name; None takes it from the path, and a source without a path needs it.
     :param where: the name in errors; by default the path, or the name.
-    :param lenient: open it although a part is missing or out of place, as far as it can be read
-        safely; `faults` then includes that.
+    :param lenient: whether to open it although a part is missing or out of place, as far as it can
+        be read safely; `faults` then includes that.
+    :param expected: as in `ZipArchive`.
     :raises FileProblem: it cannot be read.
     :raises InvalidFilename: it is not named like a wheel.
     :raises InvalidWheel: it is not valid.
@@ -90,10 +89,10 @@ class WheelArchive(ZipArchive):
             raise InvalidWheel("the wheel has no .dist-info folder", where=self.where)
         self.dist_info = folder
         """Name of the dist-info folder, without a slash."""
-        wanted = ["METADATA", "WHEEL", "RECORD"]
+        required = ["METADATA", "WHEEL", "RECORD"]
         if self.filename.is_variant:
-            wanted.append("variant.json")  # F-27
-        missing = [name for name in wanted if f"{folder}/{name}" not in self._by_name]
+            required.append("variant.json")  # F-27
+        missing = [name for name in required if f"{folder}/{name}" not in self._by_name]
         if missing and not self._lenient:
             raise InvalidWheel(f"its {folder} has no {', '.join(missing)}", where=self.where)
         self.tolerated += [
@@ -114,7 +113,10 @@ class WheelArchive(ZipArchive):
             self.tolerated.append(Fault("WHEEL", fault, "B-34"))
 
     def read(self, name: str) -> bytes:
-        """Return the content of a file, if it is not larger than such a file may be."""
+        """Return the content of a file.
+
+        :raises InvalidWheel: it is a file of dist-info that is too large to be parsed.
+        """
         check_text_size(name, self.member(name).size, self.dist_info, where=self.where)
         return super().read(name)
 
@@ -138,20 +140,24 @@ class WheelArchive(ZipArchive):
             account for.
         """
         name = f"{self.dist_info}/RECORD"
-        # A small archive may hold millions of rows, and of what is not there at that.
-        most = _ROOM + sum(4 * len(member.name) + _ROW for member in self.members)
-        if (size := self.member(name).size) > most:
+        # A small archive may unpack to a RECORD of millions of rows for files that it does not
+        # have. A character of a path takes up to four bytes.
+        limit = _RECORD_EXTRA_SIZE + sum(
+            4 * len(member.name) + _ROW_EXTRA_SIZE for member in self.members
+        )
+        if (size := self.member(name).size) > limit:
             raise InvalidWheel(
                 f"RECORD has {size} bytes, with {len(self.members)} files", where=self.where
             )
         return parse_record(self.read(name), where=f"{self.where}/{name}")
 
-    # --- the whole ------------------------------------------------------------------
+    # --- verification ---------------------------------------------------------------
 
     def verify(self, advance: Callable[[int], None] = lambda _: None) -> None:
         """Compare every member with RECORD and with the name of the wheel (B-34, B-38).
 
-        :raises InvalidWheel: something is wrong; the note lists every fault.
+        :param advance: called with the number of bytes read, as they are read.
+        :raises InvalidWheel: a fault was found; the note lists every fault.
         """
         if faults := tuple(fault.message for fault in self.faults(advance)):
             raise unsound(faults, self.where)
@@ -166,8 +172,9 @@ class WheelArchive(ZipArchive):
     ) -> Iterator[Fault]:
         """Yield all faults; the path of each is a file in dist-info (B-34, B-38).
 
+        :param advance: called with the number of bytes read, as they are read.
         :param contents: whether every member is unpacked and hashed; otherwise RECORD is compared
-            with the central directory only, quick for any size of wheel.
+            with the central directory only, which is quick for any size of wheel.
         :param identity: whether METADATA and ``variant.json`` are compared with the file name.
         :param record: the rows of RECORD, if they are known; None: they are read.
         """
@@ -188,24 +195,23 @@ class WheelArchive(ZipArchive):
     def _record_faults(
         self, record: Record, advance: Callable[[int], None], *, contents: bool
     ) -> Iterator[Fault]:
-        def of_record(message: str) -> Fault:
+        def record_fault(message: str) -> Fault:
             return Fault("RECORD", message, "B-36")
 
         rows: dict[str, RecordRow] = {}
         for row in record.rows:
             if row.path in rows:
-                yield of_record(f"RECORD names {row.path!r} twice")
+                yield record_fault(f"RECORD lists {row.path!r} twice")
             if leads_out(row.path):
-                message = f"RECORD names {row.path!r}, which leads out of the wheel"
-                yield Fault("RECORD", message)
+                yield Fault("RECORD", f"RECORD lists {row.path!r}, which leads out of the wheel")
                 continue
             rows[row.path] = row
         own_name = f"{self.dist_info}/RECORD"
-        own = rows.pop(own_name, None)
-        if own is None:
-            yield of_record("RECORD does not name itself")
-        elif own.hash or own.size:
-            yield of_record("RECORD has a hash or size of itself")
+        own_row = rows.pop(own_name, None)
+        if own_row is None:
+            yield record_fault("RECORD does not list itself")
+        elif own_row.hash or own_row.size:
+            yield record_fault("RECORD has a hash or size of itself")
         exempt = {own_name, *(f"{self.dist_info}/{name}" for name in SIGNATURES)}
         for member in self.members:
             row_of_member = rows.pop(member.name, None)
@@ -217,11 +223,12 @@ class WheelArchive(ZipArchive):
                     if fault is not None:
                         yield fault
                 elif contents:
-                    for _ in self.chunks(member.name):
+                    for _ in self.chunks(member.name):  # unpacking checks size and CRC
                         pass
             except InvalidWheel as error:
                 yield Fault("", error.message, "B-38")
-        yield from (of_record(f"RECORD names {path!r}, which is not there") for path in rows)
+        for path in rows:
+            yield record_fault(f"RECORD lists {path!r}, which the wheel does not contain")
 
     def member_fault(
         self,
@@ -231,22 +238,23 @@ class WheelArchive(ZipArchive):
         *,
         contents: bool = True,
     ) -> Fault | None:
-        """Compare one file with its row (B-36, B-38), and return the difference, if there is one.
+        """Return the difference between one file and its row in RECORD (B-36, B-38); None if none.
 
-        :param row: its row in RECORD; None: it has none.
+        :param row: the row; None if there is none.
+        :param contents: whether to unpack and hash the file.
         """
         algorithm = "sha256" if row is None else row.hash.partition("=")[0]
         digest = self.row_of(member, algorithm, advance).hash if contents else ""
         if row is None:
-            return Fault("RECORD", f"RECORD does not name {member.name!r}", "B-36")
+            return Fault("RECORD", f"RECORD does not list {member.name!r}", "B-36")
         if algorithm not in DIGEST_SIZES:
-            fault = f"RECORD has no hash of {member.name!r} that counts: {row.hash!r}"
+            fault = f"RECORD has no accepted hash of {member.name!r}: {row.hash!r}"
             return Fault("RECORD", fault, "B-36")
         if contents and digest != row.hash.rstrip("="):
             fault = f"the hash of {member.name!r} is not the one in RECORD"
             return Fault("RECORD", fault, "B-38")
         if row.size != str(member.size):  # unpacking has compared it
-            fault = f"{member.name!r} has {member.size} bytes, RECORD says {row.size!r}"
+            fault = f"{member.name!r} has {member.size} bytes, but {row.size!r} in RECORD"
             return Fault("RECORD", fault, "B-38")
         return None
 
@@ -257,22 +265,22 @@ class WheelArchive(ZipArchive):
 
         :param algorithm: the algorithm of the hash; SHA-256 replaces one that is not accepted.
         """
-        seen = StreamHash(algorithm if algorithm in DIGEST_SIZES else "sha256")
-        for piece in self.chunks(member.name):
-            seen.update(piece)
-            advance(len(piece))
-        return seen.row(member.name)
+        stream_hash = StreamHash(algorithm if algorithm in DIGEST_SIZES else "sha256")
+        for chunk in self.chunks(member.name):
+            stream_hash.update(chunk)
+            advance(len(chunk))
+        return stream_hash.row(member.name)
 
     def _identity_faults(self) -> Iterator[Fault]:
-        """Compare METADATA and ``variant.json`` with the file name."""
+        """Yield the differences of METADATA and ``variant.json`` from the file name."""
         metadata = self.metadata() if f"{self.dist_info}/METADATA" in self else None
         if metadata is not None:
             yield from self._metadata_faults(metadata)
         label, data = self.filename.label, self.variant_document()
         if label is None or data is None:
-            return  # F-10: a document in a plain wheel means nothing
+            return  # F-10: a document in a plain wheel is ignored
         try:
-            # Whether an unknown draft may be used was decided before.
+            # Whether an unknown draft may be used is decided elsewhere.
             read_wheel_document(data, label, where=self.where, accept_unknown_drafts=True)
         except InvalidWheel as error:
             yield Fault("variant.json", error.message, "F-24")
@@ -282,9 +290,11 @@ class WheelArchive(ZipArchive):
         if name is None or canonicalize_name(name) != self.filename.name:
             fault = f"METADATA has the name {name!r}, the file name {self.filename.name!r}"
             yield Fault("METADATA", fault, "B-34")
-        same = False
+        is_same_version = False
         with suppress(InvalidVersion):
-            same = version is not None and parse_version(version) == self.filename.version
-        if not same:
+            is_same_version = version is not None and parse_version(version) == (
+                self.filename.version
+            )
+        if not is_same_version:
             fault = f"METADATA has the version {version!r}, the file name {self.filename.version}"
             yield Fault("METADATA", fault, "B-34")

@@ -1,4 +1,4 @@
-"""Write a file so that its name never stands for half of it."""
+"""Write files atomically: a reader gets the old content or all of the new one."""
 
 from __future__ import annotations
 
@@ -15,17 +15,16 @@ if TYPE_CHECKING:
 
 @contextmanager
 def new_file(destination: Path, *, overwrite: bool, sync: bool = True) -> Iterator[BinaryIO]:
-    """Yield a temporary file that gets its name when the block ends well (B-31).
+    """Yield an unbuffered temporary file that gets its name when the block succeeds (B-31).
 
-    It has no buffer; use `write_all`.
-
-    Its bytes are on the disk before the name is. On any error nothing is left, and where the
-    system has files without names, nothing is left of a process that was killed either.
+    Write to it with `write_all`. Its bytes are on the disk before the name is. On any error nothing
+    is left; where the system has files without names (``O_TMPFILE``), neither does a killed process
+    leave anything.
 
     :param destination: the path of the file; its folder exists.
-    :param overwrite: whether it may take the place of another file.
-    :param sync: whether to wait until the disk has it.
-    :raises FileProblem: it exists already, or cannot be written.
+    :param overwrite: whether to replace an existing file.
+    :param sync: whether to wait until it is on the disk.
+    :raises FileProblem: the file exists already, or cannot be written.
     """
     if not overwrite and destination.exists():
         raise _exists(destination)
@@ -42,11 +41,12 @@ def new_file(destination: Path, *, overwrite: bool, sync: bool = True) -> Iterat
 def write_file(
     path: Path, data: bytes, *, overwrite: bool = True, private: bool = False, sync: bool = True
 ) -> None:
-    """Write a whole file: afterwards there is all of it, or the old content.
+    """Write a whole file; on an error the old content stays.
 
+    :param overwrite: whether to replace an existing file.
     :param private: whether only its owner may read it.
-    :param sync: whether to wait until the disk has it; not for what may be lost.
-    :raises FileProblem: there is a file of that name, and it must stay.
+    :param sync: whether to wait until it is on the disk; not needed for what may be lost.
+    :raises FileProblem: the file exists already.
     :raises OSError: it cannot be written.
     """
     with _complete_file(path, overwrite=overwrite, sync=sync, private=private) as file:
@@ -62,37 +62,37 @@ def _complete_file(
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     mode = 0o600 if private else 0o666
     try:
-        number = _without_name(destination.parent, mode)
-        named = number is None
-        if number is None:
-            number = os.open(temporary, flags, mode)
-        with os.fdopen(number, "w+b", buffering=0) as file:
+        descriptor = nameless = _open_nameless(destination.parent, mode)
+        if descriptor is None:
+            descriptor = os.open(temporary, flags, mode)
+        with os.fdopen(descriptor, "w+b", buffering=0) as file:
             yield file
             if sync:
                 os.fsync(file.fileno())
-            if not named:
-                _link(file.fileno(), temporary)
-        give_name(temporary, destination, overwrite=overwrite, sync=sync)
+            if nameless is not None:
+                _link(nameless, temporary)
+        move_into_place(temporary, destination, overwrite=overwrite, sync=sync)
     finally:
         temporary.unlink(missing_ok=True)
 
 
-_NUMBERS = Path("/proc/self/fd")
+_OPEN_FILES = Path("/proc/self/fd")
 
 
-def _without_name(folder: Path, mode: int) -> int | None:
-    """Open a new file that has no name yet; None where there are no such files."""
+def _open_nameless(folder: Path, mode: int) -> int | None:
+    """Open a new file that has no name yet; return None where there are no such files."""
     flag = getattr(os, "O_TMPFILE", 0)
-    if flag and _NUMBERS.is_dir():
+    if flag and _OPEN_FILES.is_dir():
         with suppress(OSError):  # opening a named file reports the fault better
             return os.open(folder, flag | os.O_RDWR, mode)
     return None
 
 
-def _link(number: int, path: Path) -> None:
-    """Name an open file that has no name."""
-    # With the number of a folder Python makes the call that follows the link; it is not used.
-    os.link(_NUMBERS / str(number), path, src_dir_fd=number)
+def _link(descriptor: int, path: Path) -> None:
+    """Name an open file that has no name, as open(2) describes it for ``O_TMPFILE``."""
+    # Python follows the link in /proc only if a folder is passed; as the path is absolute, the
+    # system ignores which one.
+    os.link(_OPEN_FILES / str(descriptor), path, src_dir_fd=descriptor)
 
 
 def write_all(file: BinaryIO, data: bytes) -> None:
@@ -102,19 +102,21 @@ def write_all(file: BinaryIO, data: bytes) -> None:
         view = view[file.write(view) :]
 
 
-def give_name(temporary: Path, destination: Path, *, overwrite: bool, sync: bool = True) -> None:
-    """Move a complete file to its name, in the same file system.
+def move_into_place(
+    temporary: Path, destination: Path, *, overwrite: bool, sync: bool = True
+) -> None:
+    """Move a complete file to its path, in the same file system.
 
-    :param overwrite: whether another file gives way.
-    :param sync: whether to wait until the disk has the name.
-    :raises FileProblem: there is a file of that name.
+    :param overwrite: whether to replace an existing file.
+    :param sync: whether to wait until the name is on the disk.
+    :raises FileProblem: the destination exists already.
     :raises OSError: it cannot be moved.
     """
     if overwrite:
         temporary.replace(destination)
     else:
         try:
-            # Unlike a rename, a link never takes the place of a file that came meanwhile.
+            # Unlike a rename, a link never replaces a file that was created meanwhile.
             destination.hardlink_to(temporary)
         except FileExistsError:
             raise _exists(destination) from None
@@ -125,13 +127,13 @@ def give_name(temporary: Path, destination: Path, *, overwrite: bool, sync: bool
 
 
 def sync_to_disk(path: Path) -> None:
-    """Wait until the disk has a file, or the names in a folder, where the system can do that."""
+    """Wait until a file, or the names in a folder, are on the disk, if the system can do that."""
     with suppress(OSError):  # Windows cannot open folders, and does not need it
-        number = os.open(path, os.O_RDONLY)
+        descriptor = os.open(path, os.O_RDONLY)
         try:
-            os.fsync(number)
+            os.fsync(descriptor)
         finally:
-            os.close(number)
+            os.close(descriptor)
 
 
 def _exists(destination: Path) -> FileProblem:

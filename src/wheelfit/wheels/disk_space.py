@@ -1,4 +1,4 @@
-"""Disks without room: which one it is, how much is needed, and how much is free."""
+"""The space of a disk, and the message for one without enough."""
 
 from __future__ import annotations
 
@@ -12,58 +12,60 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
-"""Errors of the system by which a disk takes nothing more."""
+"""Values of ``OSError.errno`` for a full disk or an exhausted quota."""
 
 
 def mount_point(path: Path) -> Path:
-    """Return the folder at which the disk of a path begins."""
-    place = _existing(path)
+    """Return the mount point of the disk with a path, which need not exist."""
+    folder = _existing(path)
     try:
-        while place != place.parent and place.stat().st_dev == place.parent.stat().st_dev:
-            place = place.parent
+        while folder != folder.parent and folder.stat().st_dev == folder.parent.stat().st_dev:
+            folder = folder.parent
     except OSError:  # it was removed meanwhile, or may not be read
-        return place
-    return place
+        return folder
+    return folder
 
 
 def free_space(path: Path) -> int:
-    """Return the bytes that are free on the disk of a path."""
+    """Return the free bytes of the disk with a path, which need not exist."""
     return disk_space(path)[1]
 
 
 def disk_space(path: Path) -> tuple[int, int]:
-    """Return the bytes that are used and free on the disk of a path."""
-    place = _existing(path)
+    """Return the used and free bytes of the disk with a path, which need not exist."""
+    existing = _existing(path)
     if hasattr(os, "statvfs"):
-        disk = os.statvfs(place)
+        disk = os.statvfs(existing)
         return (disk.f_blocks - disk.f_bfree) * disk.f_frsize, disk.f_bavail * disk.f_frsize
     import shutil
 
-    usage = shutil.disk_usage(place)
+    usage = shutil.disk_usage(existing)
     return usage.used, usage.free
 
 
 def no_space_in_words(
     path: Path, needed: int | None = None, *, error: OSError | None = None
 ) -> str:
-    """Return that a disk has not enough space, with its name and both amounts.
+    """Return the message for a disk without enough space.
 
+    :param path: where something would be written; it need not exist.
     :param needed: bytes; None where unknown.
     :param error: the error of the system; None: nothing was tried.
     """
     words = f"there is not enough space on the disk at {mount_point(path)}"
-    if error is not None and error.errno == errno.EDQUOT:  # what is free is for others
+    if error is not None and error.errno == errno.EDQUOT:  # free space is not for this user
         return f"{words}: {error.strerror}"
     amounts = [] if needed is None else [f"{size_in_words(needed)} are needed"]
     try:
         amounts.append(f"{size_in_words(free_space(path))} are free")
     except OSError:
-        amounts.append("nobody knows how much is free")
+        amounts.append("the free space is unknown")
     return f"{words}: {' and '.join(amounts)}"
 
 
 def _existing(path: Path) -> Path:
-    place = path.absolute()
-    while not place.exists() and place != place.parent:
-        place = place.parent
-    return place
+    """Return the path, or the nearest folder above it that exists."""
+    existing = path.absolute()
+    while not existing.exists() and existing != existing.parent:
+        existing = existing.parent
+    return existing

@@ -1,4 +1,4 @@
-"""The dist-info folder of a wheel: which one it is, the headers of its files, and its twin."""
+"""The ``.dist-info`` and ``.data`` folders of a wheel, and the headers of METADATA and WHEEL."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 _SUFFIX = ".dist-info"
-MOST_METADATA = 16 << 20
-"""Bytes of METADATA that are read: a small archive may unpack to a thousand times its size, and to
-understand that takes long."""
-_LARGEST = {
-    "METADATA": MOST_METADATA,
+MAX_METADATA_SIZE = 16 << 20
+"""Bytes of METADATA, at most: a small archive may unpack to a thousand times its size, which takes
+long to parse."""
+_MAX_SIZES = {
+    "METADATA": MAX_METADATA_SIZE,
     "WHEEL": 1 << 20,
     "entry_points.txt": 1 << 20,
     "abi-exports.json": 1 << 20,
@@ -29,25 +29,27 @@ _LARGEST = {
 
 
 def check_text_size(name: str, size: int, dist_info: str, *, where: str) -> None:
-    """Refuse a file of dist-info that is too large to be understood.
+    """Check that a file of dist-info which is parsed is not too large.
 
-    :raises InvalidWheel: it is.
+    :param name: path of any member.
+    :param size: its size in bytes.
+    :raises InvalidWheel: it is too large.
     """
     folder, _, rest = name.partition("/")
-    largest = _LARGEST.get(rest)
-    if largest is not None and size > largest and folder == dist_info:
-        raise InvalidWheel(f"{name!r} has {size} bytes, more than {largest}", where=where)
+    limit = _MAX_SIZES.get(rest)
+    if limit is not None and size > limit and folder == dist_info:
+        raise InvalidWheel(f"{name!r} has {size} bytes, more than {limit}", where=where)
 
 
 def dist_info_folder(names: Iterable[str], filename: WheelFilename, *, where: str) -> str | None:
-    """Find the dist-info folder among the names of members.
+    """Return the name of the dist-info folder; None if there is none.
 
+    :param names: paths of the members.
     :param filename: the file name, with the same name and version in any spelling (F-27).
-    :return: the folder without a slash, None if there is none.
     :raises InvalidWheel: there are several, or the folder is that of another release.
     """
     tops = {name.partition("/")[0] for name in names if "/" in name}
-    # Python finds what is installed by this ending in any case.
+    # `importlib.metadata` accepts the suffix in any case.
     folders = sorted(folder for folder in tops if folder.lower().endswith(_SUFFIX))
     if not folders:
         return None
@@ -55,26 +57,36 @@ def dist_info_folder(names: Iterable[str], filename: WheelFilename, *, where: st
         raise InvalidWheel(
             f"the wheel has several .dist-info folders: {', '.join(folders)}", where=where
         )
-    name, dash, version = folders[0].removesuffix(_SUFFIX).rpartition("-")
-    fits = bool(dash) and canonicalize_name(name) == filename.name
-    fits = fits and folders[0].endswith(_SUFFIX)
-    try:
-        fits = fits and parse_version(version) == filename.version
-    except InvalidVersion:
-        fits = False
-    if not fits:
+    folder = folders[0]
+    if not _is_named_like(folder, filename):
         raise InvalidWheel(
-            f"its folder {folders[0]!r} does not fit the name and version of the file", where=where
+            f"its folder {folder!r} does not match the name and version of the file", where=where
         )
-    return folders[0]
+    return folder
+
+
+def _is_named_like(folder: str, filename: WheelFilename) -> bool:
+    """Return whether a dist-info folder has the name and version of a wheel."""
+    if not folder.endswith(_SUFFIX):
+        return False  # the suffix is in another case
+    name, _, version = folder.removesuffix(_SUFFIX).rpartition("-")
+    try:
+        is_same_version = parse_version(version) == filename.version
+    except InvalidVersion:
+        return False
+    return is_same_version and canonicalize_name(name) == filename.name
 
 
 DATA_FOLDERS = frozenset({"purelib", "platlib", "headers", "scripts", "data"})
-"""What may stand in the ``.data`` folder of a wheel: the places of an environment."""
+"""The folders that the ``.data`` folder of a wheel may contain."""
 
 
 def data_folder(names: Iterable[str], dist_info: str) -> str:
-    """Return the ``.data`` folder that goes with a dist-info folder, there or not."""
+    """Return the name of the ``.data`` folder of a wheel, whether or not the wheel has one.
+
+    :param names: paths of the members.
+    :param dist_info: name of the dist-info folder.
+    """
     stem = dist_info.removesuffix(_SUFFIX)
     name, _, version = stem.rpartition("-")
     for folder in sorted({name.partition("/")[0] for name in names if ".data/" in name}):
@@ -87,28 +99,31 @@ def data_folder(names: Iterable[str], dist_info: str) -> str:
 
 
 def header_value(text: bytes, name: str) -> str | None:
-    """Return the first header of a METADATA or WHEEL file that has this name.
+    """Return the value of the first header with a name; None if there is none.
 
     >>> header_value(b"Tag: py3-none-any", "tag")
     'py3-none-any'
 
-    :return: its first line; None if there is none.
+    :param text: content of METADATA or WHEEL.
+    :return: the first line of the value.
     """
     return next(header_values(text, name), None)
 
 
 def header_values(text: bytes, name: str) -> Iterator[str]:
-    r"""Yield the headers of a METADATA or WHEEL file that have this name, each by its first line.
+    r"""Yield the values of all headers with a name, each by its first line.
 
     >>> list(header_values(b"Tag: py2-none-any\nTag: py3-none-any", "tag"))
     ['py2-none-any', 'py3-none-any']
+
+    :param text: content of METADATA or WHEEL.
     """
-    wanted = name.lower().encode("ascii")
+    lower_name = name.lower().encode("ascii")
     for line in text.splitlines():
         if not line:
             return  # the body follows
         if line[:1] in b" \t":
-            continue  # a licence of many lines goes on, blank ones of it too
+            continue  # a further line of a value, as of a licence
         key, colon, value = line.partition(b":")
-        if colon and key.strip().lower() == wanted:
+        if colon and key.strip().lower() == lower_name:
             yield value.strip().decode("utf-8", "replace")

@@ -1,8 +1,8 @@
-"""Place the files of an unpacked wheel, without moving their bytes if possible.
+"""Link or copy the files of an unpacked wheel into an environment.
 
 A file system may share the bytes of two files until one of them changes (a *reflink*), or give
 one file two names (a *hard link*); else the bytes are copied. Which of these works depends on
-the file systems of both places and is found out once for each pair of them.
+both file systems, and is tried once for each pair of them.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 
 class LinkMode(StrEnum):
-    """The way in which files get their second place."""
+    """The way in which files get from the cache into an environment."""
 
     AUTO = "auto"
-    """The first of the others that works."""
+    """The first of the other modes that works."""
     REFLINK = "reflink"
     """Share the bytes until one of both changes."""
     HARDLINK = "hardlink"
@@ -40,14 +40,14 @@ class LinkMode(StrEnum):
     """Copy the bytes."""
 
 
-_WAYS = {
+_MODES_TO_TRY = {
     LinkMode.AUTO: (LinkMode.REFLINK, LinkMode.HARDLINK, LinkMode.COPY),
     LinkMode.REFLINK: (LinkMode.REFLINK, LinkMode.COPY),
     LinkMode.HARDLINK: (LinkMode.HARDLINK, LinkMode.COPY),
     LinkMode.COPY: (LinkMode.COPY,),
 }
-# It is not the way that is wrong; another one would fail as well.
-_FINAL = frozenset(
+# Errors with which any other mode would fail as well.
+_FINAL_ERRORS = frozenset(
     {
         errno.EEXIST,
         errno.ENOENT,
@@ -58,101 +58,110 @@ _FINAL = frozenset(
         errno.ENFILE,
     }
 )
-_MANY = 1000
-"""Files that are worth a second thread, where their bytes are copied or shared."""
-_BY_FOLDER = os.link in os.supports_dir_fd and os.link in os.supports_follow_symlinks
+_MIN_FILES_FOR_THREADS = 1000
+"""Files from which a second thread is worthwhile, where bytes are copied or shared."""
+_LINKS_BY_FOLDER = os.link in os.supports_dir_fd and os.link in os.supports_follow_symlinks
 
 
 class Move(Struct, frozen=True):
-    """Files of one folder of a wheel, and the folder to which they move."""
+    """Files of one folder of a wheel, and the folder that they are linked into."""
 
     source: str
     """The folder in the wheel, with ``/``."""
     target: str
-    """Absolute path of the other one; it exists, and none of the files in it."""
+    """Absolute path of an existing folder, which has none of the files yet."""
     names: Sequence[str]
     marks: Sequence[str]
-    """For each, ``x`` if it can be executed."""
+    """For each name, ``x`` if the file is executable."""
 
 
 class Linker:
     """A linker of files, which copies them where they cannot be linked.
 
-    A hard link has the permissions that the file got when it was unpacked. Where the umask is
-    another one now, a file gets bytes of its own, so that both can have the right ones.
+    A hard link has the permissions that the file got when it was unpacked. If the umask has changed
+    since, no hard links are made, so that new files can have permissions of their own.
     """
 
     def __init__(self, mode: LinkMode = LinkMode.AUTO, *, files: FileSystem = NATIVE) -> None:
         self._mode = mode
         self._files = files
         self._umask = current_umask()
-        self._left: dict[tuple[Hashable, Hashable], list[LinkMode]] = {}
+        self._modes_left: dict[tuple[Hashable, Hashable], list[LinkMode]] = {}
 
-    def mode_of(self, *, executable: bool) -> int:
-        """Return the permissions of a new file."""
+    def permissions(self, *, executable: bool) -> int:
+        """Return the permissions of a new file, under the umask."""
         return 0o777 & ~self._umask | 0o111 if executable else 0o666 & ~self._umask
 
     def links(self, wheel: UnpackedWheel) -> bool:
-        """Return whether two files of a wheel may be the same file at the target."""
-        is_hard = self._mode in {LinkMode.AUTO, LinkMode.HARDLINK}
-        return is_hard and wheel.umask == self._umask
+        """Return whether files of a wheel may become hard links in the environment."""
+        allows_hard_links = self._mode in {LinkMode.AUTO, LinkMode.HARDLINK}
+        return allows_hard_links and wheel.umask == self._umask
 
     def place(
         self, wheel: UnpackedWheel, moves: Sequence[Move], into: FileSystem | None = None
     ) -> None:
-        """Put files of a wheel in another place.
+        """Link or copy files of a wheel.
 
-        :raises OSError: it cannot be written.
+        :param into: the file system of the targets; by default that of the linker.
+        :raises OSError: a file cannot be written.
         """
         if not moves:
             return
         files = into or self._files
         tree = str(wheel.folder / TREE)
         devices = self._files.device_of(tree), files.device_of(moves[0].target)
-        left = self._left.setdefault(devices, list(_WAYS[self._mode]))
-        is_same = wheel.umask == self._umask
-        work = _Work(files, tree, left, is_same, self.mode_of)
-        work.do(moves[:1])  # this finds out which way works
+        modes_left = self._modes_left.setdefault(devices, list(_MODES_TO_TRY[self._mode]))
+        is_same_umask = wheel.umask == self._umask
+        placement = _Placement(files, tree, modes_left, is_same_umask, self.permissions)
+        placement.run(moves[:1])  # finds out which mode works
         moves = moves[1:]
-        # Threads that do nothing but link wait for each other, here and in the kernel, and take
-        # up to half as long again as one alone.
-        is_linking = is_same and left[0] is LinkMode.HARDLINK
-        is_much = sum(len(move.names) for move in moves) >= _MANY
-        if not is_much or is_linking:
-            work.do(moves)
+        # Threads that only link wait for each other, here and in the kernel: two take up to half
+        # as long again as one.
+        is_linking = is_same_umask and modes_left[0] is LinkMode.HARDLINK
+        file_count = sum(len(move.names) for move in moves)
+        if file_count < _MIN_FILES_FOR_THREADS or is_linking:
+            placement.run(moves)
             return
         from concurrent.futures import ThreadPoolExecutor
 
         with ThreadPoolExecutor(2, "link") as threads:
-            for half in [threads.submit(work.do, half) for half in _halves(moves)]:
-                half.result()
+            for future in [threads.submit(placement.run, half) for half in _halves(moves)]:
+                future.result()
 
 
-class _Work(Struct):
-    """Place files of one wheel; several threads may do that at once."""
+class _Placement(Struct):
+    """The placement of files of one wheel; several threads may run it at once."""
 
     files: FileSystem
     tree: str
-    left: list[LinkMode]
-    is_same: bool
-    mode_of: Callable[..., int]
+    modes_left: list[LinkMode]
+    """The modes that have not failed yet, in the order in which they are tried."""
+    is_same_umask: bool
+    """Whether the wheel was unpacked under the present umask."""
+    permissions: Callable[..., int]
 
-    def do(self, moves: Iterable[Move]) -> None:
-        """Place the files of some folders."""
+    def run(self, moves: Iterable[Move]) -> None:
+        """Link or copy the files of some folders."""
         for move in moves:
             source = os.path.join(self.tree, *move.source.split("/"))  # noqa: PTH118
-            is_fast = self.files.by_folder and _BY_FOLDER
-            done = self._place_fast(source, move) if is_fast else 0
+            has_handles = self.files.by_folder and _LINKS_BY_FOLDER
+            done = self._place_by_handle(source, move) if has_handles else 0
             for name, mark in zip(move.names[done:], move.marks[done:], strict=True):
-                one, other = os.path.join(source, name), os.path.join(move.target, name)  # noqa: PTH118
-                self._place(one, other, executable=mark == "x")
+                self._place(
+                    os.path.join(source, name),  # noqa: PTH118
+                    os.path.join(move.target, name),  # noqa: PTH118
+                    executable=mark == "x",
+                )
 
-    def _place_fast(self, source: str, move: Move) -> int:
-        """Place the files of a folder without a look at its path each; return how many could be."""
-        way = self.left[0]
-        if way is LinkMode.COPY or (way is LinkMode.HARDLINK and not self.is_same):
+    def _place_by_handle(self, source: str, move: Move) -> int:
+        """Link files with handles of their folders, so that no path is looked up for each.
+
+        :return: the number of files done; the others need `_place`.
+        """
+        mode = self.modes_left[0]
+        if mode is LinkMode.COPY or (mode is LinkMode.HARDLINK and not self.is_same_umask):
             return 0
-        if way is LinkMode.REFLINK and sys.platform != "linux":
+        if mode is LinkMode.REFLINK and sys.platform != "linux":
             return 0
         done = 0
         to_folder = self.files.open_folder(move.target)
@@ -165,20 +174,20 @@ class _Work(Struct):
             folders = {"src_dir_fd": from_folder, "dst_dir_fd": to_folder}
             try:
                 for name, mark in zip(move.names, move.marks, strict=True):
-                    if way is LinkMode.HARDLINK:
+                    if mode is LinkMode.HARDLINK:
                         os.link(name, name, **folders, follow_symlinks=False)
                     else:
                         self._clone(name, from_folder, to_folder, executable=mark == "x")
                     done += 1
             except OSError as error:
-                if error.errno in _FINAL:
+                if error.errno in _FINAL_ERRORS:
                     error.filename = os.path.join(move.target, move.names[done])  # noqa: PTH118
                     raise
         return done
 
     def _clone(self, name: str, from_folder: int, to_folder: int, *, executable: bool) -> None:
-        """Make a reflink; it gets the permissions of a new file."""
-        from wheelfit.wheels.system_calls import share_bytes  # imports ctypes
+        """Create a reflink with the permissions of a new file."""
+        from wheelfit.wheels.system_calls import share_bytes
 
         with (
             closed_at_end(open_source(name, from_folder)) as reading,
@@ -186,25 +195,26 @@ class _Work(Struct):
         ):
             share_bytes(reading, writing)
             if executable:
-                os.fchmod(writing, self.mode_of(executable=True))
+                os.fchmod(writing, self.permissions(executable=True))
 
     def _place(self, source: str, target: str, *, executable: bool) -> None:
-        for way in tuple(self.left):
-            if way is LinkMode.HARDLINK and not self.is_same:
+        """Link or copy a file by the first mode that works; remove modes that do not."""
+        for mode in tuple(self.modes_left):
+            if mode is LinkMode.HARDLINK and not self.is_same_umask:
                 continue
             try:
-                self._try(way, source, target, executable=executable)
+                self._place_as(mode, source, target, executable=executable)
             except OSError as error:
-                if error.errno in _FINAL or way is LinkMode.COPY:
+                if error.errno in _FINAL_ERRORS or mode is LinkMode.COPY:
                     raise
                 if error.errno != errno.EMLINK:  # else only this file has too many names
-                    with suppress(ValueError):  # of another thread, a moment ago
-                        self.left.remove(way)
+                    with suppress(ValueError):  # another thread may have removed it
+                        self.modes_left.remove(mode)
             else:
                 return
 
-    def _try(self, way: LinkMode, source: str, target: str, *, executable: bool) -> None:
-        match way:
+    def _place_as(self, mode: LinkMode, source: str, target: str, *, executable: bool) -> None:
+        match mode:
             case LinkMode.HARDLINK:
                 self.files.link(source, target)
                 return
@@ -214,8 +224,8 @@ class _Work(Struct):
                 if self.files.exists(target):
                     raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target)
                 self.files.copy(source, target)
-        if not self.is_same:
-            self.files.set_mode(target, self.mode_of(executable=executable))
+        if not self.is_same_umask:
+            self.files.set_mode(target, self.permissions(executable=executable))
 
 
 def _halves(moves: Sequence[Move]) -> list[list[Move]]:
@@ -230,9 +240,10 @@ def _halves(moves: Sequence[Move]) -> list[list[Move]]:
 
 
 def current_umask() -> int:
-    """Return the permissions that new files do not get."""
+    """Return the umask of this process."""
     try:
-        with open("/proc/self/status", "rb") as status:  # noqa: PTH123  # asking changes it
+        # `os.umask` changes it, for all threads.
+        with open("/proc/self/status", "rb") as status:  # noqa: PTH123
             for line in status:
                 if line.startswith(b"Umask:"):
                     return int(line.split()[1], 8)

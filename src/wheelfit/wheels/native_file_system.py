@@ -285,7 +285,7 @@ class NativeFileSystem:
 
     def _from(self, path: AnyPath) -> tuple[int | None, str]:
         """Return the folder handle and name of a path to read, which may be anywhere."""
-        if self._roots is not None and self._roots.has(os.fspath(path)):
+        if self._roots is not None and self._roots.contains(os.fspath(path)):
             return self._at(path)
         return None, _native(path)
 

@@ -1,4 +1,4 @@
-"""Several folders that are held open, with look-up of paths below them."""
+"""Folders that stay open, so that paths below them are looked up without following links."""
 
 from __future__ import annotations
 
@@ -16,75 +16,83 @@ if TYPE_CHECKING:
 
 
 class OpenFolders:
-    """Folders that are held open, each from its first use.
+    """Folders that stay open, each from its first use.
 
-    :param folders: absolute, without links; one that lies in another is left out.
+    :param folders: absolute paths without links; a folder in another one of them is ignored.
     """
 
     def __init__(self, folders: Iterable[str]) -> None:
-        starts = {folder.rstrip(os.sep) + os.sep for folder in folders}
-        self._open: dict[str, RootedFolder | None] = {
-            start: None
-            for start in sorted(starts)
-            if not any(start != other and start.startswith(other) for other in starts)
+        prefixes = {folder.rstrip(os.sep) + os.sep for folder in folders}
+        self._folders: dict[str, RootedFolder | None] = {
+            prefix: None
+            for prefix in sorted(prefixes)
+            if not any(prefix != other and prefix.startswith(other) for other in prefixes)
         }
         self._opening = threading.Lock()
 
     def close(self) -> None:
         """Close all folders."""
-        for start, folder in self._open.items():
+        for prefix, folder in self._folders.items():
             if folder is not None:
                 folder.close()
-                self._open[start] = None
+                self._folders[prefix] = None
 
-    def has(self, path: str) -> bool:
+    def contains(self, path: str) -> bool:
         """Return whether a path lies in one of the folders."""
-        return any(path.startswith(start) for start in self._open)
+        return any(path.startswith(prefix) for prefix in self._folders)
 
     def within(self, path: str) -> tuple[RootedFolder, str]:
-        """Return the folder in which a path lies, and its name there; empty for the folder."""
-        for start, folder in self._open.items():
-            if path.startswith(start) or path + os.sep == start:
-                name = path[len(start) :]
+        """Return the folder that contains a path, and the path relative to it.
+
+        :return: the relative path has ``/`` as separator, and is empty for the folder itself.
+        :raises PermissionError: no folder contains it.
+        """
+        for prefix, folder in self._folders.items():
+            if path.startswith(prefix) or path + os.sep == prefix:
+                name = path[len(prefix) :]
                 if os.sep != "/":
                     name = name.replace(os.sep, "/")
-                return folder or self._opened(start), name
+                return folder or self._open(prefix), name
         raise PermissionError(errno.EPERM, "it lies outside the folders that are changed", path)
 
     def at(self, path: str) -> tuple[int | None, str]:
-        """Return a name and the number of the open folder it is in, or None and a path."""
+        """Return the descriptor of an open folder with a name in it, or None and a path."""
         folder, name = self.within(path)
         return folder.at(name)
 
     def open(self, path: str, flags: int, mode: int = 0o666) -> int:
-        """Open a file."""
+        """Open a file, and return its descriptor."""
         folder, name = self.within(path)
         return folder.open(name, flags, mode)
 
     def open_folder(self, path: str) -> int | None:
-        """Open a folder; None where folders cannot be opened, after a look for links."""
+        """Open a folder, and return its descriptor.
+
+        :return: None on Windows, where folders cannot be opened; links are refused there too.
+        """
         folder, name = self.within(path)
         if sys.platform == "win32":
             folder.at(f"{name}/x" if name else "x")
             return None
         return folder.open_folder(name)
 
-    def _opened(self, start: str) -> RootedFolder:
+    def _open(self, prefix: str) -> RootedFolder:
         with self._opening:  # another thread may open it at this moment
-            folder = self._open[start]
+            folder = self._folders[prefix]
             if folder is None:
-                folder = self._open[start] = _open_without_links(start.rstrip(os.sep) or start)
+                path = prefix.rstrip(os.sep) or prefix
+                folder = self._folders[prefix] = _open_without_links(path)
         return folder
 
 
 def _open_without_links(path: str) -> RootedFolder:
-    """Open a folder whose path had no links, and refuse it if there is one by now."""
+    """Open a folder whose path had no links; raise if it has one by now."""
     folder = RootedFolder(path)
     if folder.path != path:
         folder.close()
         raise LinkInTheWay(
-            "a link took the place of a folder while it was looked at",
+            "a folder was replaced by a link meanwhile",
             where=path,
-            hint="try again, where nobody else can write",
+            hint="try again with a folder that other users cannot write to",
         )
     return folder

@@ -1,8 +1,8 @@
-"""Which names of archive members are refused everywhere, and which on some systems only.
+"""Checks of the names of archive members.
 
-A name that escapes, that readers understand differently, or that stands twice is refused before
-anything is read through it. What only Windows cannot have, or only a file system that ignores
-case, is no fault elsewhere: it is refused where such a system is the target.
+A name that leads out of the archive, that tools read differently, or that occurs twice is refused
+on every system, before a member is read. A name that only Windows refuses, or that is a duplicate
+only where the file system ignores case, is a fault only if the target is such a system.
 """
 
 from __future__ import annotations
@@ -17,25 +17,26 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
 
-# No part of which could be a device; most names are like this.
+# Most names: of letters, digits, ``_``, ``+`` and ``-``, with single dots, and no part that begins
+# like a device of Windows. They need no other check but for their length.
 _PLAIN = pattern(
     r"(?:(?![CPANLcpanl][ORUPorup]\w[1-9]?(?:[./]|$))[\w+-]++(?:\.[\w+-]++)*+(?:/|$))++", re.ASCII
 )
 _CONTROL = pattern(r"[\x00-\x1f\x7f-\x9f]")
-# With or without an extension; the superscript digits count as digits.
+# A device of Windows with any extension; there, superscript digits count as digits.
 _DEVICE = pattern(
     r"(?:^|/)(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[1-9¹²³]) *(?:[./]|$)", re.IGNORECASE
 )
-_LEFT_OUT = pattern(r"[. ](?:/|$)")
-# Marks that change the direction of a text, letters without width, and their like.
-_UNSEEN = frozenset({"Cf", "Zl", "Zp", "Cs"})
+_TRAILING_DOT_OR_SPACE = pattern(r"[. ](?:/|$)")
+# Unicode categories of formatting marks, line and paragraph separators, and surrogates.
+_INVISIBLE = frozenset({"Cf", "Zl", "Zp", "Cs"})
 _SUSPICIOUS = ("\\", "//", "/./", "/../")
-_LONGEST_PART = 255  # bytes of a name in a folder, almost everywhere
-_LONGEST_PATH = 1024
+_MAX_PART = 255  # bytes of a file name, on almost every file system
+_MAX_PATH = 1024
 
 
 def path_fault(name: str) -> str | None:
-    """Return the reason no system may have a member of this name; None if some can.
+    """Return the reason a member name is refused on every system; None if it is accepted.
 
     >>> path_fault("package/../../evil.py")
     "'package/../../evil.py' leads out of the wheel"
@@ -44,14 +45,14 @@ def path_fault(name: str) -> str | None:
 
     :param name: as the archive spells it; a folder ends with ``/``.
     """
-    if len(name) <= _LONGEST_PART and _PLAIN.fullmatch(name):
+    if len(name) <= _MAX_PART and _PLAIN.fullmatch(name):
         return None
     if not name:
         return "a member has no name"
     if _CONTROL.search(name):
         return f"{name!r} contains a control character"
-    if not name.isascii() and any(unicodedata.category(letter) in _UNSEEN for letter in name):
-        return f"{name!a} contains a character that is not shown"
+    if not name.isascii() and any(unicodedata.category(letter) in _INVISIBLE for letter in name):
+        return f"{name!a} contains an invisible character"
     if "\\" in name:
         return f"{name!r} contains a backslash"
     if name.startswith("/"):
@@ -60,16 +61,15 @@ def path_fault(name: str) -> str | None:
     if ".." in parts:
         return f"{name!r} leads out of the wheel"
     if "" in parts or "." in parts:
-        return f"{name!r} is not in its simplest form"
-    if max(len(part.encode()) for part in parts) > _LONGEST_PART or len(name.encode()) > (
-        _LONGEST_PATH
-    ):
+        return f"{name!r} is not a normalized path"
+    longest_part = max(len(part.encode()) for part in parts)
+    if longest_part > _MAX_PART or len(name.encode()) > _MAX_PATH:
         return f"{name[:80]!r}… is longer than some file systems allow"
     return None
 
 
 def first_path_fault(names: Sequence[str]) -> str | None:
-    """Return the first reason no system may have a member of one of these names, or None.
+    """Return the first reason a member name is refused on every system; None if all are accepted.
 
     :param names: as for `path_fault`.
     """
@@ -79,14 +79,14 @@ def first_path_fault(names: Sequence[str]) -> str | None:
         together.isascii()
         and together.isprintable()
         and not any(part in together for part in _SUSPICIOUS)
-        and max(map(len, names), default=0) <= _LONGEST_PART
+        and max(map(len, names), default=0) <= _MAX_PART
     ):
         return None
     return next((fault for name in names if (fault := path_fault(name)) is not None), None)
 
 
 def windows_fault(name: str) -> str | None:
-    """Return the reason Windows cannot have a member of this name; None if it can.
+    """Return the reason a member name is refused on Windows; None if it is accepted.
 
     >>> windows_fault("package/aux.py")
     "'package/aux.py' has the name of a device on Windows"
@@ -96,18 +96,18 @@ def windows_fault(name: str) -> str | None:
     if _PLAIN.fullmatch(name):
         return None
     if ":" in name:
-        return f"{name!r} contains a colon, which leads to another file on Windows"
-    if _LEFT_OUT.search(name):
-        return f"{name!r} has a part that ends with a dot or a space, which Windows leaves out"
+        return f"{name!r} contains a colon, which names a drive or data stream on Windows"
+    if _TRAILING_DOT_OR_SPACE.search(name):
+        return f"{name!r} has a part that ends with a dot or a space, which Windows removes"
     if _DEVICE.search(name):
         return f"{name!r} has the name of a device on Windows"
     return None
 
 
 def collision_faults(names: Iterable[str]) -> tuple[str, ...]:
-    """Return the names that collide on some system.
+    """Return the faults of names that collide on every system.
 
-    Names that are equal, and files that are also the folder of another member.
+    These are names that occur twice, and files that are also the folder of another member.
 
     >>> collision_faults(["a", "a/b.py"])
     ("'a' is a file and also the folder of 'a/b.py'",)
@@ -118,16 +118,16 @@ def collision_faults(names: Iterable[str]) -> tuple[str, ...]:
 def target_faults(
     names: Iterable[str], *, is_windows: bool = False, ignores_case: bool = False
 ) -> tuple[str, ...]:
-    """Return the faults of an archive's names that only some systems have.
+    """Return the faults of member names on the target system.
 
     >>> target_faults(["a.py", "A.py"], ignores_case=True)
     ("'A.py' and 'a.py' are one file on systems that ignore case",)
 
     :param names: all names of the archive, in its order; without faults of `path_fault` and
         `collision_faults`.
-    :param is_windows: whether the files will lie on Windows, which ignores case as well.
+    :param is_windows: whether the target is Windows, which also ignores case.
     :param ignores_case: whether names that are equal after Unicode normalisation and case
-        folding are one file there.
+        folding are one file on the target.
     """
     names = tuple(names)
     faults: tuple[str, ...] = ()
@@ -139,9 +139,13 @@ def target_faults(
 
 
 def _collisions(names: Iterable[str], fold: Callable[[str], str]) -> tuple[str, ...]:
+    """Return the collisions of names after folding.
+
+    :param fold: returns the same text for names that are one file.
+    """
     faults = []
-    seen: dict[str, str] = {}
-    folders: dict[str, str] = {}
+    seen: dict[str, str] = {}  # names by folded name
+    folders: dict[str, str] = {}  # a member of each folder, by folded name of the folder
     for name in names:
         folded = fold(name.removesuffix("/"))
         if (other := seen.get(folded)) is None:
@@ -163,6 +167,7 @@ def _collisions(names: Iterable[str], fold: Callable[[str], str]) -> tuple[str, 
 
 
 def _fold(name: str) -> str:
+    """Return a name after Unicode normalisation and case folding."""
     if name.isascii():
         return name.lower()
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())

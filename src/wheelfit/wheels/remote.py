@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from wheelfit.core.strict_json import DEFAULT_LIMITS
-from wheelfit.wheels.dist_info import MOST_METADATA, dist_info_folder
+from wheelfit.wheels.dist_info import MAX_METADATA_SIZE, dist_info_folder
 from wheelfit.wheels.inflate import inflate_whole
 from wheelfit.wheels.zip_directory import (
     LOCAL_HEADER_SIZE,
@@ -50,7 +50,7 @@ _NEAR = 48 << 10  # two spans with a gap up to this are one request
 _LESS_NEAR = 1 << 20  # the same once two requests are spent
 _SLACK = 1 << 12  # room for the extra field of a local header, which only the header knows
 _LARGEST_MEMBER = 64 << 20
-_LARGEST = {"METADATA": MOST_METADATA, "variant.json": DEFAULT_LIMITS.size}  # F-30
+_LARGEST = {"METADATA": MAX_METADATA_SIZE, "variant.json": DEFAULT_LIMITS.size}  # F-30
 _LONGEST_DESCRIPTOR = 24
 
 

@@ -79,7 +79,7 @@ class Writing:
     """Whether another file may be replaced."""
     verify_content: bool | None = True
     """Whether every member is unpacked and compared with RECORD; otherwise only the structure and
-    what was written are, and that RECORD names every member. None: as far as `VERIFIED_ANYWAY`
+    what was written are, and that RECORD lists every member. None: as far as `VERIFIED_ANYWAY`
     allows."""
     repair_record: bool = False
     """Whether RECORD is made to fit where it is wrong (B-34)."""
@@ -293,11 +293,11 @@ def _hidden_faults(changes: _Changes, record: Record) -> Iterator[str]:
         if row.path not in changes.gone:
             continue  # the result shows what is wrong with it
         if row.path in rows:
-            yield f"RECORD named {row.path!r} twice"
+            yield f"RECORD listed {row.path!r} twice"
         rows.setdefault(row.path, row)
     itself = rows.pop(own, None)
     if itself is None:
-        yield "RECORD did not name itself"
+        yield "RECORD did not list itself"
     elif itself.hash or itself.size:
         yield "RECORD had a hash or size of itself"
     for name in changes.signatures:
@@ -309,7 +309,7 @@ def _hidden_faults(changes: _Changes, record: Record) -> Iterator[str]:
             fault = archive.member_fault(member, rows.pop(member.name, None))
             if fault is not None:
                 yield fault.message
-    yield from (f"RECORD named {path!r}, which is not there" for path in rows)
+    yield from (f"RECORD listed {path!r}, which the wheel does not contain" for path in rows)
 
 
 def _right_record(archive: WheelArchive, kept: Sequence[Member]) -> tuple[Record, list[str]]:
@@ -323,7 +323,7 @@ def _right_record(archive: WheelArchive, kept: Sequence[Member]) -> tuple[Record
     given: dict[str, RecordRow] = {}
     for row in record.rows:
         if row.path in given:
-            notes.append(f"RECORD named {row.path!r} twice")
+            notes.append(f"RECORD listed {row.path!r} twice")
         given.setdefault(row.path, row)
     true: dict[str, RecordRow] = {}
     for member in kept:
@@ -333,11 +333,15 @@ def _right_record(archive: WheelArchive, kept: Sequence[Member]) -> tuple[Record
         algorithm = old.hash.partition("=")[0] if old is not None else ""
         new = true[member.name] = archive.row_of(member, algorithm)
         if old is None:
-            notes.append(f"RECORD did not name {member.name!r}")
+            notes.append(f"RECORD did not list {member.name!r}")
         elif (old.hash.rstrip("="), old.size) != (new.hash, new.size):
             notes.append(f"RECORD was wrong about {member.name!r}")
     rows = [true.pop(path, row) for path, row in given.items() if path in true or path in archive]
-    notes += [f"RECORD named {path!r}, which is not there" for path in given if path not in archive]
+    notes += [
+        f"RECORD listed {path!r}, which the wheel does not contain"
+        for path in given
+        if path not in archive
+    ]
     return Record((*rows, *true.values()), record.terminator), notes
 
 

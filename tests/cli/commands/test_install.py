@@ -354,7 +354,7 @@ def test_a_requirement_for_another_platform(shop: Shop) -> None:
     words = ("plain", "needs; sys_platform == 'win32'")
     assert "marker" not in shop.install("--dry-run", *words).err
     told = shop.install("--dry-run", "-v", *words).err
-    assert "its marker does not match, so it is left out" in told
+    assert "its marker does not match, so it is ignored" in told
     assert "warning" not in told
 
 

@@ -676,11 +676,11 @@ class TestBrokenBackends:
             ("\ndef build_wheel(*a, **k):\n    pass\n", "its backend names no wheel"),
             (
                 "\ndef get_requires_for_build_wheel(*a):\n    return [1]\n",
-                "not a list of requirements",
+                "return a list of requirements",
             ),
             (
                 "\ndef get_requires_for_build_wheel(*a):\n    return 'abc'\n",
-                "not a list of requirements",
+                "return a list of requirements",
             ),
             ("\ndef build_wheel(f, *a, **k):\n    return write(f, 'x.whl', records())\n", "x.whl"),
             ("\nNAME = 'other'\n", "METADATA has the name 'other'"),

@@ -359,9 +359,7 @@ class TestMaxDownload:
         words = ["tool", "--no-cache-dir", "--max-download", "2kB", "--json"]
         error = shop("install", *words, code=7).error
         assert error["code"] == "too-large"
-        assert error["message"].startswith(
-            "with this file more would be downloaded than the 2.0 kB"
-        )
+        assert error["message"].startswith("downloading this file would exceed the 2.0 kB")
         assert error["where"].endswith("engine-1.0-py3-none-any-cu128.whl")
         if sizes:
             assert shop.index.bytes_sent("engine-1.0-py3-none-any-cu128.whl") == 0

@@ -50,7 +50,7 @@ def test_people(wheel: Path, run: Runner) -> None:
         "    GPUs         sm_80, sm_90a, compute_90 (PTX 8.7)",
         "    unlinked     sm_70",
         "  fast/_broken.so (elf, 30 B)",
-        "    unknown      it is not a sound ELF file: its header is cut off",
+        "    unknown      it is not a valid ELF file: its header is cut off",
         "  properties that the binaries show:",
         "    nvidia :: cuda_version_lower_bound :: 12.0",
         "    nvidia :: sm_arch :: 80_real",
@@ -58,7 +58,7 @@ def test_people(wheel: Path, run: Runner) -> None:
         "    nvidia :: sm_arch :: 90_virtual",
         "    nvidia :: sm_arch :: 90a_real",
         "    x86_64 :: level :: v3",
-        "  note: fast/_broken.so: it is not a sound ELF file: its header is cut off",
+        "  note: fast/_broken.so: it is not a valid ELF file: its header is cut off",
     ]
 
 

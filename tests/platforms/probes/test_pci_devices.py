@@ -45,8 +45,8 @@ def test_what_cannot_be_read_is_nothing() -> None:
 def test_the_bus_is_walked_once(tmp_path: Path) -> None:
     """P-22: the second who asks gets the first one's list."""
     _add(tmp_path, "0000_01_00.0", vendor="0x10de")
-    surroundings = SystemView(str(tmp_path), {})
-    first = pci_devices.of(surroundings, 0x10DE)
+    view = SystemView(str(tmp_path), {})
+    first = pci_devices.of(view, 0x10DE)
     _add(tmp_path, "0000_02_00.0", vendor="0x10de")
-    assert pci_devices.of(surroundings, 0x10DE) is first
+    assert pci_devices.of(view, 0x10DE) is first
     assert len(pci_devices.of(SystemView(str(tmp_path), {}), 0x10DE)) == 2

@@ -38,7 +38,7 @@ EVERYTHING = CpuidTable(
 def ice_lake() -> CpuidTable:
     """Return the recorded table of a processor with AVX-512."""
     machine = open_recorded(MACHINES / "windows-x86-icelake")
-    table = machine.surroundings.recorded_cpuid
+    table = machine.view.recorded_cpuid
     assert table is not None
     return table
 

@@ -11,7 +11,7 @@ from sampled_cases import sampled
 
 from wheelfit.testing.wheels import build_wheel
 from wheelfit_runtime.errors import StoreUnavailable
-from wheelfit_runtime.libraries.folders import joined, remove_broken
+from wheelfit_runtime.libraries.folders import remove_broken, toolkit_folder
 from wheelfit_runtime.libraries.store import Store
 from wheelfit_runtime.libraries.store_changes import keep, remove, working_folder
 from wheelfit_runtime.libraries.verifying import damage_of, sha256_of, unpack
@@ -66,7 +66,7 @@ def test_what_it_has(tmp_path: Path) -> None:
         "nvidia/License.txt": b"yes",
     }
     wheels = [kept(store, tmp_path, "one", compiler), kept(store, tmp_path, "two", headers)]
-    root = Path(joined(store, wheels))
+    root = Path(toolkit_folder(store, wheels))
     files = {one.relative_to(root).as_posix() for one in root.rglob("*") if one.is_file()}
     assert {name for name in files if not name.startswith("lib64/")} == {
         "nvvm/libdevice/libdevice.10.bc",
@@ -76,8 +76,8 @@ def test_what_it_has(tmp_path: Path) -> None:
     }
     assert (root / "include/crt/host.h").read_bytes() == b"header"
     assert (root / "lib64/libcutensor.so.2").read_bytes() == b"library"
-    assert joined(store, wheels) == str(root)
-    assert joined(store, wheels[:1]) != str(root)
+    assert toolkit_folder(store, wheels) == str(root)
+    assert toolkit_folder(store, wheels[:1]) != str(root)
 
 
 def test_goes_with_its_wheels(tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_goes_with_its_wheels(tmp_path: Path) -> None:
         kept(store, tmp_path, name, {f"nvidia/{name}/include/{name}.h": b"header"})
         for name in ("one", "two")
     ]
-    one, both = joined(store, wheels[:1]), joined(store, wheels)
+    one, both = toolkit_folder(store, wheels[:1]), toolkit_folder(store, wheels)
     remove_broken(store)
     assert Path(one).is_dir()
     assert Path(both).is_dir()
@@ -104,10 +104,10 @@ def test_of_a_site(tmp_path: Path) -> None:
     """Whoever reads the store of a site uses the folder that was made there."""
     site = Store(str(tmp_path / "site"))
     wheel = kept(site, tmp_path, "one", {"nvidia/one/include/one.h": b"header"})
-    made = joined(site, [wheel])
+    made = toolkit_folder(site, [wheel])
     own = tmp_path / "own"
     own.write_text("no folder can be made here")
-    assert joined(Store(str(own), (site.root,)), [wheel]) == made
+    assert toolkit_folder(Store(str(own), (site.root,)), [wheel]) == made
 
 
 def test_cannot_be_written(tmp_path: Path) -> None:
@@ -115,9 +115,9 @@ def test_cannot_be_written(tmp_path: Path) -> None:
     store = Store(str(tmp_path / "store"))
     one = kept(store, tmp_path, "one", {"nvidia/one/include/one.h": b"header"})
     two = kept(store, tmp_path, "two", {"nvidia/two/include/two.h": b"header"})
-    root = joined(store, [one])
+    root = toolkit_folder(store, [one])
     (tmp_path / "store" / "partial").rmdir()
     (tmp_path / "store" / "partial").write_text("in the way")
     with pytest.raises(StoreUnavailable):
-        joined(store, [two])
-    assert joined(store, [one]) == root
+        toolkit_folder(store, [two])
+    assert toolkit_folder(store, [one]) == root

@@ -64,9 +64,7 @@ def test_words() -> None:
     assert caught.value.message == (
         "CUDA 13 has no code for the GPUs of this machine: Tesla V100-SXM2-16GB"
     )
-    assert caught.value.note == (
-        "it is for compute capability 7.5 and newer, whatever the driver offers"
-    )
+    assert caught.value.note == ("it needs compute capability 7.5 or newer, with any driver")
 
 
 @pytest.mark.parametrize(
@@ -167,7 +165,7 @@ def test_a_warning_at_each_start(program: Callable[..., Any], fake_driver: FakeD
     )
     for _ in range(2):
         ((words, kind, place),) = program(ask, extra)
-        assert words.startswith("the driver offers CUDA 12.4, and refuses PTX that NVRTC of CUDA")
+        assert words.startswith("the driver supports CUDA 12.4, and refuses PTX that NVRTC of CUDA")
         assert (kind, place) == ("VariantWarning", "<string>")
 
 

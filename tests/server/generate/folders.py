@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from wheelfit.server.generate.file_facts import Memory
+from wheelfit.server.generate.file_facts import FactsMemory
 from wheelfit.server.generate.generation import generate
 from wheelfit.server.generate.request import Generated, GenerateOptions
 from wheelfit.server.generate.targets import FolderTarget
@@ -56,7 +56,7 @@ class Site:
         return generate(
             self.folder,
             target or FolderTarget(self.place),
-            Memory(self.place / "simple" / ".facts.json", full=wishes.get("full", False)),
+            FactsMemory(self.place / "simple" / ".facts.json", full=wishes.get("full", False)),
             GenerateOptions(**wishes),
             in_place=in_place and target is None,
             without=frozenset(

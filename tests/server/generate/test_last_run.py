@@ -10,7 +10,7 @@ import pytest
 from server.generate.folders import Site, build_release
 
 from wheelfit.errors import EnvironmentBusy
-from wheelfit.server.generate.file_facts import Memory
+from wheelfit.server.generate.file_facts import FactsMemory
 from wheelfit.server.generate.generation import generate
 from wheelfit.server.generate.last_run import LastRun, fingerprint
 from wheelfit.server.generate.request import Generated, GenerateOptions
@@ -43,7 +43,7 @@ class Runs:
         return generate(
             self.site.folder,
             FolderTarget(self.site.place),
-            Memory(self.facts),
+            FactsMemory(self.facts),
             wishes,
             in_place=True,
             without=frozenset({self.site.folder / "simple"}),

@@ -93,7 +93,7 @@ class Behind:
                 cache_folder=cache,
                 environ={},
                 home=Path("/nonexistent"),
-                admits=admission or AddressRules.of(url),
+                is_allowed_address=admission or AddressRules.of(url),
                 patience=patience,
             )
             self.webs.append(web)

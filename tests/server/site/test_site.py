@@ -484,7 +484,7 @@ class TestWhich:
         """The Python that was chosen counts; without one it is the newest with a wheel."""
         assert "cp312-cp312" in read(site, f"{WHICH}?preset=linux-x86_64&python=3.12").text
         page = read(site, f"{WHICH}?preset=linux-x86_64")
-        assert "Python 3.13 was taken, since none was named" in page.text
+        assert "Python 3.13 is assumed, since none was named" in page.text
         page = read(site, f"{WHICH}?preset=linux-x86_64&python=3.10")
         assert "gets nothing" in page.text
 

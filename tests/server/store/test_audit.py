@@ -10,12 +10,12 @@ import pytest
 from server.uploading import NOW
 
 from wheelfit.server.store.audit import Actor, AuditFilter, AuditLog
-from wheelfit.server.store.database import MIGRATIONS, insert, written
+from wheelfit.server.store.database import MIGRATIONS, insert, timestamp
 from wheelfit.server.store.opening import open_database
 from wheelfit.server.store.sql_records import Records
 
-ANN = Actor("ann", "11", "CI of 100% spam", "192.0.2.1", written(NOW))
-BOB = Actor("bob", "22", "trusted publishing: repo:acme/eggs", "::1", written(NOW + timedelta(1)))
+ANN = Actor("ann", "11", "CI of 100% spam", "192.0.2.1", timestamp(NOW))
+BOB = Actor("bob", "22", "trusted publishing: repo:acme/eggs", "::1", timestamp(NOW + timedelta(1)))
 
 
 @pytest.fixture
@@ -46,8 +46,8 @@ def log(records_url: str) -> Iterator[AuditLog]:
         (AuditFilter(actor="' OR 1=1 --"), []),
         (AuditFilter(action="yank"), [3]),
         (AuditFilter(outcome="done"), [2]),
-        (AuditFilter(since=written(NOW + timedelta(hours=1))), [4, 3]),
-        (AuditFilter(until=written(NOW + timedelta(hours=1))), [2, 1]),
+        (AuditFilter(since=timestamp(NOW + timedelta(hours=1))), [4, 3]),
+        (AuditFilter(until=timestamp(NOW + timedelta(hours=1))), [2, 1]),
         (AuditFilter(project="spam", actor="bob", action="delete"), [4]),
     ],
 )
@@ -68,11 +68,11 @@ def test_an_entry_has_all(log: AuditLog) -> None:
 
 def test_what_is_forgotten(log: AuditLog) -> None:
     """Old entries go, and refusals but the latest; numbers are never given twice."""
-    log.forget(written(NOW + timedelta(hours=1)))
+    log.forget(timestamp(NOW + timedelta(hours=1)))
     assert [entry.serial for entry in log.entries(AuditFilter())] == [4, 3]
-    log.forget(written(NOW), refusals=1)
+    log.forget(timestamp(NOW), refusals=1)
     assert [entry.serial for entry in log.entries(AuditFilter())] == [4]
-    log.forget(written(NOW + timedelta(days=9)))
+    log.forget(timestamp(NOW + timedelta(days=9)))
     log.add(ANN, "clean", "")
     assert [entry.serial for entry in log.entries(AuditFilter())] == [5, 4]
 
@@ -94,9 +94,9 @@ def test_an_earlier_schema_is_brought_up(version: int, records_url: str) -> None
             execute("CREATE TABLE schema_version (version INTEGER NOT NULL)")
             execute("INSERT INTO schema_version (version) VALUES (?)", (version,))
             for statement in (one for step in MIGRATIONS[:version] for one in step):
-                execute(statement.format_map(database.words))
+                execute(statement.format_map(database.column_types))
             insert(execute, "owner", project="spam", name="ann")
-            stage = {"owner": "ann", "created": written(NOW), "expires": written(NOW)}
+            stage = {"owner": "ann", "created": timestamp(NOW), "expires": timestamp(NOW)}
             insert(execute, "stage", id="1", secret=b"x", **stage)
         records = Records(database)
         assert records.audit.entries(AuditFilter()) == ()

@@ -10,7 +10,7 @@ from pathlib import Path
 from server.uploading import upload
 
 from wheelfit.server.store.blobs import put
-from wheelfit.server.store.database import written
+from wheelfit.server.store.database import timestamp
 from wheelfit.server.store.opening import CleaningResult, Store, clean
 from wheelfit.server.store.stored_index import StoredIndex
 from wheelfit.server.store.tokens import open_stage
@@ -29,7 +29,7 @@ def test_only_what_nobody_needs_goes(opened: Callable[[], Store], tmp_path: Path
     upload(store, published, now=now)
     upload(store, staged, now=now, stage=stage.id)
     upload(store, deleted, now=now)
-    store.records.delete([deleted.name], time=written(now))
+    store.records.delete([deleted.name], time=timestamp(now))
     stray = put(store.blobs, [b"of a process that was killed"])
     assert clean(store, now=now, grace=HOUR) == CleaningResult()
     size = stray.size + deleted.stat().st_size
@@ -72,7 +72,7 @@ def test_the_list_of_projects_is_always_new(opened: Callable[[], Store], tmp_pat
     assert index.projects() == ("some",)
     upload(store, wheels[1], now=now)
     assert index.projects() == ("other", "some")
-    store.records.delete([wheels[0].name], time=written(now))
+    store.records.delete([wheels[0].name], time=timestamp(now))
     assert index.projects() == ("other",)
 
 

@@ -11,7 +11,7 @@ from packaging.version import Version
 from server.uploading import NOW
 
 from wheelfit.errors import UploadRefused
-from wheelfit.server.store.database import written
+from wheelfit.server.store.database import timestamp
 from wheelfit.server.store.opening import open_database
 from wheelfit.server.store.project_rules import ProjectRules, expired_releases, rules_of
 from wheelfit.server.store.records import NewFile, StoredFile
@@ -37,7 +37,7 @@ def _files(versions: str) -> list[StoredFile]:
                 label=None,
                 sha256="",
                 size=1,
-                uploaded=written(NOW - DAY * int(age or 0)),
+                uploaded=timestamp(NOW - DAY * int(age or 0)),
                 requires_python=None,
                 metadata_sha256=None,
                 yanked=yanked,
@@ -99,7 +99,7 @@ def test_quotas(records_url: str) -> None:
 
         def add(version: str, size: int, rules: ProjectRules, *, staged: bool = False) -> bool:
             filename = f"spam-{version}-py3-none-any.whl"
-            new = NewFile(filename, SPAM, Version(version), version, size, written(NOW))
+            new = NewFile(filename, SPAM, Version(version), version, size, timestamp(NOW))
             where = stage.id if staged else ""
             records.check(new, stage=where, rules=rules)
             return records.add(new, keep=lambda: None, stage=where, rules=rules)
@@ -118,5 +118,5 @@ def test_quotas(records_url: str) -> None:
         assert not add("1.0", 60, two)  # the very same file is there already
         records.drop(stage.id)
         assert add("3.0", 40, ProjectRules(max_files=2, max_size=100))
-        records.delete(["spam-1.0-py3-none-any.whl"], time=written(NOW))
+        records.delete(["spam-1.0-py3-none-any.whl"], time=timestamp(NOW))
         assert add("4.0", 60, ProjectRules(max_files=2, max_size=100))

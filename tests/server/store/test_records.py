@@ -23,7 +23,7 @@ from server.uploading import DOCUMENT, NOW
 from wheelfit.core.labels import Label
 from wheelfit.errors import NeedsExtra, StorageUnavailable, UploadRefused, install_hint
 from wheelfit.server.store.audit import Actor, AuditFilter
-from wheelfit.server.store.database import MIGRATIONS, written
+from wheelfit.server.store.database import MIGRATIONS, timestamp
 from wheelfit.server.store.opening import open_blobs, open_database
 from wheelfit.server.store.records import NewFile, RecentUpload, Token
 from wheelfit.server.store.sql_records import Records
@@ -33,8 +33,8 @@ from wheelfit.sources.page import Status
 from wheelfit.testing.wheels import single_label_document
 from wheelfit_runtime.errors import InvalidConfiguration
 
-TIME = written(NOW)
-LATER = written(NOW + timedelta(days=1))
+TIME = timestamp(NOW)
+LATER = timestamp(NOW + timedelta(days=1))
 SOME = canonicalize_name("some")
 OTHER = canonicalize_name("other")
 

@@ -15,7 +15,7 @@ from server.uploading import DOCUMENT, NOW, refused, upload
 
 from wheelfit.server.messages import Request
 from wheelfit.server.simple import SimpleIndex
-from wheelfit.server.store.database import written
+from wheelfit.server.store.database import timestamp
 from wheelfit.server.store.opening import Store
 from wheelfit.server.store.stored_index import StoredIndex
 from wheelfit.server.store.tokens import open_stage
@@ -67,7 +67,7 @@ def test_a_release_with_variants(store: Store, tmp_path: Path) -> None:
                 digest = hashlib.sha256(metadata).hexdigest()
                 assert entry["core-metadata"] == {"sha256": digest}
                 assert entry["requires-python"] == ">=3.9"
-                assert entry["upload-time"] == written(NOW)
+                assert entry["upload-time"] == timestamp(NOW)
 
 
 def test_the_same_again(store: Store, tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_the_same_again(store: Store, tmp_path: Path) -> None:
     assert not again.is_new
     other = build_wheel(tmp_path / "other", "some", "1.0", files={"some.py": "other"})
     assert refused(upload(store, other)) == {"name-taken"}
-    store.records.delete([path.name], time=written(NOW))
+    store.records.delete([path.name], time=timestamp(NOW))
     assert page(store) == {}
     assert refused(upload(store, path)) == {"name-deleted"}
     assert refused(upload(store, other)) == {"name-deleted"}
@@ -203,7 +203,7 @@ def test_a_staged_release(store: Store, tmp_path: Path) -> None:
         assert isinstance(upload(store, path, stage=stage.id, by="ann"), AcceptedUpload)
         assert page(store) == {}
     assert len(page(store, stage.id)) == 3
-    store.records.publish(stage.id, time=written(NOW + timedelta(hours=1)))
+    store.records.publish(stage.id, time=timestamp(NOW + timedelta(hours=1)))
     files = page(store)
     assert len(files) == 3
     assert set(json.loads(get(store, "some-1.0-variants.json"))["variants"]) == {"mkl", "open"}
@@ -215,7 +215,7 @@ def test_yanked_files_stay(opened: Callable[[], Store], tmp_path: Path) -> None:
     store = opened()
     path = build_wheel(tmp_path, "some", "1.0", label="mkl", document=DOCUMENT)
     upload(store, path)
-    store.records.yank([path.name], "broken <b>", time=written(NOW))
+    store.records.yank([path.name], "broken <b>", time=timestamp(NOW))
     files = page(store)
     assert files[path.name]["yanked"] == "broken <b>"
     assert "yanked" not in files["some-1.0-variants.json"]

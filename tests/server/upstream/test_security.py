@@ -177,7 +177,7 @@ class TestReach:
             cache_folder=None,
             environ={},
             home=tmp_path,
-            admits=AddressRules(frozenset({"localhost"}), 0),
+            is_allowed_address=AddressRules(frozenset({"localhost"}), 0),
         )
         pulled = Pulled(FolderBlobs(tmp_path / "blobs"))
         index = Mirrored(MirrorSettings(named), web, pulled, reach=lambda _url: True)

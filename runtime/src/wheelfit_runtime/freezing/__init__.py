@@ -10,7 +10,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from wheelfit_runtime.loader.declaration_files import FOLDER, files, linked_folders
+from wheelfit_runtime.loader.declaration_files import FOLDER, declaration_paths, linked_folders
 from wheelfit_runtime.loader.declarations import as_table, scan
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def declaration_files(paths: Iterable[str] | None = None) -> Iterator[tuple[str,
     :param paths: the search path of modules; default: ``sys.path``.
     """
     seen: set[str] = set()
-    for where in files(*_places(paths)):
+    for where in declaration_paths(*_places(paths)):
         name = os.path.basename(where)  # noqa: PTH119
         if name not in seen:
             seen.add(name)

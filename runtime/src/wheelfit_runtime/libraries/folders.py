@@ -1,7 +1,7 @@
-"""Join the wheels of a store in one folder laid out as a toolkit, for programs that need one.
+"""Folders laid out as a CUDA toolkit, with links to the files of some wheels of a store.
 
-Compilers want ``include``, and tools with ``CUDA_PATH`` look below it. Such a folder has links
-only; its name identifies its wheels, so it is never changed:
+Compilers need ``include``, and some tools need ``CUDA_PATH``. The name of a folder identifies its
+wheels, so it is never changed:
 
 ```
 <root>/folders/<name>/.wheels/<sha256>      a link to each wheel
@@ -26,34 +26,35 @@ if TYPE_CHECKING:
 
     from wheelfit_runtime.libraries.store import Store, StoredWheel
 
-_PLACE = "folders"
+_FOLDERS = "folders"
 _WHEELS = ".wheels"
 _SHARED = ("nvidia",)
-"""Folders of site-packages in which every wheel has one of its own."""
-_LENGTH = 32
+"""Folders of site-packages in which every wheel has a folder of its own."""
+_NAME_LENGTH = 32
 
 
-def joined(store: Store, wheels: Sequence[str]) -> str:
-    """Return the folder that joins some wheels; it is made if it is not there.
+def toolkit_folder(store: Store, wheels: Sequence[str]) -> str:
+    """Return the path of the folder with the files of some wheels, which is created if missing.
 
-    :raises StoreUnavailable: it is not there, and the store cannot be written.
+    :param wheels: the SHA-256 of each wheel; those that the store does not have are ignored.
+    :raises StoreUnavailable: it is missing, and the store cannot be written.
     """
-    entries = [wheel for sha256 in wheels if (wheel := store.find(sha256)) is not None]
-    # The paths count too: a store may have been moved.
+    entries = [entry for entry in map(store.find, wheels) if entry is not None]
+    # The name depends on the paths, since a store may have been moved.
     text = "\n".join(sorted(entry.tree for entry in entries))
-    name = hashlib.sha256(os.fsencode(text)).hexdigest()[:_LENGTH]
+    name = hashlib.sha256(os.fsencode(text)).hexdigest()[:_NAME_LENGTH]
     for root in store.roots:
-        if Path(root, _PLACE, name).is_dir():
-            return str(Path(root, _PLACE, name))
-    place = Path(store.root, _PLACE, name)
+        if Path(root, _FOLDERS, name).is_dir():
+            return str(Path(root, _FOLDERS, name))
+    target = Path(store.root, _FOLDERS, name)
     with working_folder(store) as working:
-        made = Path(working, name)
+        temporary = Path(working, name)
         try:
-            _fill(made, entries)
-            put(str(made), str(place))
+            _fill(temporary, entries)
+            put(str(temporary), str(target))
         except OSError as error:
             raise unwritable(store.root, error) from None
-    return str(place)
+    return str(target)
 
 
 def _fill(folder: Path, entries: Sequence[StoredWheel]) -> None:
@@ -61,34 +62,34 @@ def _fill(folder: Path, entries: Sequence[StoredWheel]) -> None:
     for entry in entries:
         (folder / _WHEELS / entry.sha256).symlink_to(entry.folder)
         for path, _, _ in entry.files():
-            inside = _inside(PurePosixPath(path))
-            if inside is None:
+            toolkit_path = _toolkit_path(PurePosixPath(path))
+            if toolkit_path is None:
                 continue
-            link = folder / inside
+            link = folder / toolkit_path
             make_folder(str(link.parent))
-            # Wheels may have a header both; they are of one version.
+            # Two wheels may have the same header, in the same version.
             with suppress(FileExistsError):
                 link.symlink_to(Path(entry.tree, path))
-    # Toolkits have the one or the other, and some tools require this one.
+    # A toolkit has either, and some tools need lib64.
     if (folder / "lib").is_dir() and not (folder / "lib64").exists():
         (folder / "lib64").symlink_to("lib")
 
 
-def _inside(path: PurePosixPath) -> PurePosixPath | None:
-    """Return the place of a wheel's file in the folder; None: it belongs to no toolkit."""
+def _toolkit_path(path: PurePosixPath) -> PurePosixPath | None:
+    """Return the path in a toolkit of a wheel's file; None if a toolkit does not have it."""
     first, *rest = path.parts
     if first.endswith(".dist-info"):
         return None
     if first.endswith(".data") or first in _SHARED:
         rest = rest[1:]
-    # What lies in no folder but its wheel's own is a licence or such.
+    # A file directly in the folder of the wheel is a licence or the like.
     return PurePosixPath(*rest) if len(rest) > 1 else None
 
 
 def remove_broken(store: Store) -> None:
-    """Remove the folders with a missing wheel."""
+    """Remove the folders of which a wheel is missing."""
     with suppress(OSError):
-        for place in Path(store.root, _PLACE).iterdir():
-            links = (place / _WHEELS).iterdir()
+        for folder in Path(store.root, _FOLDERS).iterdir():
+            links = (folder / _WHEELS).iterdir()
             if any(not link.exists() for link in links):
-                shutil.rmtree(place, ignore_errors=True)
+                shutil.rmtree(folder, ignore_errors=True)

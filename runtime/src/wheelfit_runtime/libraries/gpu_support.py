@@ -1,9 +1,9 @@
-"""Reasons against a version of NVIDIA's libraries on this machine that its driver supports.
+"""Warnings about a CUDA version that the driver supports, but not all GPUs or not PTX.
 
-Evaluated at each start, for GPUs and masks change; so it reads no file and compares a few numbers.
+They are determined at each start of a program, since GPUs and masks change. So no file is read, and
+only what is needed is imported.
 """
 
-# A later start of a program comes here: nothing is imported that it could do without.
 from __future__ import annotations
 
 from wheelfit_runtime.loader.driver import MASK, hides_all
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from wheelfit_runtime.loader.driver import Driver
     from wheelfit_runtime.platforms.providers.nvidia.kernel import KernelGpu
 
-_WRITE_PTX = {"nvrtc": "NVRTC", "nvjitlink": "nvJitLink"}
+_PTX_WRITERS = {"nvrtc": "NVRTC", "nvjitlink": "nvJitLink"}
+"""The components that write PTX, with their usual names."""
 
 
 def gpu_support_warnings(
@@ -29,12 +30,14 @@ def gpu_support_warnings(
     cap: bool,
     locked: bool = False,
 ) -> tuple[str, ...]:
-    """Return the warnings.
+    """Return the warnings about a CUDA version.
 
-    :param version: the requested version, as ``12`` or ``12.8``; any other form has no warnings
-        yet.
+    :param version: the requested version, as ``12`` or ``12.8``; others have no warnings.
+    :param components: the requested libraries, as ``nvrtc``.
     :param environ: environment variables; a mask may hide GPUs.
-    :raises NoCompatibleWheel: no GPU here can run any of it (P-95).
+    :param cap: whether to warn of PTX that the driver refuses.
+    :param locked: whether the version comes from a lock.
+    :raises NoCompatibleWheel: the version has no code for any GPU of this machine (P-95).
     """
     numbers = version.split(".")
     if driver.cuda is None or not all(part.isascii() and part.isdigit() for part in numbers):
@@ -46,31 +49,31 @@ def gpu_support_warnings(
         if len(old) == len(driver.gpus):
             if mask is None or not hides_all(mask):
                 raise _no_code(major, old)
-        elif mask is None:  # the GPUs left by a mask are its author's choice
+        elif mask is None:  # a user with a mask has chosen the GPUs
             warnings.append(
                 f"CUDA {major} has no code for {_names(old)} (compute capability below "
-                f"{_floor(major)}), which this machine has beside others; hide it with {MASK}, "
-                f"or ask for CUDA {_lower(major, old)}"
+                f"{_min_capability(major)}), which this machine has beside others; hide it with "
+                f"{MASK}, or ask for CUDA {_newest_for(old, major)}"
             )
-    writers = [_WRITE_PTX[name] for name in components if name in _WRITE_PTX]
+    writers = [_PTX_WRITERS[name] for name in components if name in _PTX_WRITERS]
     if cap and writers and len(numbers) > 1 and _is_newer_ptx(major, int(numbers[1]), driver.cuda):
-        instead = f"take a lock of CUDA {driver.version}" if locked else f"ask for CUDA {major}"
+        instead = f"use a lock of CUDA {driver.version}" if locked else f"ask for CUDA {major}"
         warnings.append(
-            f"the driver offers CUDA {driver.version}, and refuses PTX that {' or '.join(writers)} "
-            f"of CUDA {version} writes (error 222); compile for the GPU itself (-arch=sm_XX), or "
-            f"{instead}"
+            f"the driver supports CUDA {driver.version}, and refuses PTX that "
+            f"{' or '.join(writers)} of CUDA {version} writes (error 222); compile for the GPU "
+            f"itself (-arch=sm_XX), or {instead}"
         )
     return tuple(warnings)
 
 
 def _too_old(gpus: Sequence[KernelGpu], major: int) -> list[KernelGpu]:
-    """Return the GPUs that a CUDA major has no code for, as far as anything is known of them."""
+    """Return the GPUs that a CUDA major version has no code for; unknown ones are left out."""
     first = FIRST_DEVICE.get(major, 0)
     return [gpu for gpu in gpus if gpu.device is not None and gpu.device < first]
 
 
-def _lower(major: int, gpus: Sequence[KernelGpu]) -> int:
-    """Return the newest earlier major that has code for some GPUs."""
+def _newest_for(gpus: Sequence[KernelGpu], major: int) -> int:
+    """Return the newest CUDA major version before one that has code for some GPUs."""
     major -= 1
     while _too_old(gpus, major):
         major -= 1
@@ -82,8 +85,8 @@ def _no_code(major: int, old: Sequence[KernelGpu]) -> NoCompatibleWheel:
 
     return NoCompatibleWheel(
         f"CUDA {major} has no code for the GPUs of this machine: {_names(old)}",
-        note=f"it is for compute capability {_floor(major)} and newer, whatever the driver offers",
-        hint=f"ask for CUDA {_lower(major, old)}",
+        note=f"it needs compute capability {_min_capability(major)} or newer, with any driver",
+        hint=f"ask for CUDA {_newest_for(old, major)}",
     )
 
 
@@ -91,19 +94,19 @@ def _names(gpus: Sequence[KernelGpu]) -> str:
     return ", ".join(dict.fromkeys(map(str, gpus)))
 
 
-def _floor(major: int) -> str:
+def _min_capability(major: int) -> str:
     from wheelfit_runtime.platforms.providers.nvidia.tables import CUDA_CODE_FLOOR
 
     return str(CUDA_CODE_FLOOR[major])
 
 
-def _is_newer_ptx(major: int, minor: int, offered: tuple[int, int]) -> bool:
-    """Return whether a toolkit writes PTX that a driver of its major does not know yet (P-91)."""
-    if major != offered[0] or minor <= offered[1]:
+def _is_newer_ptx(major: int, minor: int, driver_cuda: tuple[int, int]) -> bool:
+    """Return whether a toolkit writes PTX that a driver of the same major refuses (P-91)."""
+    if major != driver_cuda[0] or minor <= driver_cuda[1]:
         return False
     from wheelfit_runtime.platforms.providers.nvidia.facts import Capability
     from wheelfit_runtime.platforms.providers.nvidia.tables import PTX_OF_TOOLKIT
 
-    # Some minor versions came without a new PTX; what is not known is taken for new.
-    written = PTX_OF_TOOLKIT.get(Capability(major, minor))
-    return written is None or written != PTX_OF_TOOLKIT.get(Capability(*offered))
+    # Some minor versions have no new PTX; that of unknown versions counts as new.
+    ptx = PTX_OF_TOOLKIT.get(Capability(major, minor))
+    return ptx is None or ptx != PTX_OF_TOOLKIT.get(Capability(*driver_cuda))

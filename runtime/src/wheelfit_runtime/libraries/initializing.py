@@ -155,7 +155,7 @@ def initialize(
         from wheelfit_runtime.errors import WheelfitError
 
         if isinstance(error, WheelfitError):
-            error.in_full()
+            error.with_parts_as_notes()
         raise
     if warnings:
         from wheelfit_runtime.loader.caller_warnings import warn

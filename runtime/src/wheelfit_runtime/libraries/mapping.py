@@ -84,9 +84,9 @@ class Libraries:
 
         :raises StoreUnavailable: the store cannot be written, and it is not there yet.
         """
-        from wheelfit_runtime.libraries.folders import joined
+        from wheelfit_runtime.libraries.folders import toolkit_folder
 
-        return joined(self._store, self._wheels)
+        return toolkit_folder(self._store, self._wheels)
 
 
 def load(

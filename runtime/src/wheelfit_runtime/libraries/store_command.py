@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from wheelfit_runtime.errors import StoreUnavailable, UserError, WheelfitError
 from wheelfit_runtime.libraries import settings
-from wheelfit_runtime.libraries.folders import joined, remove_broken
+from wheelfit_runtime.libraries.folders import remove_broken, toolkit_folder
 from wheelfit_runtime.libraries.selections import chosen_hashes, selection_files
 from wheelfit_runtime.libraries.store import Store
 from wheelfit_runtime.libraries.store_changes import remove, sweep, unwritable
@@ -155,7 +155,7 @@ def _prefetch(asked: argparse.Namespace, store: Store) -> tuple[dict[str, Any], 
     # Those who may only read this store later find it made.
     root = None
     with suppress(StoreUnavailable):  # all of it was there, in a store of the site
-        root = joined(store, [sha256 for sha256, _, _ in selection.wheels])
+        root = toolkit_folder(store, [sha256 for sha256, _, _ in selection.wheels])
     report = {
         "family": selection.family,
         "version": selection.version,

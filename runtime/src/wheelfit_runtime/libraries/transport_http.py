@@ -1,7 +1,7 @@
-"""Read an index with the standard library alone, for programs without an installer.
+"""A transport that reads an index with the standard library alone, for programs without installer.
 
-Hashes are compulsory. If the newest version of a table requires a wheel this machine cannot use,
-for instance with an old C library, an older version is chosen.
+Every wheel needs a hash. If the newest version of a metapackage (as ``cuda-toolkit``) requires a
+wheel that this machine cannot use, for instance with an old C library, an older version is chosen.
 """
 
 from __future__ import annotations
@@ -35,11 +35,12 @@ if TYPE_CHECKING:
     from wheelfit_runtime.libraries.progress import Progress
     from wheelfit_runtime.libraries.wheels import ListedWheel
 
-_LARGEST_PAGE = 64 << 20
-_LARGEST_TABLE = 1 << 20
-_MOST_TABLES = 20
-"""Versions of a table that are looked at; a major version has had some ten."""
-_SILENCE = 60.0
+_MAX_PAGE_SIZE = 64 << 20
+_MAX_METADATA_SIZE = 1 << 20
+"""Bytes of METADATA, and of a wheel that is fetched for it."""
+_MAX_VERSIONS = 20
+"""Versions of a metapackage that are tried; a major version has about ten."""
+_TIMEOUT = 60.0
 _ATTEMPTS = 3
 _NOT_FOUND = (404, 410)
 
@@ -48,6 +49,7 @@ class HttpTransport:
     """A transport that finds and fetches wheels at one index.
 
     :param index_url: the URL of its simple API; may have a login.
+    :param attempts: how often a request is sent, at most.
     :param silence: seconds a server may be silent.
     """
 
@@ -57,7 +59,7 @@ class HttpTransport:
         environ: Mapping[str, str],
         *,
         attempts: int = _ATTEMPTS,
-        silence: float = _SILENCE,
+        silence: float = _TIMEOUT,
     ) -> None:
         self._client = HttpsClient(index_url, environ, attempts=attempts, silence=silence)
         self._index = without_login(index_url).rstrip("/") + "/"
@@ -65,74 +67,78 @@ class HttpTransport:
     def resolve(
         self, requirements: Sequence[Requirement], machine: Machine, progress: Progress
     ) -> list[ListedWheel]:
-        """Return the wheels of some requirements and of the extras they name.
+        """Return the wheels for some requirements and for the extras in them.
 
         :raises NetworkError: the index cannot be read, or its answer is not valid.
         :raises NoFit: it has no such project, or no compatible wheel.
         """
         pages: dict[str, list[ListedWheel]] = {}
 
-        def page(project: str) -> list[ListedWheel]:
+        def list_wheels(project: str) -> list[ListedWheel]:
             if project not in pages:
                 progress.tell(f"asking {urlsplit(self._index).hostname} for {project}")
-                pages[project] = self._page(project)
+                pages[project] = self._fetch_page(project)
             return pages[project]
 
         wheels: dict[str, ListedWheel] = {}
         for requirement in requirements:
-            for project, wheel in self._found(requirement, machine, page).items():
+            for project, wheel in self._resolve_one(requirement, machine, list_wheels).items():
                 wheels.setdefault(project, wheel)
         return list(wheels.values())
 
-    def _found(
-        self, requirement: Requirement, machine: Machine, page: Callable[[str], list[ListedWheel]]
+    def _resolve_one(
+        self,
+        requirement: Requirement,
+        machine: Machine,
+        list_wheels: Callable[[str], list[ListedWheel]],
     ) -> dict[str, ListedWheel]:
-        """Return the newest wheel with all requirements of its extras available, and these."""
-        wheels = page(requirement.project)
-        reason: NoCompatibleWheel | None = None
-        for _ in range(_MOST_TABLES):
+        """Return the newest wheel whose extras can be met, and the wheels for these, by project."""
+        wheels = list_wheels(requirement.project)
+        first_error: NoCompatibleWheel | None = None
+        for _ in range(_MAX_VERSIONS):
             try:
-                wheel = best(wheels, requirement, machine)
+                newest = best(wheels, requirement, machine)
             except NoCompatibleWheel as error:
-                raise reason or error from None
+                raise first_error or error from None
             try:
-                return self._with_extras(wheel, requirement.extras, machine, page)
+                return self._with_extras(newest, requirement.extras, machine, list_wheels)
             except NoCompatibleWheel as error:
-                reason = reason or error
-            wheels = [one for one in wheels if one.version != wheel.version]
-        assert reason is not None  # noqa: S101 - for the type checker
-        raise reason
+                first_error = first_error or error
+            wheels = [wheel for wheel in wheels if wheel.version != newest.version]
+        assert first_error is not None  # noqa: S101 - for the type checker
+        raise first_error
 
     def _with_extras(
         self,
         wheel: ListedWheel,
         extras: Sequence[str],
         machine: Machine,
-        page: Callable[[str], list[ListedWheel]],
+        list_wheels: Callable[[str], list[ListedWheel]],
     ) -> dict[str, ListedWheel]:
+        """Return a wheel and those that its extras require, by project."""
         wheels = {wheel.project: wheel}
-        wanted = self._of_extras(wheel, extras, machine)
-        while wanted:
-            requirement = wanted.pop(0)
+        pending = self._requirements_of_extras(wheel, extras, machine)
+        while pending:
+            requirement = pending.pop(0)
             if requirement.project not in wheels:
-                needed = best(page(requirement.project), requirement, machine)
-                wheels[requirement.project] = needed
-                wanted += self._of_extras(needed, requirement.extras, machine)
+                required = best(list_wheels(requirement.project), requirement, machine)
+                wheels[requirement.project] = required
+                pending += self._requirements_of_extras(required, requirement.extras, machine)
         return wheels
 
-    def _page(self, project: str) -> list[ListedWheel]:
+    def _fetch_page(self, project: str) -> list[ListedWheel]:
         url = urljoin(self._index, f"{project}/")
         try:
-            body, content_type, final = self._client.get(url, _LARGEST_PAGE, accept=ACCEPT)
+            body, content_type, final_url = self._client.get(url, _MAX_PAGE_SIZE, accept=ACCEPT)
         except UnexpectedStatus as error:
             if error.status in _NOT_FOUND:
                 raise ProjectNotFound(
                     f"the index has no project {project}", where=self._index
                 ) from None
             raise
-        return read_page(body, content_type, without_login(final))
+        return read_page(body, content_type, without_login(final_url))
 
-    def _of_extras(
+    def _requirements_of_extras(
         self, wheel: ListedWheel, extras: Sequence[str], machine: Machine
     ) -> list[Requirement]:
         if not extras:
@@ -150,23 +156,23 @@ class HttpTransport:
     def _metadata(self, wheel: ListedWheel) -> bytes:
         if wheel.metadata_sha256 is not None:
             try:
-                body = self._client.get(f"{wheel.url}.metadata", _LARGEST_TABLE)[0]
+                body = self._client.get(f"{wheel.url}.metadata", _MAX_METADATA_SIZE)[0]
             except UnexpectedStatus:
                 body = b""
             if body:
                 if wheel.metadata_sha256:
-                    _check(body, wheel.metadata_sha256, f"{wheel.filename}.metadata")
+                    _check_hash(body, wheel.metadata_sha256, f"{wheel.filename}.metadata")
                 return body
-        # Some indexes offer no metadata apart; a table is a wheel of some kilobytes.
-        body = self._client.get(wheel.url, _LARGEST_TABLE)[0]
-        _check(body, _promised(wheel), wheel.filename)
+        # The index does not serve METADATA (PEP 658); a metapackage has some kilobytes.
+        body = self._client.get(wheel.url, _MAX_METADATA_SIZE)[0]
+        _check_hash(body, _listed_hash(wheel), wheel.filename)
         try:
             with zipfile.ZipFile(io.BytesIO(body)) as archive:
                 name = next(
-                    one for one in archive.namelist() if one.endswith(".dist-info/METADATA")
+                    name for name in archive.namelist() if name.endswith(".dist-info/METADATA")
                 )
                 with archive.open(name) as file:
-                    return file.read(_LARGEST_TABLE)
+                    return file.read(_MAX_METADATA_SIZE)
         except (*BROKEN_ARCHIVE, StopIteration) as error:
             raise InvalidPage(f"{wheel.filename} cannot be read: {error}") from None
 
@@ -174,24 +180,24 @@ class HttpTransport:
         """Write a wheel into a folder and return its path; the caller checks its hash.
 
         :raises NetworkError: it is not available.
-        :raises IntegrityError: it has no promised hash.
+        :raises IntegrityError: the index lists no hash of it.
         """
-        _promised(wheel)
+        _listed_hash(wheel)
         path = os.path.join(folder, "wheel.part")  # noqa: PTH118
-        what = f"fetching {wheel.project} {wheel.version}"
+        action = f"fetching {wheel.project} {wheel.version}"
         self._client.download(
-            wheel.url, path, wheel.size, lambda done, total: progress.tell(what, done, total)
+            wheel.url, path, wheel.size, lambda done, total: progress.tell(action, done, total)
         )
         return path
 
 
-def _check(body: bytes, promised: str, name: str) -> None:
+def _check_hash(body: bytes, expected: str, name: str) -> None:
     actual = hashlib.sha256(body).hexdigest()
-    if actual != promised:
-        raise HashMismatch(algorithm="sha256", expected=[promised], actual=actual, where=name)
+    if actual != expected:
+        raise HashMismatch(algorithm="sha256", expected=[expected], actual=actual, where=name)
 
 
-def _promised(wheel: ListedWheel) -> str:
+def _listed_hash(wheel: ListedWheel) -> str:
     if not wheel.sha256:
         raise IntegrityError(
             f"the index lists no sha256 of {wheel.filename}, so it is not used",

@@ -1,13 +1,12 @@
-"""Find the small files in which implementations and their groups declare themselves.
+"""The files in which implementations and their groups declare themselves.
 
-They lie in one folder beside the modules, ``wheelfit_implementations``, below any entry of
-``sys.path``: one look at each entry finds those of all groups, in a fraction of the time that
-entry points take. Packages that are installed for editing have it elsewhere, where importlib finds
-it. `declarations` reads them.
+They are in the folder ``wheelfit_implementations`` of any entry of ``sys.path``, so that listing
+one folder for each entry finds the files of all groups, in a fraction of the time that entry points
+take. Editable installations may have the folder elsewhere; there importlib finds it. `declarations`
+parses the files.
 """
 
-# Names of `sys.path` are text, and are looked at at every start of a program: nothing is imported
-# that it could do without.
+# This runs at every start of a program: paths are text, and only what is needed is imported.
 # ruff: noqa: PTH100, PTH118
 from __future__ import annotations
 
@@ -22,31 +21,33 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 FOLDER = "wheelfit_implementations"
-"""The folder beside the modules that has the files."""
+"""The name of the folder with the files."""
 TABLE = "wheelfit_implementation_table"
 """The module with the same content, which a frozen application may have instead."""
-LARGEST = 64 * 1024
-"""Bytes of the largest file that is read; real ones have some hundreds."""
-MOST_FILES = 1000
+MAX_FILE_SIZE = 64 * 1024
+"""Bytes of a file; real ones have some hundreds."""
+MAX_FILES = 1000
 """Files of one folder that are read, the first by name."""
-MOST_ITEMS = 200
+MAX_ITEMS = 200
 """Entries of a list in a file."""
-LONGEST = 200
-"""The largest number of characters in texts for users and pip."""
-GREATEST_PRIORITY = 1_000_000
+MAX_TEXT_LENGTH = 200
+"""Characters of texts for users and pip."""
+MAX_PRIORITY = 1_000_000
 """The greatest priority; the least is its negative."""
 
 
-class Unfit(Exception):
-    """Raised with the fault of a file, one clause."""
+class InvalidDeclaration(Exception):
+    """Raised for a file that cannot be used; the message is a clause, as ``is not JSON``."""
 
 
-def files(
+def declaration_paths(
     paths: Iterable[object], folders: Iterable[str] = (), problems: list[str] | None = None
 ) -> Iterator[str]:
-    """Yield the files of declarations, the most important first.
+    """Yield the paths of all declaration files, in order of precedence.
 
-    :param problems: gets the faults of folders.
+    :param paths: the entries of ``sys.path``.
+    :param folders: further folders with files, as `linked_folders` returns them.
+    :param problems: a list that the faults of folders are added to.
     """
     for place in dict.fromkeys((*_below(paths), *folders)):
         for name in _listed(place, [] if problems is None else problems):
@@ -105,16 +106,16 @@ def _listed(place: str, problems: list[str]) -> list[str]:
         if os.path.lexists(place):  # else the entry of the path is closed
             problems.append(f"{plain(place)}: {_why(error)}")
         return []
-    listed = sorted(name for name in names if name.endswith(".json") and name[0] != ".")
-    if len(listed) > MOST_FILES:
-        problems.append(f"{plain(place)}: has {len(listed)} files; {MOST_FILES} are read")
-    return listed[:MOST_FILES]
+    found = sorted(name for name in names if name.endswith(".json") and name[0] != ".")
+    if len(found) > MAX_FILES:
+        problems.append(f"{plain(place)}: has {len(found)} files; {MAX_FILES} are read")
+    return found[:MAX_FILES]
 
 
-def content(where: str) -> bytes:
-    """Return the content of a file; of one larger than `LARGEST`, that many bytes and one more.
+def read_file(where: str) -> bytes:
+    """Return the content of a file; at most one byte more than `MAX_FILE_SIZE`.
 
-    :raises Unfit: it is not a regular file, or cannot be read.
+    :raises InvalidDeclaration: it is not a regular file, or cannot be read.
     """
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
     try:
@@ -122,14 +123,14 @@ def content(where: str) -> bytes:
         handle = os.open(where, flags | getattr(os, "O_BINARY", 0))
         try:
             if not stat.S_ISREG(os.fstat(handle).st_mode):
-                raise Unfit("is not a regular file")
+                raise InvalidDeclaration("is not a regular file")
             data = b""
-            while len(data) <= LARGEST and (piece := os.read(handle, LARGEST + 1)):
+            while len(data) <= MAX_FILE_SIZE and (piece := os.read(handle, MAX_FILE_SIZE + 1)):
                 data += piece
         finally:
             os.close(handle)
     except OSError as error:
-        raise Unfit(_why(error)) from None
+        raise InvalidDeclaration(_why(error)) from None
     return data
 
 

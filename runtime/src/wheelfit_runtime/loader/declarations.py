@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wheelfit_runtime.loader.declaration_files import (
     FOLDER,
-    GREATEST_PRIORITY,
-    LARGEST,
-    LONGEST,
-    MOST_ITEMS,
+    MAX_FILE_SIZE,
+    MAX_ITEMS,
+    MAX_PRIORITY,
+    MAX_TEXT_LENGTH,
     TABLE,
-    Unfit,
-    content,
-    files,
+    InvalidDeclaration,
+    declaration_paths,
     plain,
+    read_file,
 )
 from wheelfit_runtime.patterns import pattern
 
@@ -125,7 +125,7 @@ def scan(
     def take(where: str, document: object) -> None:
         try:
             declared = _parsed(document, where)
-        except Unfit as error:
+        except InvalidDeclaration as error:
             problems.append(f"{plain(where)}: {error}")
             return
         if isinstance(declared, Implementation):
@@ -133,10 +133,10 @@ def scan(
         else:
             known.setdefault(*declared)
 
-    for where in files(paths, folders, problems):
+    for where in declaration_paths(paths, folders, problems):
         try:
-            document = _parse_json(content(where))
-        except Unfit as error:
+            document = _parse_json(read_file(where))
+        except InvalidDeclaration as error:
             problems.append(f"{plain(where)}: {error}")
         else:
             take(where, document)
@@ -149,7 +149,7 @@ def scan(
 def read(data: bytes, where: str) -> Implementation | tuple[str, tuple[KnownImplementation, ...]]:
     """Return the declaration in a file: an implementation, or the known ones of a group.
 
-    :param data: all of it; of a larger file than `LARGEST` one byte more.
+    :param data: all of it; of a larger file than `MAX_FILE_SIZE` one byte more.
     """
     return _parsed(_parse_json(data), where)
 
@@ -157,11 +157,11 @@ def read(data: bytes, where: str) -> Implementation | tuple[str, tuple[KnownImpl
 def as_table(paths: Iterable[object], folders: Iterable[str] = ()) -> str:
     """Return the text of a module with the declarations in the folders on a path."""
     documents: dict[str, object] = {}
-    for where in files(paths, folders):
+    for where in declaration_paths(paths, folders):
         try:
             name = os.path.basename(where)  # noqa: PTH119 - as names of `sys.path`, text
-            documents.setdefault(name, _parse_json(content(where)))
-        except Unfit:
+            documents.setdefault(name, _parse_json(read_file(where)))
+        except InvalidDeclaration:
             continue
     # As JSON, of which anything can be written down; Python knows no NaN, nor 200 brackets.
     lines = "".join(
@@ -174,12 +174,12 @@ def as_table(paths: Iterable[object], folders: Iterable[str] = ()) -> str:
 
 def _parse_json(data: bytes) -> object:
     """Return the parsed content of a JSON file, of any type."""
-    if len(data) > LARGEST:
-        raise Unfit(f"is larger than {LARGEST} bytes")
+    if len(data) > MAX_FILE_SIZE:
+        raise InvalidDeclaration(f"is larger than {MAX_FILE_SIZE} bytes")
     try:
         return json.loads(data.decode("utf-8"))
     except (ValueError, RecursionError) as error:
-        raise Unfit(f"is not JSON ({str(error)[:200]})") from None
+        raise InvalidDeclaration(f"is not JSON ({str(error)[:200]})") from None
 
 
 def _parsed(
@@ -187,10 +187,10 @@ def _parsed(
 ) -> Implementation | tuple[str, tuple[KnownImplementation, ...]]:
     """Return the declaration in a document: an implementation, or the known ones of a group."""
     if not isinstance(document, dict):
-        raise Unfit("holds no object")
+        raise InvalidDeclaration("holds no object")
     schema = _number(document, "schema", 0, 1, 1 << 30)
     if schema > _SCHEMA:
-        raise Unfit(f"has schema {schema}, written for a newer wheelfit")
+        raise InvalidDeclaration(f"has schema {schema}, written for a newer wheelfit")
     group = _name(document, "group")
     if "implementation" not in document:
         return group, _known(document)
@@ -200,7 +200,7 @@ def _parsed(
         _name(document, "implementation"),
         _matching(document, "module", _MODULE),
         _properties(document),
-        _number(document, "priority", 0, -GREATEST_PRIORITY, GREATEST_PRIORITY),
+        _number(document, "priority", 0, -MAX_PRIORITY, MAX_PRIORITY),
         _words(document, "distribution") if "distribution" in document else "",
         requirements,
         ranks,
@@ -220,16 +220,16 @@ def _known(document: dict[str, Any]) -> tuple[KnownImplementation, ...]:
 def _objects(document: dict[str, Any], key: str) -> list[dict[str, Any]]:
     items = _items(document, key)
     if not all(isinstance(item, dict) for item in items):
-        raise Unfit(f"{key} holds something that is not an object")
+        raise InvalidDeclaration(f"{key} holds something that is not an object")
     return items
 
 
 def _items(document: dict[str, Any], key: str) -> list[Any]:
     items = document.get(key, [])
     if not isinstance(items, list):
-        raise Unfit(f"{key} is not a list")
-    if len(items) > MOST_ITEMS:
-        raise Unfit(f"{key} has more than {MOST_ITEMS} entries")
+        raise InvalidDeclaration(f"{key} is not a list")
+    if len(items) > MAX_ITEMS:
+        raise InvalidDeclaration(f"{key} has more than {MAX_ITEMS} entries")
     return items
 
 
@@ -238,7 +238,9 @@ def _properties(document: dict[str, Any]) -> tuple[Property, ...]:
     for text in _items(document, "properties"):
         match = _PROPERTY.fullmatch(text) if isinstance(text, str) else None
         if match is None:
-            raise Unfit(f"properties: {_shown(text)} is not a property, as x86_64 :: level :: v3")
+            raise InvalidDeclaration(
+                f"properties: {_shown(text)} is not a property, as x86_64 :: level :: v3"
+            )
         values.setdefault(Feature(match[1], match[2]), []).append(match[3])
     return tuple(
         Property(feature, tuple(dict.fromkeys(values[feature]))) for feature in sorted(values)
@@ -248,20 +250,24 @@ def _properties(document: dict[str, Any]) -> tuple[Property, ...]:
 def _dimensions(document: dict[str, Any]) -> tuple[tuple[Feature, ...], tuple[Property, ...]]:
     """Return the declared dimensions: features without a built-in meaning."""
     said = document.get("dimensions", {})
-    if not isinstance(said, dict) or len(said) > MOST_ITEMS:
-        raise Unfit("dimensions is not an object, or too large")
+    if not isinstance(said, dict) or len(said) > MAX_ITEMS:
+        raise InvalidDeclaration("dimensions is not an object, or too large")
     requirements, ranks = [], []
     for text, kind in said.items():
         match = _FEATURE.fullmatch(text)
         if match is None:
-            raise Unfit(f"dimensions: {_shown(text)} is not a feature, as acme :: protocol")
+            raise InvalidDeclaration(
+                f"dimensions: {_shown(text)} is not a feature, as acme :: protocol"
+            )
         feature = Feature(match[1], match[2])
         if kind == REQUIREMENT:
             requirements.append(feature)
-        elif isinstance(kind, list) and 0 < len(kind) <= MOST_ITEMS and all(map(_is_value, kind)):
+        elif isinstance(kind, list) and 0 < len(kind) <= MAX_ITEMS and all(map(_is_value, kind)):
             ranks.append(Property(feature, tuple(kind)))
         else:
-            raise Unfit(f"dimensions: {text} is neither {REQUIREMENT!r} nor a list of values")
+            raise InvalidDeclaration(
+                f"dimensions: {text} is neither {REQUIREMENT!r} nor a list of values"
+            )
     return tuple(requirements), tuple(ranks)
 
 
@@ -272,7 +278,7 @@ def _is_value(value: object) -> bool:
 def _number(document: dict[str, Any], key: str, otherwise: int, low: int, high: int) -> int:
     value = document.get(key, otherwise)
     if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-        raise Unfit(f"{key} is missing, or no number from {low} to {high}")
+        raise InvalidDeclaration(f"{key} is missing, or no number from {low} to {high}")
     return value
 
 
@@ -282,15 +288,19 @@ def _name(document: dict[str, Any], key: str) -> str:
 
 def _words(document: dict[str, Any], key: str) -> str:
     value = document.get(key)
-    if not isinstance(value, str) or not value.isprintable() or not 0 < len(value) <= LONGEST:
-        raise Unfit(f"{key} is missing or no name: {_shown(value)}")
+    if (
+        not isinstance(value, str)
+        or not value.isprintable()
+        or not 0 < len(value) <= MAX_TEXT_LENGTH
+    ):
+        raise InvalidDeclaration(f"{key} is missing or no name: {_shown(value)}")
     return value
 
 
 def _matching(document: dict[str, Any], key: str, wanted: Any) -> str:
     value = document.get(key)
     if not isinstance(value, str) or wanted.fullmatch(value) is None:
-        raise Unfit(f"{key} is missing or no name: {_shown(value)}")
+        raise InvalidDeclaration(f"{key} is missing or no name: {_shown(value)}")
     return value
 
 

@@ -59,20 +59,20 @@ class Process:
     """The values of shared dimensions already loaded into the process."""
 
 
-def look(namespaces: Iterable[str], surroundings: SystemView, *, devices: bool = False) -> Process:
+def look(namespaces: Iterable[str], view: SystemView, *, devices: bool = False) -> Process:
     """Detect the facts that matter here, and no others.
 
     :param namespaces: the namespaces to detect; those without a provider are left out.
     :param devices: whether facts about single NVIDIA GPUs are needed.
     """
-    machine = Machine(surroundings)
+    machine = Machine(view)
     detections: dict[str, Detection] = {}
     for namespace in namespaces:
         if namespace == _NVIDIA:
-            detections[namespace] = _nvidia(surroundings, devices=devices)
+            detections[namespace] = _nvidia(view, devices=devices)
         elif (detection := machine.detect(namespace)) is not None:
             detections[namespace] = detection
-    return Process(detections, held_by(mapped(surroundings)))
+    return Process(detections, held_by(mapped(view)))
 
 
 def surroundings_of(environ: Mapping[str, str]) -> SystemView:
@@ -91,30 +91,28 @@ def surroundings_of(environ: Mapping[str, str]) -> SystemView:
     return SystemView(environ=here.environ, processes=processes)
 
 
-def _nvidia(surroundings: SystemView, *, devices: bool) -> Detection:
+def _nvidia(view: SystemView, *, devices: bool) -> Detection:
     from wheelfit_runtime.platforms.providers.nvidia import provider
 
     drivers: list[NvidiaDriver] = []
 
-    def ask(surroundings: SystemView) -> NvidiaDriver:
-        drivers.append(without_initialising(surroundings, devices=devices))
+    def ask(view: SystemView) -> NvidiaDriver:
+        drivers.append(without_initialising(view, devices=devices))
         return drivers[0]
 
     try:
-        detection = provider.provider_with(ask).detect(surroundings)
-        if not drivers or provider.PROVIDER.overrides_in_effect(surroundings):
+        detection = provider.provider_with(ask).detect(view)
+        if not drivers or provider.PROVIDER.overrides_in_effect(view):
             return detection  # the user has spoken for all GPUs
         return replace(
-            detection, devices=(*detection.devices, *_floor(detection, drivers[0], surroundings))
+            detection, devices=(*detection.devices, *_floor(detection, drivers[0], view))
         )
     except Exception as error:  # noqa: BLE001  # P-17: whatever it is, it is data
         words = f"detection of nvidia failed: {type(error).__name__}: {error}"
         return provider.supported(NvidiaDriver(problem=words, broken=True))
 
 
-def _floor(
-    detection: Detection, driver: NvidiaDriver, surroundings: SystemView
-) -> Iterator[DeviceValues]:
+def _floor(detection: Detection, driver: NvidiaDriver, view: SystemView) -> Iterator[DeviceValues]:
     """Yield a driver's lower bounds where no GPU runs code of its newest majors (P-95).
 
     :param driver: with GPUs if they were requested; else their ids show their capabilities.
@@ -128,10 +126,8 @@ def _floor(
         for gpu in driver.gpus
     ]
     if not gpus:
-        environ = surroundings.environ
-        listed = nvidia_kernel.gpus(
-            surroundings.read_text, surroundings.children, surroundings.exists
-        )
+        environ = view.environ
+        listed = nvidia_kernel.gpus(view.read_text, view.children, view.exists)
         gpus = [
             (
                 str(gpu),
@@ -160,33 +156,33 @@ def _floor(
         )
 
 
-def without_initialising(surroundings: SystemView, *, devices: bool = False) -> NvidiaDriver:
+def without_initialising(view: SystemView, *, devices: bool = False) -> NvidiaDriver:
     """Return the driver's facts for this process, without initialising it here."""
     from wheelfit_runtime.platforms.providers.nvidia import files as nvidia_files
     from wheelfit_runtime.platforms.providers.nvidia import provider
 
-    mask = surroundings.environ.get(MASK)
-    files = nvidia_files.parse(nvidia_files.read(surroundings))
-    if not files.is_worth_asking and not surroundings.library_folders:
+    mask = view.environ.get(MASK)
+    files = nvidia_files.parse(nvidia_files.read(view))
+    if not files.is_worth_asking and not view.library_folders:
         return NvidiaDriver(problem="there is no sign of an NVIDIA GPU or driver here")
     if mask is not None and hides_all(mask):
         return NvidiaDriver(problem=f"{MASK}={mask} hides every GPU from this process")
     if devices or not files.has_driver:
         # A library without a driver in the kernel comes with images for other machines.
-        driver = provider.read(surroundings)
-        gpus = visible(driver.gpus, mask, surroundings.environ.get(_ORDER, ""))
+        driver = provider.read(view)
+        gpus = visible(driver.gpus, mask, view.environ.get(_ORDER, ""))
         if driver.gpus and not gpus:
             return NvidiaDriver(problem=f"{MASK}={mask} names no GPU of this machine")
-        if not files.has_driver and surroundings.system != "Windows":
+        if not files.has_driver and view.system != "Windows":
             driver = driver._replace(broken=False)  # nothing is lost with any result of its calls
         return driver._replace(gpus=gpus)
-    return _version_only(surroundings, files)
+    return _version_only(view, files)
 
 
-def _version_only(surroundings: SystemView, files: NvidiaFiles) -> NvidiaDriver:
+def _version_only(view: SystemView, files: NvidiaFiles) -> NvidiaDriver:
     from wheelfit_runtime.platforms.providers.nvidia import library as nvidia_library
 
-    cuda = offered(nvidia_library.candidates(surroundings, files).cuda)
+    cuda = offered(nvidia_library.candidates(view, files).cuda)
     if cuda is None:
         return nvidia_library.without_libraries(files)
     return NvidiaDriver(cuda_version=Capability(*cuda), driver_version=files.kernel_version)
@@ -219,9 +215,9 @@ def visible(gpus: Sequence[_Gpu], mask: str | None, order: str) -> tuple[_Gpu, .
     return tuple(dict.fromkeys(chosen))
 
 
-def mapped(surroundings: SystemView) -> tuple[MappedFile, ...]:
+def mapped(view: SystemView) -> tuple[MappedFile, ...]:
     """Return the libraries this process has; none where the system does not list them."""
-    return mapped_libraries.read(surroundings, None).files
+    return mapped_libraries.read(view, None).files
 
 
 def held_by(files: Iterable[MappedFile]) -> tuple[LoadedValue, ...]:

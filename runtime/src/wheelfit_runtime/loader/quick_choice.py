@@ -1,28 +1,28 @@
-"""Choose by the level of the processor alone, with few imports.
+"""A quick choice among implementations for processors, with few imports.
 
-Most packages that are split are split for processors, and `import spam` should cost what a check
-written by hand costs. So where all implementations of a group require one feature of this kind of
-processor, and there are no overrides, the choice is made here. It is the one that `planning` makes;
-where that is not certain, nothing is chosen here.
+Most packages with several implementations have them for processors, and their import should take no
+longer than with a check written by hand. If all implementations of a group require at most one
+feature of this kind of processor, and there are no overrides, the choice is made here, with the
+same result as by `planning`. In all other cases nothing is chosen here.
 """
 
-# Nothing is imported that it could do without.
+# This runs during imports of packages, so only what is needed is imported.
 from __future__ import annotations
 
 import os
 import sys
 
 from wheelfit_runtime.loader.declaration_files import (
-    GREATEST_PRIORITY,
-    LARGEST,
-    LONGEST,
-    MOST_ITEMS,
+    MAX_FILE_SIZE,
+    MAX_ITEMS,
+    MAX_PRIORITY,
+    MAX_TEXT_LENGTH,
     TABLE,
-    Unfit,
-    content,
-    files,
+    InvalidDeclaration,
+    declaration_paths,
     find_module,
     linked_folders,
+    read_file,
 )
 
 TYPE_CHECKING = False
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
     Document = dict[str, Any]
 
-OWN_VARIABLES = "WHEELFIT_"
-"""How the variables begin that may change what is detected or agreed on."""
+VARIABLE_PREFIX = "WHEELFIT_"
+"""The prefix of environment variables that may change the choice."""
 
 _KEYS = frozenset(
     ("schema", "group", "implementation", "module", "distribution", "properties", "priority")
@@ -41,11 +41,11 @@ _KEYS = frozenset(
 _KNOWN_KEYS = frozenset(("schema", "group", "known"))
 _ITEM_KEYS = frozenset(("implementation", "install", "properties"))
 _LAST = 1_000_000
-"""The place of an implementation without requirements."""
+"""The rank of an implementation without requirements."""
 
 
 class QuickChoice:
-    """A compatible implementation, without warnings for the user."""
+    """The chosen implementation."""
 
     __slots__ = ("module", "name", "title")
 
@@ -56,15 +56,15 @@ class QuickChoice:
 
 
 def variable_of(group: str) -> str:
-    """Return the variable that names an implementation, as ``SPAM_IMPLEMENTATION``."""
-    word = "".join(c if c.isalnum() else "_" for c in group)
-    return f"{word.upper()}_IMPLEMENTATION"
+    """Return the environment variable that overrides the choice, as ``SPAM_IMPLEMENTATION``."""
+    prefix = "".join(letter if letter.isalnum() else "_" for letter in group)
+    return f"{prefix.upper()}_IMPLEMENTATION"
 
 
 def choose_here(group: str) -> QuickChoice | None:
-    """Return the implementation of a group in this process; None: a full plan is needed."""
+    """Return the best implementation of a group in this process; None: `planning` is needed."""
     environ = os.environ
-    if any(name.startswith(OWN_VARIABLES) for name in environ) or variable_of(group) in environ:
+    if any(name.startswith(VARIABLE_PREFIX) for name in environ) or variable_of(group) in environ:
         return None
     if sys.platform != "linux" or sys.maxsize < 2**32 or find_module(TABLE, None) is not None:
         return None
@@ -74,29 +74,32 @@ def choose_here(group: str) -> QuickChoice | None:
 
 
 def _supported(namespace: str) -> tuple[str, tuple[str, ...]] | None:
-    """Return the feature that a provider can look at quickly, and its values here."""
+    """Return the feature that a provider detects quickly, and its supported values, best first."""
     name = f"wheelfit_runtime.platforms.providers.{namespace}.quick_look"
     try:
-        look = __import__(name, fromlist=("supported",))
+        quick_look = __import__(name, fromlist=("supported",))
     except ImportError:
         return None
-    values = look.supported()
-    return (look.FEATURE, values) if values else None
+    values = quick_look.supported()
+    return (quick_look.FEATURE, values) if values else None
 
 
 def read_documents(paths: Iterable[object], folders: Iterable[str]) -> list[Document] | None:
-    """Return the content of all files, in order of precedence; None: one is unusual, or broken."""
+    """Return the content of all declaration files, in order of precedence.
+
+    :return: None if any file is invalid, or needs the checks of `declarations`.
+    """
     problems: list[str] = []
     documents: list[Document] = []
     parse = _parser()
     try:
-        for where in files(paths, folders, problems):
-            data = content(where)
+        for where in declaration_paths(paths, folders, problems):
+            data = read_file(where)
             document = parse(data.decode("utf-8").strip(" \t\n\r"))
-            if len(data) > LARGEST or not is_plain(document):
+            if len(data) > MAX_FILE_SIZE or not is_plain(document):
                 return None
             documents.append(document)
-    except (Unfit, ValueError, RecursionError, StopIteration, TypeError):
+    except (InvalidDeclaration, ValueError, RecursionError, StopIteration, TypeError):
         return None
     return None if problems else documents
 
@@ -107,49 +110,55 @@ def choose(
     machine: str,
     supported: Callable[[str], tuple[str, tuple[str, ...]] | None],
 ) -> QuickChoice | None:
-    """Return the best implementation of a group; None: a full plan is needed.
+    """Return the best implementation of a group; None: `planning` is needed.
 
     :param documents: the result of `read_documents`.
-    :param machine: the architecture, which is a namespace, as ``x86_64``.
-    :param supported: returns one feature of a namespace and its values here, the best first.
+    :param machine: the architecture, which is also the namespace of its features, as ``x86_64``.
+    :param supported: returns a feature of a namespace and its supported values, the best first.
     """
-    own: dict[str, Document] = {}
+    implementations: dict[str, Document] = {}
     for document in documents:
         if document["group"] == group and "implementation" in document:
-            own.setdefault(document["implementation"], document)
-    needs = [_split(text) for document in own.values() for text in document.get("properties", ())]
-    feature_and_values = supported(machine) if needs else None
-    if any(
-        feature_and_values is None or need[:2] != (machine, feature_and_values[0]) for need in needs
-    ):
+            implementations.setdefault(document["implementation"], document)
+    properties = {
+        name: [_split(text) for text in document.get("properties", ())]
+        for name, document in implementations.items()
+    }
+    ranks: dict[str, int] = {}
+    if any(properties.values()):
+        support = supported(machine)
+        if support is None:
+            return None
+        usable_feature = machine, support[0]
+        if any(needed[:2] != usable_feature for items in properties.values() for needed in items):
+            return None
+        ranks = {value: rank for rank, value in enumerate(support[1])}
+    compatible = []
+    for name, document in implementations.items():
+        supported_ranks = [ranks[value] for _, _, value in properties[name] if value in ranks]
+        if supported_ranks or not properties[name]:
+            rank = min(supported_ranks, default=_LAST)
+            compatible.append((-document.get("priority", 0), rank, name))
+    if not compatible:
         return None
-    values = (
-        {}
-        if feature_and_values is None
-        else {value: place for place, value in enumerate(feature_and_values[1])}
-    )
-    offers = []
-    for name, document in own.items():
-        asked = [_split(text)[2] for text in document.get("properties", ())]
-        places = [values[value] for value in asked if value in values]
-        if places or not asked:
-            offers.append((-document.get("priority", 0), min(places, default=_LAST), name))
-    if not offers:
-        return None
-    name = min(offers)[2]
-    return QuickChoice(name, own[name].get("distribution") or name, own[name]["module"])
+    name = min(compatible)[2]
+    document = implementations[name]
+    return QuickChoice(name, document.get("distribution") or name, document["module"])
 
 
 def is_plain(document: Any) -> bool:
-    """Return whether a document is a certain and usual one for `declarations`."""
+    """Return whether `declarations` would accept a document without a warning.
+
+    Some valid documents are not plain; these need `declarations`.
+    """
     if not isinstance(document, dict) or type(document.get("schema")) is not int:
         return False
     if document["schema"] not in (0, 1) or not _is_name(document.get("group")):
         return False
     if "implementation" not in document:
-        known = document.get("known", [])
+        items = document.get("known", [])
         return (
-            document.keys() <= _KNOWN_KEYS and _is_list(known) and all(map(_is_plain_item, known))
+            document.keys() <= _KNOWN_KEYS and _is_list(items) and all(map(_is_plain_item, items))
         )
     priority = document.get("priority", 0)
     return (
@@ -158,7 +167,7 @@ def is_plain(document: Any) -> bool:
         and _is_module(document.get("module"))
         and _is_line(document.get("distribution", "-"))
         and type(priority) is int
-        and abs(priority) <= GREATEST_PRIORITY
+        and abs(priority) <= MAX_PRIORITY
         and _are_properties(document.get("properties", []))
     )
 
@@ -194,11 +203,11 @@ def _is_module(text: Any) -> bool:
 
 
 def _is_line(text: Any) -> bool:
-    return isinstance(text, str) and text.isprintable() and 0 < len(text) <= LONGEST
+    return isinstance(text, str) and text.isprintable() and 0 < len(text) <= MAX_TEXT_LENGTH
 
 
 def _is_list(items: Any) -> bool:
-    return isinstance(items, list) and len(items) <= MOST_ITEMS
+    return isinstance(items, list) and len(items) <= MAX_ITEMS
 
 
 def _are_properties(items: Any) -> bool:
@@ -225,9 +234,10 @@ def _split(text: str) -> tuple[str, str, str]:
 
 
 def _parser() -> Callable[[str], Any]:
-    """Return a JSON parser: `json` itself only where there is no scanner in C.
+    """Return a JSON parser.
 
-    `json` imports regular expressions, which cost more than all other imports here.
+    `json` imports `re`, which takes longer than all other imports of this module together, so it is
+    used only if there is no scanner in C.
     """
     try:
         from _json import make_scanner
@@ -235,19 +245,19 @@ def _parser() -> Callable[[str], Any]:
         from json import loads
 
         return loads
-    scan: Callable[[str, int], tuple[Any, int]] = make_scanner(_Settings)  # type: ignore[arg-type]
+    scan: Callable[[str, int], tuple[Any, int]] = make_scanner(_ScannerSettings)  # type: ignore[arg-type]
 
     def parse(text: str) -> Any:
-        document, end = scan(text, 0)
+        value, end = scan(text, 0)
         if end != len(text):
             raise ValueError
-        return document
+        return value
 
     return parse
 
 
-class _Settings:
-    """The attributes that `json.JSONDecoder` gives its scanner."""
+class _ScannerSettings:
+    """The attributes that the scanner reads of a `json.JSONDecoder`."""
 
     strict = True
     object_hook = None

@@ -159,7 +159,7 @@ class Cases(Generic[Value]):
                     code="ambiguous-cases",
                     note="\n".join(f"{case}: {case.value!r}" for case in best),
                     hint="add a case with all of their properties, or take one of them out",
-                ).in_full()
+                ).with_parts_as_notes()
         return Choice(best[0].value, best[0], looked)  # type: ignore[arg-type]
 
     def ambiguous_pairs(self) -> Iterator[tuple[Case, Case]]:
@@ -257,7 +257,7 @@ def _condition(condition: object) -> tuple[Property, ...]:
             f"a condition is a property or a tuple of properties, not {condition!r}",
             code="invalid-cases",
             hint="what holds where nothing else does is the default: select(…, default=…)",
-        ).in_full()
+        ).with_parts_as_notes()
     values: dict[Feature, set[str]] = {}
     for text in texts:
         match = _PROPERTY.fullmatch(text) if isinstance(text, str) else None
@@ -266,7 +266,7 @@ def _condition(condition: object) -> tuple[Property, ...]:
                 f"{text!r} is not a property",
                 code="invalid-property",
                 hint="write namespace :: feature :: value",
-            ).in_full()
+            ).with_parts_as_notes()
         values.setdefault(Feature(match[1], match[2]), set()).add(match[3])
     # Sorted, so that the same condition is found in any order.
     return tuple(Property(feature, tuple(sorted(values[feature]))) for feature in sorted(values))
@@ -335,4 +335,4 @@ def _nothing(looked: tuple[CaseVerdict, ...], no_match: str) -> NoFit:
         code="no-case-fits",
         note="\n".join(f"{verdict.case}: {verdict.reason}" for verdict in looked) or None,
         hint=None if no_match else "add a default to the table, for all other machines",
-    ).in_full()
+    ).with_parts_as_notes()

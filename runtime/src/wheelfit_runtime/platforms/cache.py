@@ -30,7 +30,7 @@ from wheelfit_runtime.platforms.cache_folder import (
     unsafe_folder,
 )
 from wheelfit_runtime.platforms.child_processes import from_mapping, to_mapping
-from wheelfit_runtime.platforms.system_view import LOADER_CACHE, open_at_once
+from wheelfit_runtime.platforms.system_view import LOADER_CACHE, open_without_blocking
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -203,7 +203,7 @@ def _read(path: str, key: str) -> Answer | None:
     import json
 
     try:
-        with open(path, "rb", opener=open_at_once) as file:
+        with open(path, "rb", opener=open_without_blocking) as file:
             status = os.fstat(file.fileno())
             if not is_own(status) or not stat.S_ISREG(status.st_mode):
                 return None

@@ -24,11 +24,11 @@ class Machine:
     Each namespace is detected on first use, and once (P-22). A provider that fails makes its own
     namespace unsupported and nothing else (P-17). Safe to use from several threads.
 
-    :param surroundings: the view of the machine; default: that of this process.
+    :param view: the view of the machine; default: that of this process.
     """
 
-    def __init__(self, surroundings: SystemView | None = None) -> None:
-        self.surroundings = surroundings or SystemView()
+    def __init__(self, view: SystemView | None = None) -> None:
+        self.view = view or SystemView()
         self._known: dict[str, Detection] = {}
         self._locks: dict[str, threading.Lock] = {}
 
@@ -59,12 +59,12 @@ class Machine:
 
     def overrides_in_effect(self) -> tuple[str, ...]:
         """Return the variables that replace detected values, as ``NAME=value`` (P-73)."""
-        if not override_names.names_in(self.surroundings.environ):
+        if not override_names.names_in(self.view.environ):
             return ()  # without looking into any provider
         return tuple(
             text
             for family in providers.every()
-            for text in family.provider.overrides_in_effect(self.surroundings)
+            for text in family.provider.overrides_in_effect(self.view)
         )
 
     def _look(self, family: HardwareFamily) -> Detection:
@@ -72,7 +72,7 @@ class Machine:
         started = time.perf_counter()
         try:
             provider = family.provider
-            detection = provider.detect(self.surroundings)
+            detection = provider.detect(self.view)
             seconds = time.perf_counter() - started
             return replace(detection, version=provider.data_version, seconds=seconds)
         except Exception as error:  # noqa: BLE001  # P-17: whatever it is, it is data

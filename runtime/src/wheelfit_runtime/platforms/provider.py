@@ -94,22 +94,20 @@ class BuiltInProvider:
         accepts = self._features.get(feature)
         return None if accepts is None else bool(accepts(value))
 
-    def detect(self, surroundings: SystemView) -> Detection:
+    def detect(self, view: SystemView) -> Detection:
         """Detect the supported properties, overrides included; findings never raise."""
         try:
-            own = overrides.read(self.namespace, surroundings.environ, self.accepts)
-            detection = self._find(
-                surroundings, {override.feature: override.values for override in own}
-            )
+            own = overrides.read(self.namespace, view.environ, self.accepts)
+            detection = self._find(view, {override.feature: override.values for override in own})
         except InvalidConfiguration as error:
             return overrides.disabled(self.namespace, f"built-in {self.namespace} provider", error)
         return overrides.apply(own, detection, tuple(self._features), self._multi_value)
 
-    def overrides_in_effect(self, surroundings: SystemView) -> tuple[str, ...]:
+    def overrides_in_effect(self, view: SystemView) -> tuple[str, ...]:
         """Return the variables that replace something, as ``NAME=value``."""
         try:
-            own = overrides.read(self.namespace, surroundings.environ, self.accepts)
-            others = tuple(self._others(surroundings))
+            own = overrides.read(self.namespace, view.environ, self.accepts)
+            others = tuple(self._others(view))
         except InvalidConfiguration:
             return ()  # it switches the provider off and is reported as a warning
         return (*(f"{variable.source}={variable.value}" for variable in others), *map(str, own))

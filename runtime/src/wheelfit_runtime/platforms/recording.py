@@ -217,7 +217,7 @@ def as_expected(machine: Machine) -> dict[str, Any]:
     Lists of values are texts, separated by blanks: the order matters and a
     difference should be readable.
     """
-    folders = [os.fspath(folder) for folder in machine.surroundings.library_folders]
+    folders = [os.fspath(folder) for folder in machine.view.library_folders]
     detections = {namespace: machine.detect(namespace) for namespace in machine.namespaces}
     return {
         "overrides": list(machine.overrides_in_effect()),
@@ -328,7 +328,7 @@ def record(folder: Path, machine: Machine, *, description: str = "") -> tuple[st
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as scratch:
         made = Path(scratch, "made")
         # From the machine itself: the name of the host is no part of a record.
-        scrubber = Scrubber.of(machine.surroundings, watched.files)
+        scrubber = Scrubber.of(machine.view, watched.files)
         _write(made, watched, answers, scrubber, _machine_toml(watched, description))
         write_expected(made)
         if folder.exists():
@@ -345,7 +345,7 @@ def record(folder: Path, machine: Machine, *, description: str = "") -> tuple[st
 
 def _watch(machine: Machine) -> tuple[_Watched, dict[str, Detection], dict[str, Answer]]:
     """Return the files read, the detection, and the answers of child processes."""
-    source = machine.surroundings
+    source = machine.view
     processes = RecordingProcesses(source.processes)
     given = {item.name: getattr(source, item.name) for item in fields(source) if item.init}
     # A record describes the machine, independent of the options of this run.

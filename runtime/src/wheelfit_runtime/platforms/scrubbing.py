@@ -77,13 +77,13 @@ class Scrubber:
     """The texts to replace, with their replacements; longest first."""
 
     @classmethod
-    def of(cls, surroundings: SystemView, paths: Iterable[str] = ()) -> Scrubber:
+    def of(cls, view: SystemView, paths: Iterable[str] = ()) -> Scrubber:
         """Return a scrubber that knows the names of a machine and of its user.
 
         :param paths: of files that must keep their names; a name that occurs in one of
             the system's is a common word and stays.
         """
-        environ = surroundings.environ
+        environ = view.environ
         replacements: dict[str, str] = {}
         for variable in ("HOME", "USERPROFILE"):
             home = environ.get(variable, "").rstrip("/\\")
@@ -93,10 +93,9 @@ class Scrubber:
             _add(replacements, environ.get(variable, ""), "user")
         hosts = [environ.get("HOSTNAME", ""), environ.get("COMPUTERNAME", "")]
         hosts += [
-            surroundings.read_text(path) or ""
-            for path in ("/proc/sys/kernel/hostname", "/etc/hostname")
+            view.read_text(path) or "" for path in ("/proc/sys/kernel/hostname", "/etc/hostname")
         ]
-        if surroundings.is_real:
+        if view.is_real:
             import socket
 
             hosts.append(socket.gethostname())

@@ -1,7 +1,7 @@
-"""The common words of hardware families for missing properties.
+"""Descriptions of missing properties in words, as ``needs CUDA driver >= 12.8``.
 
-A family with better words for its features has a class `Words` in its module ``vocabulary``, a
-subclass of one of those here. `wheelfit.core.phrases` puts the words together.
+A hardware family with descriptions of its own has a class `Words` in its module ``vocabulary``,
+a subclass of a class in this module. `wheelfit.core.phrases` makes sentences of them.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 THIS_MACHINE = "this machine"
 """The default name of the machine."""
 PACKAGE_LIST = "the package's own list"
-"""The name for support from a package's static list (P-11)."""
+"""The name in place of the machine where a package has a static list (P-11)."""
 
 
 class Feature(Protocol):
-    """A feature, as `wheelfit.core.properties.Feature`; as a text it is ``namespace :: name``."""
+    """A feature, as `wheelfit.core.properties.Feature`; its text is ``namespace :: name``."""
 
     @property
     def namespace(self) -> str:
@@ -37,121 +37,127 @@ class Feature(Protocol):
 
 # The labels of a release repeat few values, and there may be a hundred thousand labels.
 @lru_cache(maxsize=4096)
-def natural(text: str) -> tuple[tuple[int, str], ...]:
+def natural_sort_key(text: str) -> tuple[tuple[int, str], ...]:
     """Return a sort key by which ``90_real`` comes before ``100_real``."""
     parts = re.split(r"(\d+)", text)
     return tuple((int(part), "") if part.isdecimal() else (0, part) for part in parts)
 
 
-def named(feature: Feature, values: Iterable[str]) -> str:
-    """Write properties of one feature as ``ns :: feature :: value or value``."""
-    return f"{feature} :: {listed(sorted(values, key=natural), 'or')}"
+def properties_text(feature: Feature, values: Iterable[str]) -> str:
+    """Return properties of one feature as ``namespace :: feature :: value or value``."""
+    return f"{feature} :: {listed(sorted(values, key=natural_sort_key), 'or')}"
 
 
 class Words:
-    """The generic words about one namespace.
+    """Descriptions of missing properties of a namespace.
 
-    :param holder: the machine or file of the detection.
-    :param needed: of hardware: the required device, with its article.
-    :param growing: of processors: the feature each value of which includes the lower ones.
+    :param detection: the support of a machine for the namespace.
+    :param machine: the name of the machine, or of the file that describes it.
+    :param needed: for hardware: the required device, with its article.
+    :param level_feature: for processors: the feature whose values include all lower ones.
     """
 
     def __init__(
         self,
         detection: Detection,
-        holder: str = THIS_MACHINE,
+        machine: str = THIS_MACHINE,
         *,
         needed: str = "",
-        growing: str = "",
+        level_feature: str = "",
     ) -> None:
         self.detection = detection
-        self.holder = holder
+        self.machine = machine
         self.needed = needed
-        self.growing = growing
+        self.level_feature = level_feature
 
-    def supported(self, name: str) -> tuple[str, ...]:
+    def supported_values(self, name: str) -> tuple[str, ...]:
         """Return the supported values of a feature."""
         features = self.detection.features
         return next((config.values for config in features if config.name == name), ())
 
-    def wish(self, feature: Feature, wanted: tuple[str, ...]) -> str:
-        """Return the condition of a feature in words, as ``needs …``."""
-        return f"needs {named(feature, wanted)}"
+    def requirement(self, feature: Feature, wanted: tuple[str, ...]) -> str:
+        """Return the requirement of any of some values, as ``needs …``."""
+        return f"needs {properties_text(feature, wanted)}"
 
-    def nothing(self, properties: str) -> str:
-        """Return the reason a feature is missing where its whole namespace is unsupported."""
-        return f"needs {properties}; {self.holder} supports nothing of {self.detection.namespace}"
+    def unsupported_namespace(self, properties: str) -> str:
+        """Return the reason properties are missing if the whole namespace is unsupported.
 
-    def feature(self, feature: Feature, wanted: tuple[str, ...]) -> str:
-        """Return the reason one feature is missing where others of the namespace are supported."""
-        supported = self.supported(feature.name)
-        needs = Words.wish(self, feature, wanted)
+        :param properties: the properties in words.
+        """
+        return f"needs {properties}; {self.machine} supports nothing of {self.detection.namespace}"
+
+    def unsupported_feature(self, feature: Feature, wanted: tuple[str, ...]) -> str:
+        """Return the reason a feature is missing if others of the namespace are supported."""
+        supported = self.supported_values(feature.name)
+        needs = Words.requirement(self, feature, wanted)
         if supported:
-            return f"{needs}; {self.holder} supports {listed(supported)}"
+            return f"{needs}; {self.machine} supports {listed(supported)}"
         others = [config.name for config in self.detection.features if config.values]
-        return f"{needs}; {self.holder} has no {feature}, only {listed(others)}"
+        return f"{needs}; {self.machine} has no {feature}, only {listed(others)}"
 
 
 class AcceleratorWords(Words):
-    """The words about hardware that a machine has or has not."""
+    """Descriptions of missing properties of an accelerator."""
 
-    def nothing(self, properties: str) -> str:
-        """Return the reason a feature is missing where its whole namespace is unsupported."""
-        if self.holder == PACKAGE_LIST:
-            return super().nothing(properties)
+    def unsupported_namespace(self, properties: str) -> str:
+        """Return the reason properties are missing if the whole namespace is unsupported."""
+        if self.machine == PACKAGE_LIST:
+            return super().unsupported_namespace(properties)
         needs = f"needs {self.needed}"
-        if self.detection.warnings:  # P-84, P-99, P-133: there is something, and it will not do
+        if self.detection.warnings:  # P-84, P-99, P-133: there is hardware that cannot be used
             return f"{needs}; no usable one was found: {'; '.join(self.detection.warnings)}"
-        where = "" if self.holder == THIS_MACHINE else f" on {self.holder}"
+        where = "" if self.machine == THIS_MACHINE else f" on {self.machine}"
         return f"{needs}; none was found{where}"
 
 
 class ProcessorWords(Words):
-    """The words about processors."""
+    """Descriptions of missing properties of a processor."""
 
     @staticmethod
-    def called(value: str) -> str:
-        """Return the usual name of a value of the growing feature."""
+    def value_name(value: str) -> str:
+        """Return the usual name of a value of the level feature."""
         return value
 
-    def called_alone(self, value: str) -> str:
-        """Return the same where it stands alone."""
-        return self.called(value)
+    def full_value_name(self, value: str) -> str:
+        """Return the name of a value of the level feature where no architecture is named."""
+        return self.value_name(value)
 
     @staticmethod
     def rank(value: str) -> tuple[int, ...]:
-        """Return a sort key: the numbers in a value of the growing feature."""
+        """Return a sort key of a value of the level feature: the numbers in it."""
         return tuple(map(int, re.findall(r"\d+", value)))
 
     @property
     def cpu(self) -> str:
         """The processor in words."""
-        return "this CPU" if self.holder == THIS_MACHINE else f"the CPU of {self.holder}"
+        return "this CPU" if self.machine == THIS_MACHINE else f"the CPU of {self.machine}"
 
-    def wish(self, feature: Feature, wanted: tuple[str, ...]) -> str:
-        """Return the requirement: the lowest value of the growing feature includes others."""
-        if feature.name == self.growing:
-            return f"needs {self.called_alone(min(wanted, key=self.rank))}"
+    def requirement(self, feature: Feature, wanted: tuple[str, ...]) -> str:
+        """Return the requirement of any of some values; of the level feature, of the lowest."""
+        if feature.name == self.level_feature:
+            return f"needs {self.full_value_name(min(wanted, key=self.rank))}"
         if wanted == ("on",):
             return f"needs a CPU with {feature.name}"
-        return super().wish(feature, wanted)
+        return super().requirement(feature, wanted)
 
-    def nothing(self, properties: str) -> str:
-        """Return the reason a feature is missing where its whole namespace is unsupported."""
-        if self.holder == PACKAGE_LIST:
-            return super().nothing(properties)
-        return f"needs {self.needed}; {self.holder} has none"
+    def unsupported_namespace(self, properties: str) -> str:
+        """Return the reason properties are missing if the whole namespace is unsupported."""
+        if self.machine == PACKAGE_LIST:
+            return super().unsupported_namespace(properties)
+        return f"needs {self.needed}; {self.machine} has none"
 
-    def feature(self, feature: Feature, wanted: tuple[str, ...]) -> str:
-        """Return the reason one feature is missing where others of the namespace are supported."""
-        if self.holder == PACKAGE_LIST:
-            return super().feature(feature, wanted)
-        if feature.name == self.growing:
-            best = max(self.supported(feature.name), key=self.rank, default=None)
+    def unsupported_feature(self, feature: Feature, wanted: tuple[str, ...]) -> str:
+        """Return the reason a feature is missing if others of the namespace are supported."""
+        if self.machine == PACKAGE_LIST:
+            return super().unsupported_feature(feature, wanted)
+        if feature.name == self.level_feature:
+            best = max(self.supported_values(feature.name), key=self.rank, default=None)
             lowest = min(wanted, key=self.rank)
             # A list may have gaps; a value it then refuses must not be reported as met.
             if best is not None and self.rank(best) < self.rank(lowest):
-                return f"needs {self.called_alone(lowest)}, {self.cpu} is {self.called(best)}"
+                return (
+                    f"needs {self.full_value_name(lowest)}, {self.cpu} is {self.value_name(best)}"
+                )
         if wanted == ("on",):
             return f"needs a CPU with {feature.name}, which {self.cpu} lacks"
-        return super().feature(feature, wanted)
+        return super().unsupported_feature(feature, wanted)

@@ -47,7 +47,7 @@ from wheelfit.core.durations import duration_in_words
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.properties import EMPTY
 from wheelfit.errors import BuildFailed
-from wheelfit.projects.backend import Backend, BuildEnvironment, Children
+from wheelfit.projects.backend import Backend, BackendProcesses, BuildEnvironment
 from wheelfit.wheels.binaries.optimisation import require_readers
 from wheelfit.wheels.record import sha256_of_file
 from wheelfit_runtime.errors import FileProblem, InvalidConfiguration, InvalidDocument
@@ -127,7 +127,7 @@ class ProjectBuilder:
     @contextmanager
     def _open(self, order: BuildOrder, folder: Path) -> Iterator[_OpenOrder]:
         """Open an order; every process of its backend is ended after the block."""
-        children = Children()
+        children = BackendProcesses()
         try:
             source = open_source(order.project, folder.resolve(), order.providers)
             yield _OpenOrder(self, order, folder.resolve(), children, source)
@@ -159,7 +159,7 @@ class _OpenOrder:
     builder: ProjectBuilder
     order: BuildOrder
     folder: Path
-    children: Children
+    children: BackendProcesses
     source: Source
     plugins: tuple[str, ...] = ()
     """Requirements besides those of the backend."""

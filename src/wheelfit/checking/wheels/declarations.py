@@ -18,7 +18,12 @@ from wheelfit.core.requirements import parse_requirement
 from wheelfit.errors import InvalidRequirement
 from wheelfit.wheels.dist_info import data_folder
 from wheelfit_runtime.errors import InvalidWheel
-from wheelfit_runtime.loader.declaration_files import FOLDER, LARGEST, MOST_FILES, Unfit
+from wheelfit_runtime.loader.declaration_files import (
+    FOLDER,
+    MAX_FILE_SIZE,
+    MAX_FILES,
+    InvalidDeclaration,
+)
 from wheelfit_runtime.loader.declarations import Implementation, read
 
 if TYPE_CHECKING:
@@ -40,10 +45,10 @@ def declaration_findings(archive: WheelArchive, place: CheckedFile) -> Iterator[
     declaration_paths = sorted(
         path for path in members if FOLDER in path
     )  # the order of the loader
-    if len(declaration_paths) > MOST_FILES:
-        message = f"{FOLDER} has {len(declaration_paths)} files; {MOST_FILES} are read"
+    if len(declaration_paths) > MAX_FILES:
+        message = f"{FOLDER} has {len(declaration_paths)} files; {MAX_FILES} are read"
         yield place.found(checks.BAD_DECLARATION, message)
-    for path in declaration_paths[:MOST_FILES]:
+    for path in declaration_paths[:MAX_FILES]:
         folder, _, name = path.rpartition("/")
         inside = place.inside(members[path])
         if folder == FOLDER and name.startswith("__init__."):
@@ -59,7 +64,7 @@ def declaration_findings(archive: WheelArchive, place: CheckedFile) -> Iterator[
                 declaration = read(data, name)
             except InvalidWheel as error:
                 yield inside.found(checks.DAMAGED_CONTENT, error.message)
-            except Unfit as error:
+            except InvalidDeclaration as error:
                 yield inside.found(checks.BAD_DECLARATION, f"{name}: {error}")
             else:
                 key = (
@@ -166,10 +171,10 @@ def _modules(paths: Iterable[str]) -> set[str]:
 
 
 def _read_beginning(archive: WheelArchive, name: str) -> bytes:
-    """Return the content of a file; of a too large file, more than `LARGEST` bytes of it."""
+    """Return the content of a file; of a too large file, more than `MAX_FILE_SIZE` bytes of it."""
     data = b""
     for piece in archive.chunks(name):
         data += piece
-        if len(data) > LARGEST:
+        if len(data) > MAX_FILE_SIZE:
             break
     return data

@@ -34,7 +34,7 @@ from wheelfit.installation.builds.cache import BuiltWheel
 from wheelfit.installation.builds.products import Product, bare_metadata, checked_metadata
 from wheelfit.installation.builds.projects import open_given, open_listed
 from wheelfit.installation.builds.state import state_of
-from wheelfit.projects.backend import Backend, Children
+from wheelfit.projects.backend import Backend, BackendProcesses
 from wheelfit.projects.static_metadata import core_metadata_of, is_reliable, name_of
 from wheelfit.resolution.listing import made_up_name
 from wheelfit.resolution.request import GivenWheel
@@ -112,7 +112,7 @@ class Building:
         self._tell = tell
         self._echo = echo
         self._progress = progress
-        self._children = Children()
+        self._children = BackendProcesses()
         self._turn = threading.RLock()
         """Held by the thread that builds, and by it again for what a build needs built."""
         self._busy: list[str] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from wheelfit.sources.file_readers import Around
+from wheelfit.sources.file_readers import RepositoryWrapper
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.repository import Files, Repository
 
 
-class DeferredBuilding(Around):
+class DeferredBuilding(RepositoryWrapper):
     """A ``Repository`` with wheels that can be built, prepared when the first one is needed.
 
     :param open_: returns the building repository.

@@ -13,7 +13,7 @@ from wheelfit.errors import InvalidFilename, SourceOff
 from wheelfit.resolution.candidates import Candidates, ChoicePolicy
 from wheelfit.resolution.request import RequestedRequirement, ResolutionRequest
 from wheelfit.resolution.resolver import resolve
-from wheelfit.sources.file_readers import Around
+from wheelfit.sources.file_readers import RepositoryWrapper
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.repository import Repository
 
 
-class OnlyTrusted(Around):
+class OnlyTrusted(RepositoryWrapper):
     """A repository reduced to the files that are trusted, with their trusted hashes.
 
     :param files: file name to SHA-256.

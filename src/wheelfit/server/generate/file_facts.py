@@ -1,4 +1,4 @@
-"""The facts of files that an index needs, cached so that nothing is hashed twice."""
+"""The facts about files that an index needs, cached so that no file is hashed twice."""
 
 from __future__ import annotations
 
@@ -25,46 +25,48 @@ _VERSION = 2
 
 @dataclass(frozen=True, slots=True)
 class FileFacts:
-    """The facts of a file, and the reasons against publishing it."""
+    """The facts about a file, and the reasons against publishing it."""
 
     sha256: str
     requires_python: str | None = None
     metadata_sha256: str | None = None
-    """Digest of the METADATA of a wheel; None where there is none to be served."""
+    """Digest of the METADATA of a wheel; None if there is no METADATA to serve."""
     metadata_size: int = 0
     findings: tuple[Finding, ...] = ()
-    """Every reason why no index should take it (F-131)."""
+    """The reasons for which no index should accept the file (F-131)."""
     metadata: bytes | None = field(default=None, repr=False, compare=False)
-    """The METADATA itself, of a file that was just read; not cached."""
+    """The METADATA; None if the facts are from the cache."""
     document: VariantDocument | None = field(default=None, repr=False, compare=False)
-    """Its ``variant.json``, likewise."""
+    """The ``variant.json``; None if the facts are from the cache."""
 
     def to_mapping(self) -> dict[str, Any]:
-        """Return the facts as plain data."""
-        facts = {name: getattr(self, name) for name in _CACHED}
+        """Return the cached facts as plain data."""
+        facts = {name: getattr(self, name) for name in _CACHED_FIELDS}
         return {**facts, "findings": [finding._asdict() for finding in self.findings]}
 
     @classmethod
-    def of_mapping(cls, data: Mapping[str, Any]) -> FileFacts:
-        """Return the facts that `to_mapping` wrote.
+    def from_mapping(cls, data: Mapping[str, Any]) -> FileFacts:
+        """Return the facts from the result of `to_mapping`.
 
         :raises LookupError, TypeError, ValueError: the data has another form.
         """
-        findings = (
-            Finding(**{**one, "severity": Severity(one["severity"]), "correction": None})
-            for one in data["findings"]
+        findings = tuple(
+            Finding(**{**values, "severity": Severity(values["severity"]), "correction": None})
+            for values in data["findings"]
         )
-        return cls(**{name: data[name] for name in _CACHED}, findings=tuple(findings))
+        return cls(**{name: data[name] for name in _CACHED_FIELDS}, findings=findings)
 
 
-_CACHED = ("sha256", "requires_python", "metadata_sha256", "metadata_size")
+_CACHED_FIELDS = ("sha256", "requires_python", "metadata_sha256", "metadata_size")
 
 
-class Memory:
-    """A cache of the facts of files, and of combined documents of releases.
+class FactsMemory:
+    """A cache of the facts about files, and of the index files of releases.
 
-    :param path: its file; None: nothing is cached.
-    :param full: whether facts are used only if all content was compared with RECORD.
+    Only what was used or added since it was read is written again.
+
+    :param path: its file; None caches nothing.
+    :param full: whether to use only facts of files whose whole content was compared with RECORD.
     """
 
     def __init__(self, path: Path | None, *, full: bool = False) -> None:
@@ -78,32 +80,35 @@ class Memory:
             return
         with suppress(OSError, ValueError, LookupError, TypeError, AttributeError):
             data = json.loads(path.read_bytes())
-            # Faults differ between versions.
+            # Another version of wheelfit may report other findings.
             if (data["version"], data["wheelfit"]) == (_VERSION, __version__):
                 self._files = dict(data["files"])
                 self._combined = dict(data["combined"])
 
     def facts(self, file: CollectedFile) -> FileFacts | None:
-        """Return the facts of a file; None if it is new, or has changed."""
+        """Return the facts about a file; None if it is new, or has changed."""
         entry = self._files.get(file.name)
         try:
             if entry is None or tuple(entry["signature"]) != file.signature:
                 return None
             if self._full and not entry["full"]:
                 return None
-            facts = FileFacts.of_mapping(entry)
+            facts = FileFacts.from_mapping(entry)
         except (LookupError, TypeError, ValueError):
             return None
         self._used[file.name] = entry
         return facts
 
-    def learn(self, file: CollectedFile, facts: FileFacts) -> None:
-        """Add the facts of a file."""
-        about = {"signature": file.signature, "full": self._full}
-        self._used[file.name] = about | facts.to_mapping()
+    def add(self, file: CollectedFile, facts: FileFacts) -> None:
+        """Add the facts about a file."""
+        entry = {"signature": file.signature, "full": self._full}
+        self._used[file.name] = entry | facts.to_mapping()
 
     def combined(self, release: str, key: str) -> bytes | None:
-        """Return the document of a release; None if the key of its wheels is another."""
+        """Return the index file of a release; None if it is unknown.
+
+        :param key: identifies the wheels that it was combined from.
+        """
         key = _digest(key)
         entry = self._combined.get(release)
         try:
@@ -115,12 +120,12 @@ class Memory:
         self._used_combined[release] = entry
         return data
 
-    def learn_combined(self, release: str, key: str, document: bytes) -> None:
-        """Add the document of a release."""
+    def add_combined(self, release: str, key: str, document: bytes) -> None:
+        """Add the index file of a release."""
         self._used_combined[release] = [_digest(key), document.decode()]
 
-    def keep(self) -> str | None:
-        """Write the facts that were used or added; return why that failed, if it did."""
+    def save(self) -> str | None:
+        """Write what was used or added; return the reason if that failed, else None."""
         if self._path is None or (
             self._used == self._files and self._used_combined == self._combined
         ):
@@ -132,15 +137,15 @@ class Memory:
             "combined": self._used_combined,
         }
         try:
-            keep_data(self._path, data)
+            write_cache(self._path, data)
         except OSError as error:
             reason = error.strerror or type(error).__name__
-            return f"what was learnt of the files cannot be kept: {reason}"
+            return f"the facts about the files cannot be cached in {self._path}: {reason}"
         return None
 
 
-def keep_data(path: Path, data: object) -> None:
-    """Write a cache, without waiting for the disk."""
+def write_cache(path: Path, data: object) -> None:
+    """Write data as JSON, without waiting for the disk."""
     path.parent.mkdir(parents=True, exist_ok=True)
     write_file(path, json.dumps(data, separators=(",", ":")).encode(), sync=False)
 

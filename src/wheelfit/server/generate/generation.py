@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from wheelfit.checking.findings import Finding
     from wheelfit.core.filename import WheelFilename
     from wheelfit.server.generate.collection import CollectedFile, Collection
-    from wheelfit.server.generate.file_facts import FileFacts, Memory
+    from wheelfit.server.generate.file_facts import FactsMemory, FileFacts
     from wheelfit.server.generate.last_run import LastRun
     from wheelfit.server.generate.targets import Target
     from wheelfit.sources.progress import Progress
@@ -70,7 +70,7 @@ class _Candidate:
 def generate(
     folder: Path,
     target: Target,
-    memory: Memory,
+    memory: FactsMemory,
     wishes: GenerateOptions = GenerateOptions(),
     *,
     in_place: bool = False,
@@ -100,7 +100,7 @@ def generate(
 
             for archive, learnt in look_at_all(new, full=wishes.full, progress=progress):
                 facts[archive.name] = learnt
-                memory.learn(archive, learnt)
+                memory.add(archive, learnt)
         before = read_manifest(target.read(MANIFEST), where=target.name)
         known = {name: one for name, one in facts.items() if one is not None}
         survey = _Survey(collection, known, before, wishes, memory, in_place=in_place)
@@ -116,7 +116,7 @@ def generate(
                     "check that the folder is right and mounted; --allow-empty removes all projects"
                 ),
             )
-        notes = tuple(filter(None, [memory.keep(), *_notes(folder, collection), *survey.kept]))
+        notes = tuple(filter(None, [memory.save(), *_notes(folder, collection), *survey.kept]))
         refused = tuple(sorted(survey.refused, key=lambda finding: finding.sort_key))
         generated = Generated(
             looked_at=len(new),
@@ -168,7 +168,7 @@ class _Survey:
         facts: Mapping[str, FileFacts],
         before: Manifest,
         wishes: GenerateOptions,
-        memory: Memory,
+        memory: FactsMemory,
         *,
         in_place: bool,
     ) -> None:
@@ -325,7 +325,7 @@ class _Survey:
             ]
             document, findings = combined_document(wheels)
             if document is not None:
-                self._memory.learn_combined(name, key, document)
+                self._memory.add_combined(name, key, document)
             else:
                 for variant in variants:
                     self._refuse(variant.found.filename, ())

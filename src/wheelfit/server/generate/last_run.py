@@ -82,7 +82,7 @@ class LastRun:
 
         :param prune: whether the next run may remove files that this one left.
         """
-        from wheelfit.server.generate.file_facts import keep_data
+        from wheelfit.server.generate.file_facts import write_cache
 
         standing = generated.standing
         if standing is None or generated.refused or (prune and generated.unnamed):
@@ -95,4 +95,4 @@ class LastRun:
             "result": {name: getattr(generated, name) for name in _RESULT},
         }
         with suppress(OSError):
-            keep_data(self._path, data)
+            write_cache(self._path, data)

@@ -11,7 +11,7 @@ from wheelfit.errors import UploadRefused
 from wheelfit.server.messages import Answer
 from wheelfit.server.rebinding_guard import is_of_browser
 from wheelfit.server.store.audit import Actor
-from wheelfit.server.store.database import written
+from wheelfit.server.store.database import timestamp
 from wheelfit.server.store.records import violations_of
 from wheelfit.server.store.tokens import holder, may
 from wheelfit_runtime.errors import FileProblem
@@ -106,7 +106,7 @@ class Visitor(NamedTuple):
         """
         self.need_scope("upload")
         opened = [one for one in self.records.stages() if one.id == stage]
-        if not opened or opened[0].expires <= written(now):
+        if not opened or opened[0].expires <= timestamp(now):
             raise _no_stage(stage)
         if opened[0].owner != self.token.owner and not is_operator(self.token):
             raise Denied(403, "this stage belongs to somebody else")
@@ -182,7 +182,7 @@ def visitor(
     if is_kept and token.scopes != {"read"}:
         raise Denied(401, "in a browser use a token that has the scope read only: it keeps logins, "
                      "and pages of other origins may use them")  # fmt: skip
-    actor = Actor(token.owner, token.id, token.note, request.client, written(now))
+    actor = Actor(token.owner, token.id, token.note, request.client, timestamp(now))
     return Visitor(token, records, actor)
 
 

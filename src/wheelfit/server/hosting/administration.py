@@ -14,7 +14,7 @@ from wheelfit.core.filename import project_of
 from wheelfit.core.project_patterns import check_patterns, normalised
 from wheelfit.core.versions import parse_version
 from wheelfit.server.store.audit import ACTIONS, AuditFilter
-from wheelfit.server.store.database import written
+from wheelfit.server.store.database import timestamp
 from wheelfit.server.store.records import PUBLISHED
 from wheelfit.server.store.tokens import issue, open_stage
 from wheelfit.sources.page import STATUSES, Status
@@ -47,7 +47,7 @@ class StoreAdministration:
         :param reason: shown by installers, may be empty; None takes it back.
         """
         names = self._names(what)
-        self.store.records.yank(names, reason, time=written(self.now()))
+        self.store.records.yank(names, reason, time=timestamp(self.now()))
         return names
 
     def set_status(self, project: str, marker: str, reason: str) -> dict[str, Any]:
@@ -63,13 +63,13 @@ class StoreAdministration:
         if not self.store.records.serial(name) or not self.may_read(name):
             raise FileProblem("the index has no such project", where=project[:200])
         status = Status(marker, " ".join(reason.split()))
-        self.store.records.set_status(name, status, time=written(self.now()))
+        self.store.records.set_status(name, status, time=timestamp(self.now()))
         return {"project": name, "status": status.marker, "reason": status.reason}
 
     def delete(self, what: Sequence[str]) -> list[str]:
         """Delete files for ever; return their names."""
         names = self._names(what)
-        self.store.records.delete(names, time=written(self.now()))
+        self.store.records.delete(names, time=timestamp(self.now()))
         return names
 
     def open_stage(self, owner: str, lifetime: float) -> dict[str, Any]:
@@ -94,7 +94,7 @@ class StoreAdministration:
     def publish(self, stage: str) -> list[str]:
         """Publish all files of a stage at once; return their names."""
         self._check_stage(stage)
-        files = self.store.records.publish(stage, time=written(self.now()))
+        files = self.store.records.publish(stage, time=timestamp(self.now()))
         return [file.filename for file in files]
 
     def drop(self, stage: str) -> int:
@@ -152,7 +152,7 @@ class StoreAdministration:
         if not (max_count.isascii() and max_count.isdigit() and len(max_count) <= 4):
             raise InvalidConfiguration("max_count is a number up to 9999", where=max_count[:80])
         since, until = (
-            written(moment_of(wanted[name], self.now())) if wanted[name] else ""
+            timestamp(moment_of(wanted[name], self.now())) if wanted[name] else ""
             for name in ("since", "until")
         )
         entries = self.store.records.audit.entries(

@@ -16,7 +16,7 @@ from wheelfit.server.hosting.administration import (
     seconds_of,
 )
 from wheelfit.server.hosting.readers import Reader
-from wheelfit.server.store.database import written
+from wheelfit.server.store.database import timestamp
 from wheelfit.server.uploads.form import FormLimits
 from wheelfit_runtime.errors import InvalidConfiguration
 from wheelfit_runtime.patterns import pattern
@@ -231,7 +231,7 @@ class HostingApi:
             return
         if rule == "admin":
             raise Denied(403, "a token of the scope admin is needed to delete; yank it")
-        since = written(self.now() - rule)
+        since = timestamp(self.now() - rule)
         if late := [file.filename for file in files if file.uploaded < since]:
             raise Denied(
                 403, f"{late[0]} was uploaded too long ago to be deleted without admin; yank it"

@@ -24,7 +24,7 @@ from wheelfit.server.messages import STRICT, Answer
 from wheelfit.server.rebinding_guard import is_of_foreign_page
 from wheelfit.server.simple import SimpleIndex
 from wheelfit.server.store.audit import Actor
-from wheelfit.server.store.database import written
+from wheelfit.server.store.database import timestamp
 from wheelfit.server.store.project_rules import rules_of
 from wheelfit.server.store.records import PUBLISHED, refusal, refused, violations_of
 from wheelfit.server.store.stored_index import StoredIndex
@@ -50,16 +50,16 @@ if TYPE_CHECKING:
 ROUTES = "simple", "files", "bridges", "legacy", ROOT, "stage", "health", "metrics", "api", "other"
 """The routes of requests, in metrics and logs."""
 _STAGE = pattern(r"[0-9a-f]{16}")
-_SOON = {"retry-after": "2"}
+_RETRY_SOON = {"retry-after": "2"}
 _READY = frozenset({"/-/health", "/-/health/", "/-/health/ready"})
-_CHANGING = frozenset({"legacy", ROOT, "stage", "api"})
-"""Routes of changes."""
+_WRITE_ROUTES = frozenset({"legacy", ROOT, "stage", "api"})
+"""Routes with requests that change the index."""
 HEADERS = tuple(STRICT.items())
 """Default headers of every answer."""
 
 
 def route_of(path: str) -> str:
-    """Return the one of `ROUTES` that a path belongs to."""
+    """Return the route in `ROUTES` that a path belongs to."""
     first, _, rest = path[1:].partition("/")
     if first == "-":
         first = rest.partition("/")[0]
@@ -69,13 +69,16 @@ def route_of(path: str) -> str:
 class HostedIndex:
     """A live index: an `Application`.
 
-    :param index: the projects to serve; with mirrors it has more than the store.
-    :param bridges: families whose indexes are mirrored, by name; each serves a `ReadableIndex`.
-    :param site: renders the pages for people; None: there are none.
+    :param store: the records and files.
+    :param index: the projects to serve, those of the store and of mirrors; None: of the store only.
+    :param bridges: applications that mirror the indexes of families, by name of the family.
+    :param rules: the rules about projects, uploads and readers.
+    :param site: returns the application with the pages for people; None: there are none.
     :param publishing: exchanges identities of CI jobs for tokens; None: no job is trusted.
     :param names: the host names that the server answers to; None for any.
-    :param generation: stays equal as long as no page of the index changes; by default the number of
-        the last change of the store.
+    :param generation: returns a value that stays equal as long as no page of the index changes; by
+        default the serial of the last change of the store.
+    :param now: returns the time.
     """
 
     def __init__(
@@ -103,16 +106,16 @@ class HostedIndex:
         self._log = log
         self._metrics = metrics
         self._now = now
-        shown = ReadableIndex(StoredIndex(store) if index is None else index)
-        simple = SimpleIndex(shown)
-        self._site = simple if site is None else site(shown)
+        readable = ReadableIndex(StoredIndex(store) if index is None else index)
+        simple = SimpleIndex(readable)
+        self._site = simple if site is None else site(readable)
         generation = generation or store.records.serial
         self._pages = PageCache(
-            simple, shown, generation, is_shared=is_shared if rules.private else None
+            simple, readable, generation, is_shared=is_shared if rules.private else None
         )
 
     def at_hand(self, request: Request) -> Answer | None:
-        """Return an answer that takes no thread."""
+        """Return an answer without waiting for anything; None if the request needs a thread."""
         if self._names is not None and (refusal := self._names.refusal(request)) is not None:
             return refusal
         if request.path == "/-/health/live":
@@ -122,7 +125,7 @@ class HostedIndex:
         if not self._rules.private:
             return self._pages.at_hand(request)
         if self._is_private or "authorization" in request.headers:
-            return None  # the database maps the token to its holder
+            return None  # the database has the holder of the token
         with reading(self._anonymous):
             return self._pages.at_hand(request)
 
@@ -135,7 +138,7 @@ class HostedIndex:
         except Denied as error:
             return denial(error, takes_basic=_is_read(request.path))
         except UploadRefused as error:
-            # The form itself is invalid, or the documents of a stage contradict it.
+            # The form is invalid, or contradicts the documents of its stage.
             return refusal_answer(request, violations_of(error))
         except (FileProblem, InvalidConfiguration) as error:
             status = 404 if isinstance(error, FileProblem) else 400
@@ -143,18 +146,21 @@ class HostedIndex:
         except (StorageUnavailable, NetworkError) as error:
             status = 503 if isinstance(error, StorageUnavailable) else 502
             answer = error_answer(request, status, discreet(error, self._log))
-            return replace(answer, headers={**answer.headers, **_SOON})
+            return replace(answer, headers={**answer.headers, **_RETRY_SOON})
 
     def _answer(self, request: Request) -> Answer:
         if "%00" in request.path:
-            return Answer.text(404, "there is no such page")  # nor do all databases take one
+            return Answer.text(404, "there is no such page")  # some databases refuse such text
         if (
             request.method not in ("GET", "HEAD")
-            and route_of(request.path) in _CHANGING
+            and route_of(request.path) in _WRITE_ROUTES
             and is_of_foreign_page(request)
         ):
-            raise Denied(403, "a page of another origin may not change anything here (set this "
-                         "server's own origin with --public-url)")  # fmt: skip
+            raise Denied(
+                403,
+                "a page of another origin may not change anything here (set this server's own "
+                "origin with --public-url)",
+            )
         match request.path.split("/")[1:]:
             case ["simple", *_] if request.method == "POST":
                 return Answer.text(405, "uploads go to /legacy/", {"allow": "GET, HEAD"})
@@ -165,33 +171,35 @@ class HostedIndex:
             case ["legacy"] | ["legacy", ""]:
                 return self._upload(request, PUBLISHED)
             case [root, *rest] if root == ROOT:
-                return self._in_session(request, rest)
+                return self._answer_session(request, rest)
             case ["stage", stage, *rest] if _STAGE.fullmatch(stage):
-                return self._staged(request, stage, rest)
+                return self._answer_stage(request, stage, rest)
             case ["stage", secret, *rest] if secret.startswith(STAGE_PREFIX):
-                return self._previewed(request, secret, rest)
+                return self._answer_preview(request, secret, rest)
             case ["_", *rest] if self._publishing is not None:
-                return self._exchange(request, self._publishing, rest)
+                return self._answer_token_exchange(request, self._publishing, rest)
             case ["-", "metrics"]:
-                return self._measured(request)
+                return self._answer_metrics(request)
             case ["-", "api", *rest]:
-                return self._act(request, [unquote(part) for part in rest])
+                return self._answer_api(request, [unquote(part) for part in rest])
             case ["-", "health", *_] if request.path in _READY:
                 return self._health()
             case ["-", *_]:
                 return Answer.text(404, "there is no such page")
         return self._read(request, self._site)
 
-    def _read(self, request: Request, answers: Application) -> Answer:
-        """Answer a reading request with the projects that the reader may see."""
+    def _read(self, request: Request, application: Application) -> Answer:
+        """Answer a reading request by an application, with the projects that the reader may see."""
         reader = self._anonymous
         if self._rules.private and ("authorization" in request.headers or self._is_private):
             reader = Reader(self._rules.private, self._visitor(request).token.projects)
         with reading(reader):
-            answer = answers(request)
+            answer = application(request)
         if answer.status == 503:  # of the pages for people
-            answer = replace(answer, headers={**_SOON, **answer.headers})
-        return self._kept_private(answer, "private, no-cache") if self._rules.private else answer
+            answer = replace(answer, headers={**_RETRY_SOON, **answer.headers})
+        return (
+            self._with_cache_control(answer, "private, no-cache") if self._rules.private else answer
+        )
 
     def _visitor(self, request: Request, *, takes_basic: bool = True) -> Visitor:
         records = self._store.records
@@ -202,14 +210,16 @@ class HostedIndex:
     def _upload(self, request: Request, stage: str) -> Answer:
         if request.method != "POST":
             return Answer.text(405, "uploads are posted here", {"allow": "POST"})
-        # Before a byte of the body: unauthorised requests cost nothing.
-        who, attempt = self._visitor(request), Attempt("upload")
-        with who.noting_refusals(attempt):
-            return self._upload_of(request, who, attempt, stage)
+        # Before the body is read, so that requests without permission cost nothing.
+        user, attempt = self._visitor(request), Attempt("upload")
+        with user.noting_refusals(attempt):
+            return self._accept_upload(request, user, attempt, stage)
 
-    def _upload_of(self, request: Request, who: Visitor, attempt: Attempt, stage: str) -> Answer:
-        who.need_scope("upload")
-        began = time.monotonic()
+    def _accept_upload(
+        self, request: Request, user: Visitor, attempt: Attempt, stage: str
+    ) -> Answer:
+        user.need_scope("upload")
+        start = time.monotonic()
         drafts, limits = self._store.blobs.draft(), FormLimits(file=self._rules.file_size)
         content_type = request.headers.get("content-type", "")
         with read_form(request.body, content_type, drafts, limits=limits) as upload:
@@ -219,23 +229,23 @@ class HostedIndex:
                 raise refused("bad-form", "it names no project", "the form: name")
             project = canonicalize_name(name)
             attempt.project, attempt.subject = project, upload.filename
-            who.need("upload", project)
-            size, store = upload.draft.size, self._store.acting(who.actor)
+            user.need("upload", project)
+            size, store = upload.draft.size, self._store.acting(user.actor)
             outcome = accept(
                 upload,
                 store,
                 now=self._now(),
                 stage=stage,
-                by=who.token.owner,
+                by=user.token.owner,
                 rules=rules_of(self._rules.projects, project),
             )
         log = partial(
             self._log,
             file=upload.filename,
-            owner=who.token.owner,
-            token=who.token.id,
+            owner=user.token.owner,
+            token=user.token.id,
             size=size,
-            seconds=round(time.monotonic() - began, 3),
+            seconds=round(time.monotonic() - start, 3),
             stage=stage or None,
         )
         if not isinstance(outcome, AcceptedUpload):
@@ -251,7 +261,8 @@ class HostedIndex:
 
     # --- stages ----------------------------------------------------------------------------
 
-    def _staged(self, request: Request, stage: str, rest: Sequence[str]) -> Answer:
+    def _answer_stage(self, request: Request, stage: str, rest: Sequence[str]) -> Answer:
+        """Answer a request to a stage, of a client with a token or the secret of the stage."""
         if rest in (["legacy"], ["legacy", ""]):
             self._visitor(request).need_stage(stage, now=self._now())
             if self._store.sessions.session(stage) is not None:
@@ -262,28 +273,29 @@ class HostedIndex:
         if rest[:1] not in (["simple"], ["files"]):
             return Answer.text(404, "there is no such page")
         secret = secret_of(request)
-        opened = stage_of(self._store.records, secret, now=self._now()) if secret else None
-        if opened is not None and opened.id == stage:
-            return self._shown(request, stage, rest, ())
-        # Its owner sees it with a token too.
-        who = self._visitor(request)
-        reader = Reader(self._rules.private, who.token.projects)
-        who.need_whole_stage(stage, reader.may_read, now=self._now())
-        return self._shown(request, stage, rest, who.token.projects)
+        with_secret = stage_of(self._store.records, secret, now=self._now()) if secret else None
+        if with_secret is not None and with_secret.id == stage:
+            return self._answer_with_stage(request, stage, rest, ())
+        # Otherwise the secret is the token of a user, who may own the stage.
+        user = self._visitor(request)
+        reader = Reader(self._rules.private, user.token.projects)
+        user.need_whole_stage(stage, reader.may_read, now=self._now())
+        return self._answer_with_stage(request, stage, rest, user.token.projects)
 
-    def _previewed(self, request: Request, secret: str, rest: Sequence[str]) -> Answer:
-        """Answer with a stage, for clients with its preview's secret address (PEP 694)."""
-        opened = stage_of(self._store.records, secret, now=self._now())
-        if opened is None or rest[:1] not in (["simple"], ["files"]):
+    def _answer_preview(self, request: Request, secret: str, rest: Sequence[str]) -> Answer:
+        """Answer a request to the secret preview URL of a stage (PEP 694)."""
+        found = stage_of(self._store.records, secret, now=self._now())
+        if found is None or rest[:1] not in (["simple"], ["files"]):
             return Answer.text(404, "there is no such page")
-        return self._shown(request, opened.id, rest, ())
+        return self._answer_with_stage(request, found.id, rest, ())
 
-    def _shown(
+    def _answer_with_stage(
         self, request: Request, stage: str, rest: Sequence[str], allowed: Collection[str] | None
     ) -> Answer:
-        """Answer with the files of a stage, and beside them the projects that the reader may see.
+        """Answer with the files of a stage, and all projects that the reader may see.
 
-        :param allowed: private projects that it may read in any case.
+        :param allowed: private projects that the reader may see, besides those of the stage; None:
+            all of them.
         """
         if self._rules.private and allowed is not None:
             allowed = {*allowed, *self._store.records.staged_projects(stage)}
@@ -291,16 +303,15 @@ class HostedIndex:
         index = ReadableIndex(StoredIndex(self._store, stage=stage))
         with reading(Reader(self._rules.private, allowed)):
             answer = SimpleIndex(index)(replace(request, path=path))
-        return self._kept_private(answer, "private, no-store")
+        return self._with_cache_control(answer, "private, no-store")
 
-    def _kept_private(self, answer: Answer, control: str) -> Answer:
-        """Return an answer with headers that forbid shared caches."""
-        vary = answer.headers.get("vary")
-        varies = "Authorization" if vary is None else f"{vary}, Authorization"
-        return replace(answer, headers={**answer.headers, "cache-control": control, "vary": varies})
+    def _with_cache_control(self, answer: Answer, control: str) -> Answer:
+        """Return an answer with a ``Cache-Control`` header, which depends on the authorization."""
+        vary = ", ".join(filter(None, (answer.headers.get("vary"), "Authorization")))
+        return replace(answer, headers={**answer.headers, "cache-control": control, "vary": vary})
 
-    def _in_session(self, request: Request, words: Sequence[str]) -> Answer:
-        """Answer a publishing session (PEP 694)."""
+    def _answer_session(self, request: Request, words: Sequence[str]) -> Answer:
+        """Answer a request to a publishing session (PEP 694)."""
         identify = partial(self._visitor, request)
         api = SessionApi(request, self._store, self._rules, self._now, identify, self._log)
         answer = api.answer(words)
@@ -308,24 +319,27 @@ class HostedIndex:
             self._pages.changed()
         return answer
 
-    def _exchange(
+    def _answer_token_exchange(
         self, request: Request, publishing: TrustedPublishing, words: Sequence[str]
     ) -> Answer:
         """Exchange the identity of a CI job for a token."""
         is_minting = words[-1:] == ["mint-token"]
         if request.method != ("POST" if is_minting else "GET"):
-            return Answer.text(405, "a token is asked for with POST, the audience with GET",
-                               {"allow": "POST" if is_minting else "GET"})  # fmt: skip
+            return Answer.text(
+                405,
+                "a token is requested by POST, the audience by GET",
+                {"allow": "POST" if is_minting else "GET"},
+            )
         body = read_body(request).values if is_minting else {}
         now = self._now()
-        job = Actor(address=request.client, time=written(now))
+        job = Actor(address=request.client, time=timestamp(now))
         answer = publishing.answer(words, body, self._store.records.acting(job), now, self._log)
         return answer or Answer.text(404, "there is no such page")
 
     # --- health and administration --------------------------------------------------
 
     def _health(self) -> Answer:
-        """Return the last known state of the dependencies, without any request."""
+        """Answer with the last known state of the dependencies, without a request to them."""
         states = {
             dependency.name: dependency.trouble or "ready" for dependency in self._store.probes
         }
@@ -333,25 +347,25 @@ class HostedIndex:
         status = "ready" if is_ready else "not ready"
         return json_answer(200 if is_ready else 503, {"status": status, "dependencies": states})
 
-    def _measured(self, request: Request) -> Answer:
+    def _answer_metrics(self, request: Request) -> Answer:
         if self._rules.metrics == "operator":
             self._visitor(request, takes_basic=False).need_operator()
-        kind = {"content-type": self._metrics.content_type, "cache-control": "no-store"}
-        return Answer.of(200, self._metrics.written(), kind)
+        headers = {"content-type": self._metrics.content_type, "cache-control": "no-store"}
+        return Answer.of(200, self._metrics.written(), headers)
 
-    def _act(self, request: Request, words: Sequence[str]) -> Answer:
-        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if request.method == "POST" and kind != "application/json":
-            # Forms cannot send this type, and browsers check with the server before a script sends
-            # it.
-            return Answer.text(415, "a request to the API needs Content-Type: application/json")
-        who = self._visitor(request, takes_basic=False)
+    def _answer_api(self, request: Request, words: Sequence[str]) -> Answer:
         is_post = request.method == "POST"
+        content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if is_post and content_type != "application/json":
+            # Forms of other sites cannot send this type, and scripts of theirs only after the
+            # browser has asked the server.
+            return Answer.text(415, "a request to the API needs Content-Type: application/json")
+        user = self._visitor(request, takes_basic=False)
         body = read_body(request) if is_post else JsonBody(dict(parse_qsl(request.query)))
-        acts = HostingApi(self._store.acting(who.actor), self._rules, self._now, who, body)
-        attempt = acts.attempt(request.method, words)
-        with nullcontext() if attempt is None else who.noting_refusals(attempt):
-            result = acts.do(request.method, words)
+        api = HostingApi(self._store.acting(user.actor), self._rules, self._now, user, body)
+        attempt = api.attempt(request.method, words)
+        with nullcontext() if attempt is None else user.noting_refusals(attempt):
+            result = api.do(request.method, words)
         if result is None:
             return Answer.text(404, "there is no such endpoint, or not with this method")
         if request.method != "GET":
@@ -360,15 +374,15 @@ class HostedIndex:
             self._log(
                 "act",
                 act=" ".join(words),
-                owner=who.token.owner,
-                token=who.token.id,
+                owner=user.token.owner,
+                token=user.token.id,
                 what=", ".join(map(str, what)) if isinstance(what, list) else None,
             )
         return json_answer(200, result)
 
 
 def _is_read(path: str) -> bool:
-    """Return whether a path is for reading; there a browser may prompt its user for a token."""
+    """Return whether a path is for reading, so that a browser may prompt its user for a token."""
     match path.split("/")[1:]:
         case ["legacy" | "-", *_] | ["stage", _, "legacy", *_]:
             return False

@@ -28,7 +28,7 @@ from wheelfit.server.rebinding_guard import HostNames, is_near
 from wheelfit.server.site.site import Site
 from wheelfit.server.store.audit import Actor
 from wheelfit.server.store.blobs import make_folder, storage_error
-from wheelfit.server.store.database import written
+from wheelfit.server.store.database import timestamp
 from wheelfit.server.store.opening import clean, open_store
 from wheelfit.server.store.stored_index import StoredIndex
 from wheelfit.server.store.tokens import issue_first, without_secrets
@@ -313,7 +313,7 @@ def _cleaning(store: Store, log: Log, audit_retention: timedelta) -> Iterator[No
             try:
                 now = datetime.now(UTC)
                 cleaned = clean(store, now=now, grace=_GRACE)
-                store.records.audit.forget(written(now - audit_retention))
+                store.records.audit.forget(timestamp(now - audit_retention))
             except WheelfitError as error:
                 log("not-cleaned", message=error.message)
             else:

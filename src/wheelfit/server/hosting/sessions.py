@@ -26,7 +26,7 @@ from wheelfit.server.hosting.api import JsonBody, read_body
 from wheelfit.server.hosting.error_answers import META, problem, status_of
 from wheelfit.server.hosting.readers import Reader
 from wheelfit.server.messages import Answer
-from wheelfit.server.store.database import written
+from wheelfit.server.store.database import timestamp
 from wheelfit.server.store.opening import EMPTY_STAGE_LASTS
 from wheelfit.server.store.project_rules import rules_of
 from wheelfit.server.store.records import Violation, refusal, refused, violations_of
@@ -189,7 +189,7 @@ class SessionApi:
         return session
 
     def _is_over(self, session: Session) -> bool:
-        return session.expires <= written(self.now())
+        return session.expires <= timestamp(self.now())
 
     def _create(self, who: Visitor, attempt: Attempt) -> Answer:
         body = _read(self.request)
@@ -223,7 +223,7 @@ class SessionApi:
         expires = session.expires
         if not uploads:  # an empty session expires earlier
             first = datetime.fromisoformat(session.created) + EMPTY_STAGE_LASTS
-            expires = min(expires, written(first))
+            expires = min(expires, timestamp(first))
         files = {
             upload.filename: {
                 "status": shown_status(upload.status),
@@ -253,7 +253,7 @@ class SessionApi:
     def _publish(self, who: Visitor, session: Session) -> Answer:
         _read(self.request)
         _need_open(session)
-        self.store.records.publish(session.id, time=written(self.now()))
+        self.store.records.publish(session.id, time=timestamp(self.now()))
         self._log("session-published", who, session)
         return self._session_answer(self._session(session.id), 201)
 
@@ -271,7 +271,7 @@ class SessionApi:
         more = timedelta(seconds=body.seconds("extend-for", 0.0) or 0.0)
         latest = datetime.fromisoformat(session.created) + _LONGEST
         wanted = min(datetime.fromisoformat(session.expires) + more, latest)
-        self.store.sessions.extend(session.id, written(wanted))
+        self.store.sessions.extend(session.id, timestamp(wanted))
         return self._session_answer(self._session(session.id))
 
     # --- uploads ------------------------------------------------------------------------------

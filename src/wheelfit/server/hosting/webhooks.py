@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 from wheelfit.core.project_patterns import fits
 from wheelfit.errors import StorageUnavailable
 from wheelfit.server.allowed_addresses import AddressRules
-from wheelfit.server.store.database import written
+from wheelfit.server.store.database import timestamp
 from wheelfit.server.store.webhook_cursors import Cursor, WebhookCursors
 from wheelfit.sources.urls import is_loopback
 from wheelfit_runtime import __version__
@@ -126,7 +126,7 @@ class WebhookDelivery:
         self._now = now
         self._admits = AddressRules.of_target(webhook.url, may_be_private=webhook.may_be_private)
         # From here on: changes before the first look would be lost otherwise.
-        self._cursors.cursor(webhook.id, now=written(now()))
+        self._cursors.cursor(webhook.id, now=timestamp(now()))
 
     def run(self, over: threading.Event) -> None:
         """Deliver until an event is set."""
@@ -140,8 +140,8 @@ class WebhookDelivery:
     def step(self) -> bool:
         """Deliver the next message if it is due; return whether there may be more."""
         webhook, now = self._webhook, self._now()
-        cursor = self._cursors.cursor(webhook.id, now=written(now))
-        if cursor.due > written(now):
+        cursor = self._cursors.cursor(webhook.id, now=timestamp(now))
+        if cursor.due > timestamp(now):
             return False
         entries = self._audit.after(cursor.serial, _AT_ONCE)
         entry = next(filter(webhook.wants, entries), None)
@@ -150,18 +150,18 @@ class WebhookDelivery:
                 return False
             last = Cursor(entries[-1].serial, 0, cursor.due)
             return self._cursors.move(webhook.id, cursor, last)
-        claimed = cursor._replace(due=written(now + _LEASE))
+        claimed = cursor._replace(due=timestamp(now + _LEASE))
         if not self._cursors.move(webhook.id, cursor, claimed):
             return False
         problem = self._send(entry)
         facts = {"host": webhook.host, "act": entry.action, "serial": entry.serial}
-        after = Cursor(entry.serial, 0, written(now))
+        after = Cursor(entry.serial, 0, timestamp(now))
         if problem is None:
             outcome = "delivered"
         elif cursor.attempts + 1 < _MOST_ATTEMPTS:
             outcome = "failed"
             pause = min(_FIRST_PAUSE * 3**cursor.attempts, _LONGEST_PAUSE)
-            due = written(self._now() + timedelta(seconds=pause))
+            due = timestamp(self._now() + timedelta(seconds=pause))
             after = Cursor(cursor.serial, cursor.attempts + 1, due)
         else:
             outcome = "lost"

@@ -248,7 +248,7 @@ class Proxy:
                 profile,
                 all_variants=asked.all_variants,
                 client=client,
-                learnt=lambda file, digest: self._rewriting.hash_of(upstream, file, digest),
+                known_hash=lambda file, digest: self._rewriting.hash_of(upstream, file, digest),
                 is_served=lambda file: upstream.wants_login(file.url),
             )
             for note in (*listed.notes, *dict.fromkeys(why for _, why in parsed.withheld)):

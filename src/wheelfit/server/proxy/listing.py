@@ -1,4 +1,4 @@
-"""The page of a project for a machine: plain wheels unchanged, and one variant of a release."""
+"""The page of a project for one machine: its plain wheels, and the best variant of each release."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from wheelfit.core.markers import VariantContext
 from wheelfit.core.ordering import order_labels
 from wheelfit.core.property_support import namespaces_used
 from wheelfit.errors import InvalidFilename
-from wheelfit.resolution.bridges import favoured
+from wheelfit.resolution.bridges import accelerated_releases
 from wheelfit.server.proxy.choosing import (
     OfferedRelease,
     fingerprint,
@@ -55,10 +55,10 @@ if TYPE_CHECKING:
     from wheelfit.sources.repository import Files
 
 
-_AT_ONCE = 16
-_FAILING = 500
-"""The first status of a failing server, which is unrelated to the file."""
-_Needs: TypeAlias = "dict[MarkerPlatform | None, tuple[str, ...]]"
+_CONCURRENT_RELEASES = 16
+_SERVER_ERROR = 500
+"""The lowest HTTP status of a failing server, which is unrelated to the file."""
+_Requirements: TypeAlias = "dict[MarkerPlatform | None, tuple[str, ...]]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +67,13 @@ class WrittenPage:
 
     page: ProjectPage
     metadata: Mapping[str, bytes] = field(default_factory=dict, hash=False)
-    """Every METADATA that replaces another, by its SHA-256."""
+    """Every METADATA that replaces that of a wheel, by its SHA-256."""
     notes: tuple[str, ...] = ()
-    """Files that were left out with the reasons, one sentence each."""
+    """The files that were left out with the reasons, one sentence each."""
     is_complete: bool = True
     """Whether all inputs could be read; otherwise the page must not be cached."""
     preferred: Version | None = None
-    """The newest with a build for the machine, if newer releases are held back for it."""
+    """The newest release with a build for the machine, if newer ones are yanked for it."""
 
 
 def list_project(
@@ -83,58 +83,64 @@ def list_project(
     *,
     all_variants: bool = False,
     client: Target | None = None,
-    learnt: Callable[[File, str], str | None] = lambda _file, _digest: None,
+    known_hash: Callable[[File, str], str | None] = lambda _file, _digest: None,
     is_served: Callable[[File], bool] = lambda _file: False,
 ) -> WrittenPage:
     """Return the page of a project for a machine.
 
-    :param client: the target of the client; None: too little is known.
-    :param learnt: returns the hash of a wheel with another METADATA, if known.
-    :param is_served: returns whether clients cannot fetch a file themselves.
+    :param all_variants: whether to list every variant, for tools that lock.
+    :param client: the target of the client; None if too little is known of it.
+    :param known_hash: returns the SHA-256 of a wheel after its METADATA was replaced by one with
+        the given digest; None if it is not known yet.
+    :param is_served: returns whether the proxy must serve a file, because clients cannot fetch it.
     :raises NetworkError: a document that affects the choice cannot be read.
     """
-    known = None if all_variants else client
-    lister = _PageWriter(page, files, profile, all_variants, known, learnt, is_served)
-    releases = lister.releases()
-    return lister.listed(at_once(releases, lister.release, most=_AT_ONCE) if releases else ())
+    writer = _PageWriter(
+        page, files, profile, all_variants, None if all_variants else client, known_hash, is_served
+    )
+    releases = writer.releases_with_variants()
+    if not releases:
+        return writer.write(())
+    return writer.write(at_once(releases, writer.release, most=_CONCURRENT_RELEASES))
 
 
 @dataclass(slots=True)
 class _ReleaseEntries:
-    """The entries of one release, which are collected here."""
+    """The entries of one release on the written page."""
 
     entries: list[File] = field(default_factory=list)
     """Wheels under other names, or with another METADATA."""
-    replaced: set[str] = field(default_factory=set)
-    """Plain wheels that are not listed unchanged."""
+    hidden: set[str] = field(default_factory=set)
+    """Names of plain wheels that are not listed as they are."""
     metadata: dict[str, bytes] = field(default_factory=dict)
+    """Every METADATA that replaces that of a wheel, by its SHA-256."""
     notes: list[str] = field(default_factory=list)
 
-    def keep(self, text: bytes) -> str:
-        digest = hashlib.sha256(text).hexdigest()
-        self.metadata[digest] = text
+    def add_metadata(self, body: bytes) -> str:
+        digest = hashlib.sha256(body).hexdigest()
+        self.metadata[digest] = body
         return digest
 
-    def add(self, wheel: Wheel, entry: File | None) -> None:
+    def replace(self, wheel: Wheel, entry: File | None) -> None:
         self.hide(wheel)
         if entry is not None:
             self.entries.append(entry)
 
     def hide(self, wheel: Wheel) -> None:
-        if not wheel.filename.is_variant:
-            self.replaced.add(wheel.filename.text)
+        if not wheel.filename.is_variant:  # a variant is never listed as it is
+            self.hidden.add(wheel.filename.text)
 
 
 @dataclass
 class _PageWriter:
-    """The page of a project in the making."""
+    """A writer of the page of a project."""
 
     page: ProjectPage
     files: Files
     profile: Profile
     all_variants: bool
     client: Target | None
-    learnt: Callable[[File, str], str | None]
+    known_hash: Callable[[File, str], str | None]
     is_served: Callable[[File], bool]
     is_complete: bool = True
     preferred: Version | None = None
@@ -142,70 +148,64 @@ class _PageWriter:
     def __post_init__(self) -> None:
         repository = OnePage(self.page, self.files)
         self._candidates = self.profile.candidates(repository, self.client or self.profile.target)
-        self._read: Memo[object, bytes | None] = Memo()
-        self._favoured: Memo[None, Version | None] = Memo()
+        self._metadata_cache: Memo[object, bytes | None] = Memo()
+        self._accelerated: Memo[None, Version | None] = Memo()
 
-    def releases(self) -> list[Release]:
+    def releases_with_variants(self) -> list[Release]:
         """Return the releases with variants, without wheels of newer formats (PEP 777)."""
         listing = self._candidates.listing(self.page.name)
         if listing is None or not self.profile.policy.preferences.variants:
             return []
-        releases = [
-            structs.replace(
-                release,
-                wheels=tuple(
-                    wheel for wheel in release.wheels if not wheel.filename.is_newer_format
-                ),
-            )
-            for release in listing.releases.values()
-        ]
-        return [
-            release
-            for release in releases
-            if any(wheel.filename.is_variant for wheel in release.wheels)
-        ]
+        releases = []
+        for release in listing.releases.values():
+            wheels = tuple(wheel for wheel in release.wheels if not wheel.filename.is_newer_format)
+            if any(wheel.filename.is_variant for wheel in wheels):
+                releases.append(structs.replace(release, wheels=wheels))
+        return releases
 
-    def listed(self, results: Sequence[_ReleaseEntries]) -> WrittenPage:
-        """Return the page with the results of its releases."""
-        # Those first: pdm ignores build tags, and takes the first of equal wheels.
-        entries = [self._held_back(file) for result in results for file in result.entries]
-        replaced = {name for result in results for name in result.replaced}
-        left_out = self._variants() | replaced
+    def write(self, releases: Sequence[_ReleaseEntries]) -> WrittenPage:
+        """Return the page with the entries of its releases, and all other files."""
+        # Those of releases first: pdm ignores build tags, and takes the first of equal wheels.
+        entries = [file for release in releases for file in release.entries]
+        hidden = self._variants().union(*(release.hidden for release in releases))
         for file in self.page.files:
-            if file.filename.endswith(VARIANTS_SUFFIX) or file.filename in left_out:
+            if file.filename.endswith(VARIANTS_SUFFIX) or file.filename in hidden:
                 continue
-            entry = self._own(file) if self.is_served(file) else file
-            entries.append(self._held_back(entry))
-        metadata = {digest: body for result in results for digest, body in result.metadata.items()}
-        notes = tuple(note for result in results for note in result.notes)
+            entries.append(self._served_entry(file) if self.is_served(file) else file)
+        files = tuple(map(self._yanked_if_newer, entries))
+        metadata: dict[str, bytes] = {}
+        for release in releases:
+            metadata |= release.metadata
+        notes = tuple(note for release in releases for note in release.notes)
         if self.all_variants and len(notes) > 1:
-            notes = (notes[0], f"{self.page.name}: so it is with {len(notes) - 1} other releases")
-        page = structs.replace(self.page, files=tuple(entries))
+            others = len(notes) - 1
+            notes = (notes[0], f"{self.page.name}: the same holds for {others} other releases")
+        page = structs.replace(self.page, files=files)
         return WrittenPage(page, metadata, notes, self.is_complete, self.preferred)
 
-    def _held_back(self, file: File) -> File:
-        """Return a file of a bridged family as yanked, if it would cost the accelerator.
+    def _yanked_if_newer(self, file: File) -> File:
+        """Return a file of a bridged family as yanked, if its release has no accelerated build.
 
-        Installers take the newest release, which may have no build for this machine.
+        Otherwise installers would take the newest release, even without a build for the machine.
         """
         if self.page.bridge is None or self.all_variants or file.yanked is not None:
             return file
-        favoured = self._favoured.get(None, self._look_for_favoured)
+        newest = self._accelerated.get(None, self._newest_accelerated)
         try:
-            newer = favoured is not None and parse_wheel_filename(file.filename).version > favoured
+            is_newer = newest is not None and parse_wheel_filename(file.filename).version > newest
         except InvalidFilename:
             return file
-        if not newer:
+        if not is_newer:
             return file
-        self.preferred = favoured
+        self.preferred = newest
         return structs.replace(
-            file, yanked=f"{favoured} is the newest with a build for this machine, by a bridge"
+            file, yanked=f"{newest} is the newest with a build for this machine, by a bridge"
         )
 
-    def _look_for_favoured(self) -> Version | None:
+    def _newest_accelerated(self) -> Version | None:
         with self.profile.asking:
-            best = favoured(self._candidates, self.page.name, {}, prereleases=False)
-        return next(iter(best), None)
+            versions = accelerated_releases(self._candidates, self.page.name, {}, prereleases=False)
+        return next(iter(versions), None)
 
     def _variants(self) -> frozenset[str]:
         listing = self._candidates.listing(self.page.name)
@@ -219,38 +219,47 @@ class _PageWriter:
     # --- one release ------------------------------------------------------------------
 
     def release(self, release: Release) -> _ReleaseEntries:
-        """Choose among the wheels of a release."""
+        """Return the entries of a release, with the wheels that are chosen for the machine."""
         document = self._candidates.document_of(release.name, release.version)
         if document is None:
-            self._refuse_outage(release)
+            self._raise_if_unavailable(release)
             return _ReleaseEntries()
         ranks, support = self._ranks(release, document)
         if self.all_variants:
-            offered = _everything(release, ranks)
+            offered = _all_wheels(release, ranks)
         else:
             offered = offer(release.wheels, ranks, self.client.tags if self.client else None)
-        number = highest_build(wheel.filename for wheel in release.wheels)
-        contents = {wheel.filename.text: self._metadata(wheel) for wheel in _wheels(offered)}
-        if self.all_variants and _differ(contents):
+        build_number = highest_build(wheel.filename for wheel in release.wheels)
+        metadata = {wheel.filename.text: self._metadata(wheel) for wheel in _wheels(offered)}
+        if self.all_variants and _differ(metadata):
             # A lock gets one list of requirements for all machines.
-            return self._only_plain(release, offered, contents)
-        if not any(_has_markers(body) for body in contents.values()):
-            hidden = {w.filename.text for w in release.wheels if not w.filename.is_variant}
-            hidden -= {wheel.filename.text for wheel in offered.plain}
-            entries = (self._renamed(wheel, number) for wheel in offered.variants)
-            return _ReleaseEntries(list(filter(None, entries)), hidden)
-        return self._with_one_metadata(release, offered, ranks, support, contents, number)
+            return self._only_plain(release, offered, metadata)
+        if not any(_has_variant_markers(body) for body in metadata.values()):
+            result = _ReleaseEntries()
+            for wheel in offered.variants:
+                result.replace(wheel, self._entry(wheel, build_number))
+            self._hide_others(release, offered, result)
+            return result
+        return self._with_one_metadata(release, offered, ranks, support, metadata, build_number)
 
-    def _refuse_outage(self, release: Release) -> None:
-        """Raise an error if a server fails: plain wheels are not offered instead.
+    def _hide_others(
+        self, release: Release, offered: OfferedRelease, result: _ReleaseEntries
+    ) -> None:
+        """Hide the plain wheels that are not offered."""
+        for wheel in release.wheels:
+            if not wheel.filename.is_variant and wheel not in offered.plain:
+                result.hide(wheel)
 
-        Documents that the index names and does not have are ignored (F-130).
+    def _raise_if_unavailable(self, release: Release) -> None:
+        """Raise an error if an index file cannot be read, so that no plain wheel is taken instead.
+
+        Index files that the index lists and does not have are ignored (F-130).
         """
         for file in release.index_files:
             try:
                 self.files.read(file)
             except UnexpectedStatus as error:
-                if error.status >= _FAILING:
+                if error.status >= _SERVER_ERROR:
                     raise
             except NetworkError:
                 raise
@@ -260,8 +269,9 @@ class _PageWriter:
     def _ranks(
         self, release: Release, document: VariantDocument
     ) -> tuple[Mapping[Label, int], Support | None]:
+        """Return the ranks of the compatible labels, 0 for the best, and the support found."""
         if self.all_variants:
-            return {label: place for place, label in enumerate(document.variants)}, None
+            return {label: rank for rank, label in enumerate(document.variants)}, None
         preferences = self._candidates.applying(release.name, document)
         # Installed packages are unknown, so no build for a certain version of one is used (P-51).
         known = KnownVersions(self.profile.policy.providers.abi_versions)
@@ -271,31 +281,35 @@ class _PageWriter:
         ranked = order_labels(document, support, preferences)
         pinned = preferences.labels.get(release.name)
         labels = [choice.label for choice in ranked if pinned is None or choice.label == pinned]
-        return {label: place for place, label in enumerate(labels)}, support
+        return {label: rank for rank, label in enumerate(labels)}, support
 
-    def _renamed(self, wheel: Wheel, number: int, digest: str | None = None) -> File | None:
-        """Return the entry of a variant under its other name; the digest is of another METADATA."""
+    def _entry(self, wheel: Wheel, build_number: int, digest: str | None = None) -> File | None:
+        """Return the entry of a wheel, a variant under a name without its label.
+
+        :param digest: the SHA-256 of the METADATA that replaces that of the wheel; None: no other.
+        :return: None if the name of the variant cannot be changed.
+        """
         filename = wheel.filename
-        name = proxied_name(filename, number) if filename.is_variant else filename.text
+        name = proxied_name(filename, build_number) if filename.is_variant else filename.text
         if name is None:
             return None
-        return self._own(wheel.file, name, digest)
+        return self._served_entry(wheel.file, name, digest)
 
-    def _own(self, file: File, name: str | None = None, digest: str | None = None) -> File:
-        """Return the entry of a file that the proxy serves."""
+    def _served_entry(self, file: File, name: str | None = None, digest: str | None = None) -> File:
+        """Return the entry of a file that the proxy itself serves."""
         name = name or file.filename
         key = fingerprint(file) if digest is None else f"{fingerprint(file)}-{digest}"
         url = f"../../files/{quote(self.page.name, safe='')}/{key}/{quote(name, safe='')}"
         if digest is None:
-            # Attestations speak of the file by its name.
+            # An attestation contains the name of the file.
             provenance = file.provenance if name == file.filename else None
             return structs.replace(file, filename=name, url=url, provenance=provenance)
-        known = self.learnt(file, digest)
+        sha256 = self.known_hash(file, digest)
         return structs.replace(
             file,
             filename=name,
             url=url,
-            hashes={} if known is None else {"sha256": known},
+            hashes={} if sha256 is None else {"sha256": sha256},
             size=None,
             metadata_hashes={"sha256": digest},
             provenance=None,
@@ -304,10 +318,11 @@ class _PageWriter:
     # --- METADATA ---------------------------------------------------------------------
 
     def _metadata(self, wheel: Wheel) -> bytes | None:
-        """Return METADATA of a wheel; None if it is not sound.
+        """Return METADATA of a wheel; None if it is not valid.
 
-        Wheels with one promised hash have one METADATA, unless a bridge declares them. Where
-        nothing is promised, one wheel of a build stands for all, for each costs requests.
+        It is read once for wheels with the same listed hash of METADATA, unless a bridge declares
+        them. Without a hash it is read once for all wheels with the same version and label, since
+        every read costs requests.
         """
         hashes = wheel.file.metadata_hashes if wheel.file.declared is None else None
         filename = wheel.filename
@@ -321,32 +336,28 @@ class _PageWriter:
             except (IntegrityError, UserError):
                 return None
             except NetworkError:
-                # Installing it will report the error; the rest of the page is right.
+                # Installing the wheel will report the error; the rest of the page is right.
                 self.is_complete = False
                 return None
             return body
 
-        return self._read.get(key, read)
+        return self._metadata_cache.get(key, read)
 
     def _only_plain(
-        self, release: Release, offered: OfferedRelease, contents: Mapping[str, bytes | None]
+        self, release: Release, offered: OfferedRelease, metadata: Mapping[str, bytes | None]
     ) -> _ReleaseEntries:
-        """List no variant, and plain wheels without variant markers."""
+        """Return the entries of the plain wheels alone, without variant markers."""
         note = (
-            f"{release.name} {release.version}: what it needs depends on the variant, which no "
-            "lock of another tool can say; its plain wheels are listed alone"
+            f"{release.name} {release.version}: its requirements depend on the variant, which the "
+            "locks of other tools cannot express; only its plain wheels are listed"
         )
-        texts = {
-            wheel.filename.text: _resolved(body, VariantContext.PLAIN, wheel)
-            for wheel in offered.plain
-            if (body := contents[wheel.filename.text]) is not None
-        }
-        made = _ReleaseEntries(notes=[note])
+        result = _ReleaseEntries(notes=[note])
         for wheel in offered.plain:
-            text = texts.get(wheel.filename.text)
-            if text is not None and text != contents[wheel.filename.text]:
-                made.add(wheel, self._renamed(wheel, 0, made.keep(text)))
-        return made
+            body = metadata[wheel.filename.text]
+            if body is not None and _has_variant_markers(body):
+                resolved = _resolved(body, VariantContext.PLAIN, wheel)
+                result.replace(wheel, self._entry(wheel, 0, result.add_metadata(resolved)))
+        return result
 
     def _with_one_metadata(
         self,
@@ -354,51 +365,48 @@ class _PageWriter:
         offered: OfferedRelease,
         ranks: Mapping[Label, int],
         support: Support | None,
-        contents: Mapping[str, bytes | None],
-        number: int,
+        metadata: Mapping[str, bytes | None],
+        build_number: int,
     ) -> _ReleaseEntries:
-        """List the builds of each platform, all with the same METADATA."""
-        notes = [
-            f"{wheel.filename.text} is left out: its metadata is not sound"
+        """Return the entries of the best build for each platform, all with the same METADATA."""
+        result = _ReleaseEntries()
+        result.notes += [
+            f"{wheel.filename.text} is left out: its metadata is not valid"
             for wheel in _wheels(offered)
-            if contents[wheel.filename.text] is None
+            if metadata[wheel.filename.text] is None
         ]
-        sound = replace(
+        valid = replace(
             offered,
-            variants=tuple(w for w in offered.variants if contents[w.filename.text] is not None),
-            plain=tuple(w for w in offered.plain if contents[w.filename.text] is not None),
+            variants=tuple(w for w in offered.variants if metadata[w.filename.text] is not None),
+            plain=tuple(w for w in offered.plain if metadata[w.filename.text] is not None),
         )
-        here = _client_platforms(self.client or self.profile.target)
-        builds = taken(sound, ranks, here)
-        text = self._one_metadata(release, builds, here, support, contents)
+        client_platforms = _client_platforms(self.client or self.profile.target)
+        builds = taken(valid, ranks, client_platforms)
+        merged = self._merged_metadata(release, builds, client_platforms, support, metadata)
 
-        made = _ReleaseEntries(notes=notes)
         for wheel in _wheels(offered):
-            own = contents[wheel.filename.text]
-            places = platforms_of_tags(wheel.filename.tags)
-            if own is None or not any(
-                builds[place].filename.label == wheel.filename.label
-                for place in places & builds.keys()
-            ):
-                made.hide(wheel)
-            elif text != own:
-                made.add(wheel, self._renamed(wheel, number, made.keep(text)))
+            body = metadata[wheel.filename.text]
+            platforms = platforms_of_tags(wheel.filename.tags) & builds.keys()
+            labels = {builds[platform].filename.label for platform in platforms}
+            if body is None or wheel.filename.label not in labels:
+                result.hide(wheel)
+            elif merged != body:
+                digest = result.add_metadata(merged)
+                result.replace(wheel, self._entry(wheel, build_number, digest))
             elif wheel.filename.is_variant:
-                made.add(wheel, self._renamed(wheel, number))
-        for wheel in release.wheels:
-            if not wheel.filename.is_variant and wheel not in offered.plain:
-                made.hide(wheel)
-        return made
+                result.replace(wheel, self._entry(wheel, build_number))
+        self._hide_others(release, offered, result)
+        return result
 
-    def _one_metadata(
+    def _merged_metadata(
         self,
         release: Release,
         builds: Mapping[MarkerPlatform | None, Wheel],
-        here: frozenset[MarkerPlatform | None],
+        client_platforms: frozenset[MarkerPlatform | None],
         support: Support | None,
-        contents: Mapping[str, bytes | None],
+        metadata: Mapping[str, bytes | None],
     ) -> bytes:
-        """Return METADATA with the requirements of the build of each platform."""
+        """Return METADATA with the requirements of the build for each platform."""
         document = self._candidates.document_of(release.name, release.version)
         resolved: dict[Label | None, bytes] = {}
         for wheel in builds.values():
@@ -409,25 +417,25 @@ class _PageWriter:
             properties = document.properties(label) if document and label is not None else None
             if label is not None and properties is not None and support is not None:
                 context = VariantContext(label, support.filter(properties))
-            resolved[label] = _resolved(contents[wheel.filename.text] or b"", context, wheel)
-        needs: _Needs = {
-            platform: read_metadata(
-                resolved[wheel.filename.label], wheel.filename.text
-            ).requires_texts
-            for platform, wheel in builds.items()
-        }
-        first = min(builds.items(), key=lambda item: (item[0] not in here, str(item[0])))[1]
-        text = resolved[first.filename.label]
-        if len(set(needs.values())) > 1:
-            text = edited(text, changed=lambda _text: None, added=merged_requirements(needs))
-        return text
+            resolved[label] = _resolved(metadata[wheel.filename.text] or b"", context, wheel)
+        requirements: _Requirements = {}
+        for platform, wheel in builds.items():
+            body = resolved[wheel.filename.label]
+            requirements[platform] = read_metadata(body, wheel.filename.text).requires_texts
+        # All other fields are those of the client's build, if there is one.
+        first = min(builds, key=lambda platform: (platform not in client_platforms, str(platform)))
+        body = resolved[builds[first].filename.label]
+        if len(set(requirements.values())) > 1:
+            merged = merged_requirements(requirements)
+            body = edited(body, changed=lambda _text: None, added=merged)
+        return body
 
 
 def _wheels(offered: OfferedRelease) -> tuple[Wheel, ...]:
     return (*offered.variants, *offered.plain)
 
 
-def _everything(release: Release, ranks: Mapping[Label, int]) -> OfferedRelease:
+def _all_wheels(release: Release, ranks: Mapping[Label, int]) -> OfferedRelease:
     variants = {
         (wheel.filename.label, wheel.filename.tags): wheel  # the last of several builds
         for wheel in release.wheels
@@ -439,20 +447,20 @@ def _everything(release: Release, ranks: Mapping[Label, int]) -> OfferedRelease:
     )
 
 
-def _has_markers(body: bytes | None) -> bool:
+def _has_variant_markers(body: bytes | None) -> bool:
     return body is not None and without_variant_markers(body, VariantContext.PLAIN) != body
 
 
-def _differ(contents: Mapping[str, bytes | None]) -> bool:
-    """Return whether the wheels have different requirements, by markers or by themselves."""
-    if any(map(_has_markers, contents.values())):
+def _differ(metadata: Mapping[str, bytes | None]) -> bool:
+    """Return whether the requirements depend on the wheel, or on variant markers."""
+    if any(map(_has_variant_markers, metadata.values())):
         return True
-    needs = {
+    requirements = {
         frozenset(read_metadata(body, filename).requires_texts)
-        for filename, body in contents.items()
+        for filename, body in metadata.items()
         if body is not None
     }
-    return len(needs) > 1
+    return len(requirements) > 1
 
 
 def _resolved(body: bytes, context: VariantContext, wheel: Wheel) -> bytes:

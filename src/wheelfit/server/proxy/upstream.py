@@ -126,7 +126,7 @@ class Upstream(ReadsFiles):
         :param html: whether only HTML is of use.
         """
         page = self._raw(f"{self.url}/{quote(name, safe='')}/", html=html)
-        if page is None or not self._rules.concern(name):
+        if page is None or not self._rules.apply_to(name):
             return page
         # It is another page whenever other files are offered.
         names = " ".join(file.filename for file in self.parsed(name, page).files)
@@ -153,7 +153,7 @@ class Upstream(ReadsFiles):
             return ParsedPages(self.web.store).page(copy, name, source=self.name)
 
         parsed = self._parsed.get((name, page.digest), parse)
-        return self._rules.applied(parsed, self._note)
+        return self._rules.without_withheld(parsed, self._note)
 
     def _raw(self, url: str, *, html: bool) -> RawPage | None:
         copy_and_page = self._pages.get(url, _ACCEPT_HTML if html else ACCEPT, _made)
@@ -279,7 +279,7 @@ class FolderUpstream(Upstream):
 
     def _listed(self, name: NormalizedName) -> ProjectPage | None:
         page = self._index.project(name)
-        return None if page is None else self._rules.applied(page)
+        return None if page is None else self._rules.without_withheld(page)
 
 
 class BridgedUpstream(Upstream):

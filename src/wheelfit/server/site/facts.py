@@ -15,7 +15,7 @@ from wheelfit.resolution.explain import explain_choice
 from wheelfit.resolution.listing import sort_page
 from wheelfit.resolution.overview import metadata_of, overview
 from wheelfit.resolution.release_metadata import MetadataPolicy
-from wheelfit.server.site.machines import overview_hosts, usual_target
+from wheelfit.server.site.machines import default_target, overview_hosts
 from wheelfit.server.site.readme import render_readme
 from wheelfit.sources.file_readers import OnePage
 from wheelfit.sources.memory_cache import Memory
@@ -148,7 +148,7 @@ class SiteFacts:
         return self._projects.get(
             (name, stamp),
             lambda: ProjectFacts(
-                page, sort_page(page, usual_target()), stamp, _yanked(page), _uploaded(page)
+                page, sort_page(page, default_target()), stamp, _yanked(page), _uploaded(page)
             ),
         )
 
@@ -193,7 +193,7 @@ class SiteFacts:
 
     def _look(self, project: ProjectFacts, release: Release) -> ReleaseFacts:
         files = OnePage(project.page, self._index)
-        candidates = Candidates(files, usual_target(), None, _POLICY)
+        candidates = Candidates(files, default_target(), None, _POLICY)
         metadata = metadata_of(candidates, release)
         unasked = len(release.wheels) > _MOST_ASKED
         asked = () if unasked else overview_hosts(metadata.document)

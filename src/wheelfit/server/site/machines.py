@@ -1,4 +1,4 @@
-"""The machines of the pages for people: presets and uploaded host files, never the server's own."""
+"""The machines that the pages for people choose for: presets and uploaded host files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 from urllib.parse import parse_qs
 
 from wheelfit.core.host_file import HostDetector, HostInterpreter
@@ -42,8 +42,19 @@ Python = tuple[int, int]
 
 PYTHON_NAMES = tuple(f"{major}.{minor}" for major, minor in sorted(PYTHONS, reverse=True))
 """The Pythons that can be selected, newest first."""
-_USUAL_PLATFORM = "linux-x86_64"
-_LONGEST = 200
+_DEFAULT_PLATFORM = "linux-x86_64"
+_MAX_PRESET_LENGTH = 200
+VERSIONED = re.compile(r"([a-z]+)-([0-9]+\.[0-9]+)-")
+"""The beginning of a preset that has a version of a driver or toolkit, and a device."""
+
+_LIMITS = FormLimits(file=256 << 10, fields=4 << 10, parts=8)
+"""A host file has some kilobytes."""
+_CONCURRENT_UPLOADS = threading.BoundedSemaphore(4)
+"""Any client may send such a form, slowly; most threads for bodies must stay free for uploads."""
+_MAX_QUERY_LENGTH = 4 << 10
+_MAX_FIELDS = 20
+_MAX_VALUE_LENGTH = 400
+_MAX_NAME_LENGTH = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +62,9 @@ class Machine:
     """A machine to choose for."""
 
     name: str
-    """The preset, or the name of the file."""
+    """The name of the preset or file."""
     words: str
-    """Its description; may be empty."""
+    """The description; may be empty."""
     target: Target
     detector: HostDetector
     notes: tuple[str, ...] = ()
@@ -69,28 +80,28 @@ class PresetGroup(NamedTuple):
 
 
 @lru_cache(maxsize=1)
-def usual_target() -> Target:
+def default_target() -> Target:
     """Return the target for the parts that a description leaves open."""
-    return _target(_usual_python())
+    return _target(_default_python())
 
 
 def overview_hosts(document: VariantDocument | None) -> Iterator[OverviewHost]:
     """Yield the machines of the overview of a release."""
     for name in presets_for(document):
-        host = _onlooker(name)
+        host = _overview_host(name)
         if host is not None:
             yield host
 
 
 @lru_cache(maxsize=1024)
-def _onlooker(name: str) -> OverviewHost | None:
+def _overview_host(name: str) -> OverviewHost | None:
     """Return the machine of a preset; None if its parts contradict each other."""
     try:
         preset = compose([name])
     except UserError:
         return None
     file, _ = host_of_preset(preset)
-    target = file.target(usual_target(), name)
+    target = file.target(default_target(), name)
     return OverviewHost(
         name, preset.words, target, HostDetector(file, name, "preset"), any_python=True
     )
@@ -99,12 +110,13 @@ def _onlooker(name: str) -> OverviewHost | None:
 def machine_of_preset(name: str, python: str, wheels: Iterable[frozenset[Tag]]) -> Machine:
     """Return the machine of a preset.
 
-    :param python: minor version; empty: the newest that any of the wheels is for.
+    :param python: minor version, as ``3.13``; empty: the newest that a wheel fits.
+    :param wheels: the tags of each wheel of the release.
     :raises UnknownHost: there is no such preset.
     :raises UserError: ``invalid-preset``; parts of it contradict each other.
     """
-    if len(name) > _LONGEST:
-        raise UnknownHost(f"a preset has at most {_LONGEST} characters")
+    if len(name) > _MAX_PRESET_LENGTH:
+        raise UnknownHost(f"a preset has at most {_MAX_PRESET_LENGTH} characters")
     preset = compose([name])
     file, notes = host_of_preset(preset)
     return _machine(preset.name, preset.words, file, "preset", python, wheels, notes)
@@ -115,13 +127,16 @@ def machine_of_file(
 ) -> Machine:
     """Return the machine of a host file.
 
-    :param python: as for `machine_of_preset`, if the file names none.
+    :param data: content of the file.
+    :param name: its name.
+    :param python: minor version, if the file has none; else as for `machine_of_preset`.
+    :param wheels: the tags of each wheel of the release.
     :raises UserError: ``invalid-host-file``.
     """
     file = parse_host_file(data, name)
     notes = [*file.notes]
     if not file.platforms:
-        notes.append(f"the file names no platform, so that of {_USUAL_PLATFORM} was taken")
+        notes.append(f"the file names no platform, so {_DEFAULT_PLATFORM} is assumed")
     notes += [
         f"it was written while detection was overridden: {override}" for override in file.overrides
     ]
@@ -132,66 +147,67 @@ def _machine(
     name: str,
     words: str,
     file: HostFile,
-    kind: str,
+    kind: Literal["preset", "file"],
     python: str,
     wheels: Iterable[frozenset[Tag]],
     notes: Sequence[str],
 ) -> Machine:
-    detector = HostDetector(file, name, "preset" if kind == "preset" else "file")
+    detector = HostDetector(file, name, kind)
     if file.interpreter is not None:
-        target = file.target(usual_target(), name)
+        target = file.target(default_target(), name)
         return Machine(name, words, target, detector, tuple(notes))
     if python:
         if python not in PYTHON_NAMES:
             raise UnknownHost(
                 f"{python[:20]!r} is not a known version of Python",
-                hint=f"it is one of {', '.join(PYTHON_NAMES)}",
+                hint=f"choose one of {', '.join(PYTHON_NAMES)}",
             )
-        return Machine(name, words, _of(file, name, _python(python)), detector, tuple(notes))
-    target = _of(file, name, _newest_python(file, name, set(wheels)))
+        target = _target_of_file(file, name, _parse_python(python))
+        return Machine(name, words, target, detector, tuple(notes))
+    target = _target_of_file(file, name, _newest_python(file, name, set(wheels)))
     version = target.python_full_version
-    supposed = f"Python {version.major}.{version.minor} was taken, since none was named"
-    return Machine(name, words, target, detector, (*notes, supposed))
+    assumed = f"Python {version.major}.{version.minor} is assumed, since none was named"
+    return Machine(name, words, target, detector, (*notes, assumed))
 
 
 def _newest_python(file: HostFile, name: str, wheels: set[frozenset[Tag]]) -> Python:
-    """Return the newest Python that a wheel fits, or else that any wheel is for."""
-    pythons = [_python(text) for text in PYTHON_NAMES]
+    """Return the newest Python with a compatible wheel, else the newest that a wheel names."""
+    pythons = [_parse_python(text) for text in PYTHON_NAMES]
     for python in pythons:
-        tags = _of(file, name, python).tags
+        tags = _target_of_file(file, name, python).tags
         if any(tags.best(wheel) is not None for wheel in wheels):
             return python
-    named = {tag.interpreter for tags in wheels for tag in tags}
-    usual = _usual_python()
-    return next((one for one in pythons if f"cp{one[0]}{one[1]}" in named), usual)
+    interpreters = {tag.interpreter for tags in wheels for tag in tags}
+    for major, minor in pythons:
+        if f"cp{major}{minor}" in interpreters:
+            return major, minor
+    return _default_python()
 
 
-def _of(file: HostFile, name: str, python: Python) -> Target:
+def _target_of_file(file: HostFile, name: str, python: Python) -> Target:
+    """Return the target of a host file, with this Python."""
     base = _target(python)
     interpreter = HostInterpreter(base.python_full_version)
     return replace(file, interpreter=interpreter).target(base, name)
 
 
-def _usual_python() -> Python:
-    return max(python for python, micro in PYTHONS.items() if micro > 2)  # not the very newest
+def _default_python() -> Python:
+    """Return the newest Python with several bug-fix releases, which most wheels support."""
+    return max(python for python, micro in PYTHONS.items() if micro > 2)
 
 
 @lru_cache(maxsize=16)
 def _target(python: Python) -> Target:
-    return environments_for([_USUAL_PLATFORM], [python])[0].target
+    return environments_for([_DEFAULT_PLATFORM], [python])[0].target
 
 
-def _python(text: str) -> Python:
+def _parse_python(text: str) -> Python:
     major, _, minor = text.partition(".")
     return int(major), int(minor)
 
 
-VERSIONED = re.compile(r"([a-z]+)-([0-9]+\.[0-9]+)-")
-"""The beginning of a preset that has a version of a driver or toolkit, and a device."""
-
-
 def group_of(preset: str) -> str:
-    """Return the group of a preset.
+    """Return the name of the group in which a preset is shown.
 
     >>> group_of("cuda-12.8-sm90")
     'NVIDIA GPUs, CUDA 12.8'
@@ -216,7 +232,7 @@ def family_of(preset: str) -> HardwareFamily | None:
 
 @lru_cache(maxsize=1)
 def preset_groups() -> tuple[PresetGroup, ...]:
-    """Return the presets that a form offers."""
+    """Return the presets that the form offers, by family."""
     groups: dict[str, list[tuple[str, str]]] = {}
     for line in preset_lines():
         family = family_of(line.example)
@@ -225,29 +241,22 @@ def preset_groups() -> tuple[PresetGroup, ...]:
     return tuple(PresetGroup(name, tuple(presets)) for name, presets in groups.items())
 
 
-_LIMITS = FormLimits(file=256 << 10, fields=4 << 10, parts=8)
-"""A host file has some kilobytes."""
-_AT_ONCE = threading.BoundedSemaphore(4)
-"""Any client may send such a form, slowly; most threads for bodies must stay free for uploads."""
-_LONGEST_QUERY = 4 << 10
-_MOST_FIELDS = 20
-_LONGEST_VALUE = 400
-_LONGEST_NAME = 100
-
-
 @dataclass(frozen=True, slots=True)
 class MachineQuery:
-    """The input of the form."""
+    """The values of the form for a machine."""
 
     preset: str = ""
     python: str = ""
     """Minor version; empty: any."""
     file: str = ""
+    """The name of the uploaded host file."""
     data: bytes | None = None
+    """The content of the uploaded host file; None if there is none."""
 
     def machine(self, wheels: Iterable[frozenset[Tag]]) -> Machine:
-        """Return the machine.
+        """Return the machine that the values describe.
 
+        :param wheels: the tags of each wheel of the release.
         :raises UserError: there is no such preset, or the file is not a host file.
         """
         if self.data is None:
@@ -265,33 +274,33 @@ def read_query(query: str) -> Mapping[str, str]:
 
     :raises UserError: it is too long, or has too many fields.
     """
-    if len(query) > _LONGEST_QUERY:
+    if len(query) > _MAX_QUERY_LENGTH:
         raise UserError("the address is too long")
     try:
-        fields = parse_qs(query, keep_blank_values=True, max_num_fields=_MOST_FIELDS)
+        fields = parse_qs(query, keep_blank_values=True, max_num_fields=_MAX_FIELDS)
     except ValueError:
         raise UserError("the address has too many fields") from None
-    return {name: values[0].strip()[:_LONGEST_VALUE] for name, values in fields.items()}
+    return {name: values[0].strip()[:_MAX_VALUE_LENGTH] for name, values in fields.items()}
 
 
 def read_upload(request: Request) -> MachineQuery:
     """Read a form with a host file.
 
-    :raises UploadRefused: it is no such form, or too large.
-    :raises StorageUnavailable: too many are being read at the moment.
+    :raises UploadRefused: it is another form, or too large.
+    :raises StorageUnavailable: too many forms are being read at the moment.
     """
-    if not _AT_ONCE.acquire(blocking=False):
+    if not _CONCURRENT_UPLOADS.acquire(blocking=False):
         raise StorageUnavailable("too many uploads are running", hint="try again")
     content_type = request.headers.get("content-type", "")
     try:
         with read_form(request.body, content_type, _temporary_draft(), limits=_LIMITS) as upload:
             return MachineQuery(
-                python=upload.first("python")[:_LONGEST_VALUE],
-                file=Path(upload.filename.replace("\\", "/")).name[:_LONGEST_NAME],
+                python=upload.first("python")[:_MAX_VALUE_LENGTH],
+                file=Path(upload.filename.replace("\\", "/")).name[:_MAX_NAME_LENGTH],
                 data=upload.draft.path.read_bytes(),
             )
     finally:
-        _AT_ONCE.release()
+        _CONCURRENT_UPLOADS.release()
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from packaging.utils import canonicalize_name
 
 from wheelfit.resolution.listing import sort_page
 from wheelfit.server.messages import Request
-from wheelfit.server.site.machines import usual_target
+from wheelfit.server.site.machines import default_target
 from wheelfit.server.site.site import Site
 from wheelfit_runtime.errors import FileProblem
 
@@ -54,7 +54,7 @@ def static_pages(index: Index, *, public_url: str | None = None) -> Iterator[tup
         page = index.project(name)
         if page is None or name != canonicalize_name(name):
             continue
-        for version in sort_page(page, usual_target()).releases:
+        for version in sort_page(page, default_target()).releases:
             path = f"project/{name}/{version}/"
             yield path + _PAGE, _body(site, f"/{quote(path)}")
         path = f"project/{name}/"

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
-from wheelfit.server.store.database import insert, written
+from wheelfit.server.store.database import insert, timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -159,7 +159,7 @@ def note(
 
     :param about: project and subject of each.
     """
-    time = actor.time or written(datetime.now(UTC))
+    time = actor.time or timestamp(datetime.now(UTC))
     who = asdict(replace(actor, time=time))
     (serial,) = execute("SELECT COALESCE(MAX(serial), 0) FROM audit")[0]
     for number, (project, subject) in enumerate(about, serial + 1):

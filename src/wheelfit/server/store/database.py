@@ -46,14 +46,14 @@ class Database:
     :param patience: seconds that a writer waits for its turn.
     """
 
-    words: Mapping[str, str]
-    """Its names of the types ``bytes`` and ``number`` of the schema."""
-    failure: type[Exception]
-    """The base class of its errors."""
-    mistake: type[Exception]
-    """Those of them that are faults of the records, which check before they write."""
+    column_types: Mapping[str, str]
+    """The SQL types of the schema's column types ``bytes`` and ``number``."""
+    error_type: type[Exception]
+    """The base class of the database's errors."""
+    constraint_error: type[Exception]
+    """The class of errors for broken constraints, which are faults of the caller."""
     deadlines: tuple[float, float]
-    """Seconds after which a transaction that reads, or that writes, is ended."""
+    """Seconds after which a reading and a writing transaction is ended."""
 
     def __init__(self, where: str, patience: float, dependency: Dependency) -> None:
         self._where = where
@@ -112,12 +112,12 @@ class Database:
             yield partial(self._execute, connection)
             self._execute(connection, "COMMIT")
             is_sound = True
-        except self.mistake:
+        except self.constraint_error:
             raise
         except UnicodeEncodeError as error:  # arguments of a command may be any bytes
             shown = ascii(error.object)[1:-1][:80]
             raise InvalidConfiguration("the text is not valid Unicode", where=shown) from None
-        except self.failure as error:
+        except self.error_type as error:
             raise self._error(error, reads=reads) from error
         finally:
             turn.give_up = None
@@ -166,11 +166,11 @@ def insert(execute: Execute, table: str, **values: Value) -> None:
     execute(sql, tuple(values.values()))
 
 
-def written(time: datetime) -> str:
-    """Return a time with a time zone in the form of the records, in an order that sorts.
+def timestamp(time: datetime) -> str:
+    """Return a time with a time zone as text in UTC (RFC 3339), which sorts by time.
 
     >>> from datetime import datetime
-    >>> written(datetime(2026, 1, 2, tzinfo=UTC))
+    >>> timestamp(datetime(2026, 1, 2, tzinfo=UTC))
     '2026-01-02T00:00:00.000000Z'
     """
     plain = time.astimezone(UTC).replace(tzinfo=None)
@@ -329,7 +329,7 @@ def migrate(database: Database) -> int:
             if version == len(MIGRATIONS):
                 return steps
             for statement in MIGRATIONS[version]:
-                execute(statement.format_map(database.words))
+                execute(statement.format_map(database.column_types))
             execute("UPDATE schema_version SET version = ?", (version + 1,))
             steps += 1
 

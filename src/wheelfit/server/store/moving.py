@@ -114,7 +114,7 @@ def import_index(
         for table, row in _read(folder / RECORDS):
             try:
                 insert(execute, table, **row)
-            except database.mistake as error:
+            except database.constraint_error as error:
                 raise FileProblem(
                     f"the file is not an export: {error}", where=str(folder / RECORDS)
                 ) from None

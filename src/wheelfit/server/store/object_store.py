@@ -26,39 +26,43 @@ if TYPE_CHECKING:
 
 
 _MISSING = (FileNotFoundError,)
-_CHUNK = 8 << 20  # bytes of one part of a large object; S3 takes 10,000 of them
-_AT_ONCE = 4  # parts in transfer, which bounds the memory
-_PIECE = 1 << 20
-_PROMPT = 3.0
+_PART_SIZE = 8 << 20
+"""Bytes of one part of a large object; S3 accepts 10,000 parts."""
+_CONCURRENT_PARTS = 4
+"""Parts that are sent at a time, which bounds the memory."""
+_CHUNK_SIZE = 1 << 20
+"""Bytes that are read at a time."""
+_DEADLINE = 3.0
 """Seconds for a small request."""
-_STALLED = 5.0
+_STALL_TIMEOUT = 5.0
 """Seconds without a byte of an object after which reading fails."""
 
 
 class ObjectBlobs:
-    """A storage of objects: `Blobs`.
+    """`Blobs` in an object storage.
 
-    A draft is a local file, because an archive is checked in any order; only valid files are
+    A draft is a local file, because checks of an archive read it in any order. Only valid files are
     uploaded, in parts, and an object is stored whole or not at all.
 
     :param url: as for `open_storage`.
-    :param spool: folder for drafts; by default a new temporary one.
+    :param spool: folder for drafts; None creates a temporary one.
     """
 
     def __init__(self, url: str, *, spool: Path | None = None) -> None:
         self._where = where_of(url)
         if spool is None:
-            # Another user could have created a folder with a known name.
+            # Another user could have created a folder with a predictable name.
             spool = Path(tempfile.mkdtemp(prefix="wheelfit-"))
             weakref.finalize(self, shutil.rmtree, spool, ignore_errors=True)
         self._spool = spool
-        self._store = open_storage(url, stalled=_STALLED)
+        # One client for each kind of request, since obstore has deadlines by client.
+        self._reading = open_storage(url, stalled=_STALL_TIMEOUT)
         if url.startswith("memory:"):
-            self._sending = self._prompt = self._store  # each `memory:` storage is separate
+            self._uploading = self._small_requests = self._reading  # a second one would be empty
             return
-        # An upload is answered after its last byte: neither deadline fits it.
-        self._sending = open_storage(url)
-        self._prompt = open_storage(url, within=_PROMPT)
+        # An upload has no deadline, because it is answered after its last byte.
+        self._uploading = open_storage(url)
+        self._small_requests = open_storage(url, within=_DEADLINE)
 
     def draft(self) -> AbstractContextManager[Draft]:
         """Return a draft."""
@@ -70,12 +74,14 @@ class ObjectBlobs:
             return
         key = _key(draft.sha256)
         with failures(self._where):
-            self._sending.put(key, draft.path, chunk_size=_CHUNK, max_concurrency=_AT_ONCE)
+            self._uploading.put(
+                key, draft.path, chunk_size=_PART_SIZE, max_concurrency=_CONCURRENT_PARTS
+            )
 
     def size(self, sha256: str) -> int | None:
-        """Return the number of bytes stored under a digest."""
+        """Return the number of bytes stored under a digest; None if there are none."""
         with suppress(FileNotFoundError), failures(self._where, passing=_MISSING):
-            return self._prompt.head(_key(sha256))["size"]
+            return self._small_requests.head(_key(sha256))["size"]
         return None
 
     def parts(self, sha256: str, start: int, stop: int) -> Iterable[bytes]:
@@ -83,22 +89,22 @@ class ObjectBlobs:
         if start >= stop:
             return
         with failures(self._where):
-            result = self._store.get(_key(sha256), options={"range": (start, stop)})
-            for piece in result.stream(_PIECE):
-                yield bytes(piece)
+            result = self._reading.get(_key(sha256), options={"range": (start, stop)})
+            for chunk in result.stream(_CHUNK_SIZE):
+                yield bytes(chunk)
 
     def delete(self, sha256: str) -> None:
         """Delete the bytes under a digest."""
         with suppress(FileNotFoundError), failures(self._where, passing=_MISSING):
-            self._prompt.delete(_key(sha256))
+            self._small_requests.delete(_key(sha256))
 
     def stored(self) -> Iterator[Blob]:
         """Yield all stored blobs."""
         with failures(self._where):
-            for listed in self._store.list(chunk_size=1000):
-                for item in listed:
+            for batch in self._reading.list(chunk_size=1000):
+                for item in batch:
                     name = item["path"].rpartition("/")[2]
-                    with suppress(ValueError):  # else it is nothing of ours
+                    with suppress(ValueError):  # another program stored the object
                         digest = check_digest(name)
                         yield Blob(digest, item["size"], item["last_modified"].timestamp())
 
@@ -107,7 +113,7 @@ class ObjectBlobs:
         return tidy_drafts(self._spool, before)
 
     def probe(self) -> None:
-        """Raise an error if it does not answer, or has no room for drafts."""
+        """Raise an error if the storage does not answer, or there is no space for drafts."""
         probe_with_a_draft(self)
 
 

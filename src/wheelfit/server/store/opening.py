@@ -1,4 +1,4 @@
-"""Open a store by the addresses of its records and its bytes, and clean it up."""
+"""Opening of a store by the URLs of its records and its bytes, and removal of unused data."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from wheelfit.server.backing_services import Dependency
 from wheelfit.server.store.blobs import GuardedBlobs
-from wheelfit.server.store.database import written
+from wheelfit.server.store.database import timestamp
 from wheelfit.server.store.folder import FolderBlobs
 from wheelfit.server.store.sessions import Sessions
 from wheelfit.server.store.sql_records import Records
@@ -30,12 +30,19 @@ if TYPE_CHECKING:
 
 
 DATABASE = "index.sqlite3"
-"""The name of the file of records, in the folder of an index."""
+"""The name of the file with the records, in the folder of an index."""
 _FILES = "files"
-_READERS = 10
-"""Threads that may read the database at once; each has a connection."""
-_DOWNLOADS = 8
-"""Threads that may use the storage at once, a third of those of a server."""
+_DATABASE_THREADS = 10
+"""Threads that may read the database at a time; each has a connection."""
+_STORAGE_THREADS = 8
+"""Threads that may use the storage at a time, a third of those of a server."""
+_OBJECT_STORAGES = frozenset({"s3", "s3a", "gs", "az", "abfs", "abfss", "memory"})
+_BLOBS_PER_TRANSACTION = 100
+"""Blobs that are checked in one transaction, which blocks other writers."""
+EMPTY_STAGE_LASTS = timedelta(hours=6)
+"""The time for which a stage without files is kept; its first file may be large."""
+_ENDED_SESSION_LASTS = timedelta(days=7)
+"""The time after its expiry for which an ended publishing session can still be queried."""
 
 
 class Store(NamedTuple):
@@ -48,7 +55,7 @@ class Store(NamedTuple):
     """The dependencies, each with a function that raises an error if it does not answer."""
 
     def acting(self, actor: Actor) -> Self:
-        """Return this store with an actor for its changes."""
+        """Return this store with an actor that the audit log records for its changes."""
         return self._replace(
             records=self.records.acting(actor), sessions=self.sessions.acting(actor)
         )
@@ -67,35 +74,34 @@ class Store(NamedTuple):
 def open_store(folder: Path, *, records: str | None = None, blobs: str | None = None) -> Store:
     """Open a store, and create missing parts.
 
-    :param folder: for parts without an address (a SQLite file, the bytes of files), and for uploads
-        on their way to other storages.
-    :param records: address of the database, as for `open_database`.
-    :param blobs: address of the bytes, as for `open_blobs`.
+    :param folder: for parts without a URL (a SQLite file, the bytes of files), and for uploads that
+        are checked before they go to another storage.
+    :param records: URL of the database, as for `open_database`.
+    :param blobs: URL of the bytes, as for `open_blobs`.
     """
-    kept = (
-        open_blobs(blobs, spool=folder / "incoming")
-        if blobs is not None
-        else FolderBlobs(folder / _FILES)
-    )
-    is_asked = Dependency("database", most=_READERS)
-    database = (
-        open_database(records, dependency=is_asked)
-        if records is not None
-        else SqliteDatabase(folder / DATABASE, dependency=is_asked)
-    )
-    has_bytes = Dependency("storage", most=_DOWNLOADS)
+    if blobs is not None:
+        storage = open_blobs(blobs, spool=folder / "incoming")
+    else:
+        storage = FolderBlobs(folder / _FILES)
+    database_dependency = Dependency("database", most=_DATABASE_THREADS)
+    if records is not None:
+        database = open_database(records, dependency=database_dependency)
+    else:
+        database = SqliteDatabase(folder / DATABASE, dependency=database_dependency)
+    storage_dependency = Dependency("storage", most=_STORAGE_THREADS)
     return Store(
         Records(database),
         Sessions(database),
-        GuardedBlobs(kept, has_bytes),
-        {is_asked: database.probe, has_bytes: kept.probe},
+        GuardedBlobs(storage, storage_dependency),
+        {database_dependency: database.probe, storage_dependency: storage.probe},
     )
 
 
 def open_database(url: str, *, dependency: Dependency | None = None) -> Database:
-    """Open a database with any tables.
+    """Open a database; its tables are neither created nor checked.
 
     :param url: ``sqlite:///path/of/file`` or ``postgresql://user:password@host/database``.
+    :raises InvalidConfiguration: the scheme of the URL is not supported.
     """
     scheme = urlsplit(url).scheme
     if scheme == "sqlite":
@@ -115,7 +121,8 @@ def open_blobs(url: str, *, spool: Path | None = None) -> Blobs:
     """Open the storage of the bytes of an index.
 
     :param url: ``file:///folder``, or an object storage, as ``s3://bucket/prefix``.
-    :param spool: folder for uploads on their way to an object storage.
+    :param spool: folder for uploads that are checked before they go to an object storage.
+    :raises InvalidConfiguration: the scheme of the URL is not supported.
     """
     scheme = urlsplit(url).scheme
     if scheme == "file":
@@ -131,9 +138,6 @@ def open_blobs(url: str, *, spool: Path | None = None) -> Blobs:
     )
 
 
-_OBJECT_STORAGES = frozenset({"s3", "s3a", "gs", "az", "abfs", "abfss", "memory"})
-
-
 def _path(url: str) -> Path:
     parts = urlsplit(url)
     try:
@@ -142,12 +146,8 @@ def _path(url: str) -> Path:
         raise InvalidConfiguration(str(error), where=redact(url)) from None
 
 
-_TOGETHER = 100
-"""Blobs that are checked in one transaction, which blocks other writers."""
-
-
 class CleaningResult(NamedTuple):
-    """The result of cleaning up."""
+    """The numbers of removed things."""
 
     blobs: int = 0
     size: int = 0
@@ -156,33 +156,27 @@ class CleaningResult(NamedTuple):
     drafts: int = 0
 
 
-EMPTY_STAGE_LASTS = timedelta(hours=6)
-"""The time an unexpired stage waits for its first file, which may be large."""
-_ENDED_SESSION_LASTS = timedelta(days=7)
-"""For how long after it would have expired the end of a publishing session can be seen."""
-
-
 def clean(store: Store, *, now: datetime, grace: timedelta) -> CleaningResult:
     """Remove unused data; safe during other cleanings and uploads.
 
-    Bytes are stored before their file is recorded, so those of an upload in progress have no file
-    yet; an upload that takes longer than the grace notices, and stores them again.
+    Bytes are stored before their file is recorded, so those of an upload in progress look unused.
+    An upload that takes longer than the grace period notices it, and stores them again.
 
-    :param grace: the age below which bytes without a file are left alone.
+    :param grace: the age below which bytes without a file are kept.
     """
     before = (now - grace).timestamp()
-    stages = [stage.id for stage in store.records.stages() if stage.expires <= written(now)]
+    stages = [stage.id for stage in store.records.stages() if stage.expires <= timestamp(now)]
     for stage in stages:
         store.records.drop(stage)
-    empty = store.records.drop_empty(written(now - EMPTY_STAGE_LASTS))
-    store.sessions.forget(written(now - _ENDED_SESSION_LASTS))
+    empty = store.records.drop_empty(timestamp(now - EMPTY_STAGE_LASTS))
+    store.sessions.forget(timestamp(now - _ENDED_SESSION_LASTS))
     count = size = 0
     old = (blob for blob in store.blobs.stored() if blob.modified < before)
-    while some := tuple(islice(old, _TOGETHER)):
-        sizes = {blob.sha256: blob.size for blob in some}
-        gone = store.records.forget_unused(tuple(sizes), store.blobs.delete)
-        count += len(gone)
-        size += sum(sizes[digest] for digest in gone)
+    while batch := tuple(islice(old, _BLOBS_PER_TRANSACTION)):
+        sizes = {blob.sha256: blob.size for blob in batch}
+        removed = store.records.forget_unused(tuple(sizes), store.blobs.delete)
+        count += len(removed)
+        size += sum(sizes[digest] for digest in removed)
     result = CleaningResult(count, size, len(stages) + empty, store.blobs.tidy(before))
     if any(result):
         what = ", ".join(f"{number} {name}" for name, number in result._asdict().items() if number)

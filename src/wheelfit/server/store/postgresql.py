@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _PATIENCE = 30.0
 _MOST = 10
-_WORDS = MappingProxyType({"bytes": "BYTEA", "number": "BIGINT"})
+_COLUMN_TYPES = MappingProxyType({"bytes": "BYTEA", "number": "BIGINT"})
 # "wheelfit" on a telephone keypad, an unlikely number for other programs.
 LOCK = 94335348
 # A machine that vanishes holds its locks until the server notices.
@@ -52,7 +52,7 @@ class PostgresqlDatabase(Database):
     :param patience: seconds to wait for the turn to write, and for a server that is starting.
     """
 
-    words = _WORDS
+    column_types = _COLUMN_TYPES
     deadlines = (5.0, 60.0)
 
     def __init__(
@@ -78,7 +78,7 @@ class PostgresqlDatabase(Database):
             ) from None
         self._url = url
         self._connect: Any = psycopg.connect
-        self.failure, self.mistake = psycopg.Error, psycopg.IntegrityError
+        self.error_type, self.constraint_error = psycopg.Error, psycopg.IntegrityError
         self._wait_for_it(time.monotonic() + patience)
 
     @contextmanager
@@ -108,7 +108,7 @@ class PostgresqlDatabase(Database):
             turn.give_up = lambda: _shut(connection)
             try:
                 connection.execute(begin, prepare=False)
-            except self.failure:
+            except self.error_type:
                 connection.close()
                 self._close_idle()  # most likely the server was restarted
                 if turn.give_up is None:

@@ -1,4 +1,4 @@
-"""The records in one SQLite file, enough for one machine."""
+"""A database in a SQLite file, which the servers of one machine can share."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ if TYPE_CHECKING:
     from wheelfit.server.store.database import Row, Value
 
 
-_PATIENCE = 30.0
-_PROMPT = 2.0
-"""Seconds that a reader waits for a lock on the whole file; for a writer it does not wait."""
-_LEAST_ROOM = 1 << 20
-"""Bytes on the disk without which nothing can be written for long."""
-_BUSY, _FULL = 5, 13  # as SQLite calls them
-_WORDS = MappingProxyType({"bytes": "BLOB", "number": "INTEGER"})
+_WRITER_PATIENCE = 30.0
+"""Seconds that a writer waits for another one."""
+_READER_PATIENCE = 2.0
+"""Seconds that a reader waits for a lock on the whole file; it does not wait for a writer."""
+_MIN_FREE_SPACE = 1 << 20
+"""Bytes on the disk below which the database counts as full."""
+_SQLITE_BUSY, _SQLITE_FULL = 5, 13
+_COLUMN_TYPES = MappingProxyType({"bytes": "BLOB", "number": "INTEGER"})
 
 
 class SqliteDatabase(Database):
@@ -40,39 +41,42 @@ class SqliteDatabase(Database):
     :param path: of the file; its folder is created if it is missing.
     """
 
-    words = _WORDS
-    failure = sqlite3.Error
-    mistake = sqlite3.IntegrityError
+    column_types = _COLUMN_TYPES
+    error_type = sqlite3.Error
+    constraint_error = sqlite3.IntegrityError
     deadlines = (5.0, float("inf"))
 
     def __init__(
-        self, path: Path, *, patience: float = _PATIENCE, dependency: Dependency | None = None
+        self,
+        path: Path,
+        *,
+        patience: float = _WRITER_PATIENCE,
+        dependency: Dependency | None = None,
     ) -> None:
         super().__init__(str(path), patience, dependency or Dependency("database"))
         self._path = path
         try:
             make_folder(path.parent)
             with suppress(FileExistsError):
-                # Otherwise SQLite creates it, readable by all users; the files beside it get its
-                # mode.
+                # SQLite would create it readable by all users, and the files beside it likewise.
                 os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, FILE_MODE))
         except OSError as error:
             raise storage_error(error, str(path)) from error
-        self._ask()
+        self._check_readable()
 
     def probe(self) -> None:
-        """Raise an error if it does not answer, or has no room."""
-        self._ask()
+        """Raise an error if the database cannot be read, or its disk is full."""
+        self._check_readable()
         if hasattr(os, "statvfs"):
             disk = os.statvfs(self._path.parent)
-            if disk.f_bavail * disk.f_frsize < _LEAST_ROOM:
+            if disk.f_bavail * disk.f_frsize < _MIN_FREE_SPACE:
                 raise StorageUnavailable(
-                    "the database failed: there is no room on the disk",
+                    "the database failed: the disk is full",
                     where=self._where,
                     trouble="full",
                 )
 
-    def _ask(self) -> None:
+    def _check_readable(self) -> None:
         with self.reading() as execute:
             execute("SELECT 1 FROM sqlite_master")
 
@@ -80,7 +84,7 @@ class SqliteDatabase(Database):
         connection = self._take() or self._connect()
         turn.give_up = connection.interrupt
         try:
-            patience = _PROMPT if reads else self._patience
+            patience = _READER_PATIENCE if reads else self._patience
             self._execute(connection, f"PRAGMA busy_timeout = {round(1000 * patience)}")
             self._execute(connection, "BEGIN" if reads else "BEGIN IMMEDIATE")
         except BaseException:
@@ -90,7 +94,7 @@ class SqliteDatabase(Database):
 
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(
-            self._path, timeout=_PROMPT, isolation_level=None, check_same_thread=False
+            self._path, timeout=_READER_PATIENCE, isolation_level=None, check_same_thread=False
         )
         try:
             self._execute(connection, "PRAGMA journal_mode = WAL")
@@ -108,9 +112,11 @@ class SqliteDatabase(Database):
 
     def _error(self, error: Exception, *, reads: bool) -> StorageUnavailable:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        trouble: Literal["full", "silent", ""] = "silent" if code == _BUSY and reads else ""
+        trouble: Literal["full", "silent", ""] = ""
+        if code == _SQLITE_FULL:
+            trouble = "full"
+        elif code == _SQLITE_BUSY and reads:
+            trouble = "silent"
         return StorageUnavailable(
-            f"the database failed: {error}",
-            where=self._where,
-            trouble="full" if code == _FULL else trouble,
+            f"the database failed: {error}", where=self._where, trouble=trouble
         )

@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from wheelfit.core.project_patterns import fits
-from wheelfit.server.store.database import written
+from wheelfit.server.store.database import timestamp
 from wheelfit.server.store.records import Stage, Token
 from wheelfit_runtime.patterns import pattern
 
@@ -68,7 +68,7 @@ def issue_once(
     """
     token, secret = _token(owner, scopes, now, projects, lifetime, note)
     token = replace(token, id=f"{ONCE}{used}")
-    long_ago = written(now - timedelta(days=1))
+    long_ago = timestamp(now - timedelta(days=1))
     is_new = records.add_token_once(token, digest(secret), prefix=ONCE, expired=long_ago)
     return (token, secret) if is_new else None
 
@@ -103,9 +103,9 @@ def _token(
         id=secrets.token_hex(8),
         owner=owner,
         scopes=frozenset(scopes),
-        created=written(now),
+        created=timestamp(now),
         projects=None if projects is None else frozenset(projects),
-        expires=None if lifetime is None else written(now + lifetime),
+        expires=None if lifetime is None else timestamp(now + lifetime),
         note=note,
     )
     return token, _PREFIX + secrets.token_urlsafe(32)
@@ -114,7 +114,7 @@ def _token(
 def holder(records: Records, secret: str, *, now: datetime) -> Token | None:
     """Return the token of a secret; None if it is unknown or has expired."""
     token = records.token(digest(secret))
-    if token is None or (token.expires is not None and token.expires <= written(now)):
+    if token is None or (token.expires is not None and token.expires <= timestamp(now)):
         return None
     return token
 
@@ -144,13 +144,13 @@ def open_stage(
 def new_stage(owner: str, *, now: datetime, lifetime: timedelta) -> tuple[Stage, str]:
     """Return a stage that is not recorded yet, and its secret."""
     secret = STAGE_PREFIX + secrets.token_urlsafe(32)
-    return Stage(secrets.token_hex(8), owner, written(now), written(now + lifetime)), secret
+    return Stage(secrets.token_hex(8), owner, timestamp(now), timestamp(now + lifetime)), secret
 
 
 def stage_of(records: Records, secret: str, *, now: datetime) -> Stage | None:
     """Return the stage that a secret opens, unless it has expired."""
     stage = records.stage(digest(secret))
-    return None if stage is None or stage.expires <= written(now) else stage
+    return None if stage is None or stage.expires <= timestamp(now) else stage
 
 
 def without_secrets(path: str) -> str:

@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 
 class Cursor(NamedTuple):
-    """The state of a webhook."""
+    """The position of a webhook in the audit log."""
 
     serial: int
-    """The last entry of the audit log that is done with."""
+    """The serial of the last entry that was delivered or given up."""
     attempts: int
     """Failed deliveries of the next entry."""
     due: str
@@ -22,14 +22,15 @@ class Cursor(NamedTuple):
 
 
 class WebhookCursors:
-    """The states of webhooks, for several servers at once."""
+    """The cursors of webhooks, shared by all servers of an index."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def cursor(self, webhook: str, *, now: str) -> Cursor:
-        """Return the state of a webhook; a new one starts after the last entry of the log.
+        """Return the cursor of a webhook; that of a new one is after the last entry of the log.
 
+        :param webhook: its id.
         :param now: the time, in RFC 3339, UTC.
         """
         sql = "SELECT serial, attempts, due FROM webhook WHERE id = ?"
@@ -43,7 +44,7 @@ class WebhookCursors:
         return Cursor(*rows[0])
 
     def move(self, webhook: str, before: Cursor, after: Cursor) -> bool:
-        """Change the state of a webhook; return False if another server did so meanwhile."""
+        """Change the cursor of a webhook; return False if another server did so meanwhile."""
         with self._database.writing() as execute:
             where = "WHERE id = ? AND serial = ? AND attempts = ? AND due = ?"
             rows = execute(f"SELECT 1 FROM webhook {where}", (webhook, *before))  # noqa: S608 - ours

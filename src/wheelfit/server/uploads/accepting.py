@@ -14,7 +14,7 @@ from packaging.version import InvalidVersion
 from wheelfit.core.filename import parse_index_file_name
 from wheelfit.core.versions import parse_specifiers, parse_version
 from wheelfit.errors import AttestationProblem, UploadRefused
-from wheelfit.server.store.database import written
+from wheelfit.server.store.database import timestamp
 from wheelfit.server.store.project_rules import NO_RULES
 from wheelfit.server.store.records import PUBLISHED, Violation, violations_of
 from wheelfit.server.uploads.rules import check_file, check_name, provenance_of
@@ -95,7 +95,7 @@ def accept(
         store,
         violations,
         compare,
-        uploaded=written(now),
+        uploaded=timestamp(now),
         stage=stage,
         by=by,
         rules=rules,
@@ -125,9 +125,9 @@ def accept_listed(
         return provenance, (*_entry_violations(file, new), *_provenance_violations(provenance, new))
 
     uploaded = min(time_of_upload(file) or now, now)
-    result = _accept(draft, file.filename, store, (), compare, uploaded=written(uploaded), by=by)
+    result = _accept(draft, file.filename, store, (), compare, uploaded=timestamp(uploaded), by=by)
     if isinstance(result, AcceptedUpload) and file.yanked is not None:
-        store.records.yank([file.filename], file.yanked, time=written(now))
+        store.records.yank([file.filename], file.yanked, time=timestamp(now))
     return result
 
 

@@ -34,7 +34,7 @@ from wheelfit.projects.archives import ArchiveLimits, unpack_archive
 from wheelfit.server.store.records import NewFile, Violation
 from wheelfit.sources.attestations import make_provenance
 from wheelfit.wheels.archive import WheelArchive
-from wheelfit.wheels.dist_info import MOST_METADATA, header_value
+from wheelfit.wheels.dist_info import MAX_METADATA_SIZE, header_value
 from wheelfit.wheels.paths import path_fault, windows_fault
 from wheelfit_runtime.errors import FileProblem, InvalidWheel, UserError, WheelfitError
 from wheelfit_runtime.patterns import pattern
@@ -379,8 +379,8 @@ def _check_folder(
     if information.is_symlink() or not information.is_file():
         message = f"it has no {top.name}/PKG-INFO"
         return (*violations, Violation("wrong-metadata", message, filename)), None
-    if information.stat().st_size > MOST_METADATA:
-        message = f"its PKG-INFO has more than {MOST_METADATA} bytes"
+    if information.stat().st_size > MAX_METADATA_SIZE:
+        message = f"its PKG-INFO has more than {MAX_METADATA_SIZE} bytes"
         return (*violations, Violation("wrong-metadata", message, filename)), None
     metadata = information.read_bytes()
     where = f"{filename}: PKG-INFO"

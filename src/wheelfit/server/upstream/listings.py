@@ -1,4 +1,4 @@
-"""The ways in which an upstream lists its files: a page for each project, one page, or a rule."""
+"""The ways in which an upstream lists files: a page for each project, one page, or no page."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ if TYPE_CHECKING:
 
 
 class Listing(Protocol):
-    """The way in which an upstream lists the files of its projects."""
+    """A way in which an upstream lists the files of its projects."""
 
     @property
     def has_pages(self) -> bool:
-        """Whether there are pages, so that the listed files exist."""
+        """Whether there are pages; otherwise listed files need not exist."""
 
     def url(self, name: NormalizedName) -> str | None:
-        """Return the URL of the page with the files of a project; None: there is no page."""
+        """Return the URL of the page with the files of a project; None without pages."""
 
     def read(self, name: NormalizedName, answer: Answer, web: Web, source: str) -> ProjectPage:
-        """Return the project on a page.
+        """Return the content of a page, possibly with files of other projects.
 
-        :raises InvalidPage: it is no such page.
+        :raises InvalidPage: it is not a page of links.
         """
 
-    def of(self, name: NormalizedName, page: ProjectPage) -> ProjectPage | None:
-        """Return the files of a project on a page; None if there are none."""
+    def select(self, name: NormalizedName, page: ProjectPage) -> ProjectPage | None:
+        """Return a page with the files of one project; None if there are none."""
 
     def names(self, web: Web) -> Iterable[NormalizedName]:
         """Return the names of all projects.
@@ -51,26 +51,26 @@ class Listing(Protocol):
         :raises NetworkError: the upstream cannot be read.
         """
 
-    def inside(self, file: File) -> File:
-        """Return a file as its own metadata names it."""
+    def with_metadata_version(self, file: File) -> File:
+        """Return a file under the name that its METADATA gives it."""
 
 
-class _Usual:
-    """A listing on pages of files whose names match their metadata."""
+class _PagesListing:
+    """A listing on pages, of files whose names match their metadata."""
 
     has_pages = True
 
-    def inside(self, file: File) -> File:
-        """Return a file as its own metadata names it."""
+    def with_metadata_version(self, file: File) -> File:
+        """Return the file unchanged."""
         return file
 
 
 @dataclass(frozen=True, slots=True)
-class ProjectPages(_Usual):
+class ProjectPages(_PagesListing):
     """An index with a page for each project."""
 
     base: str = field(repr=False)
-    """Without a slash at the end."""
+    """URL of the simple API, without a final slash."""
 
     def url(self, name: NormalizedName) -> str:
         """Return the URL of the page of a project."""
@@ -80,8 +80,8 @@ class ProjectPages(_Usual):
         """Return the page of a project."""
         return ParsedPages(web.store).page(Copy.of(answer), name, source=source)
 
-    def of(self, name: NormalizedName, page: ProjectPage) -> ProjectPage | None:  # noqa: ARG002
-        """Return the page of a project."""
+    def select(self, name: NormalizedName, page: ProjectPage) -> ProjectPage | None:  # noqa: ARG002
+        """Return the page unchanged, since it has the files of one project only."""
         return page
 
     def names(self, web: Web) -> Iterable[NormalizedName]:
@@ -90,7 +90,7 @@ class ProjectPages(_Usual):
 
 
 @dataclass(frozen=True, slots=True)
-class OnePage(_Usual):
+class LinksPage(_PagesListing):
     """A page with links to the files of several projects."""
 
     page: str = field(repr=False)
@@ -105,8 +105,8 @@ class OnePage(_Usual):
         files, notes = parse_links(answer.body, content_type, answer.url, source=source)
         return ProjectPage(name, files, source, notes)
 
-    def of(self, name: NormalizedName, page: ProjectPage) -> ProjectPage | None:
-        """Return the files of a project that the page links to."""
+    def select(self, name: NormalizedName, page: ProjectPage) -> ProjectPage | None:
+        """Return the page with the files of one project; None if there are none."""
         files = tuple(file for file in page.files if project_of(file.filename) == name)
         return structs.replace(page, name=name, files=files) if files else None
 
@@ -119,8 +119,8 @@ class OnePage(_Usual):
 
 
 @dataclass(frozen=True, slots=True)
-class NamedFiles:
-    """Files that no page lists, whose names have a local version that their metadata has not."""
+class UnlistedFiles:
+    """Files that no page lists, with a local version that is only in their names."""
 
     urls: tuple[str, ...] = field(repr=False)
 
@@ -130,28 +130,33 @@ class NamedFiles:
         return False
 
     def url(self, name: NormalizedName) -> None:
-        """Return None: there is no page."""
+        """Return None, since there are no pages."""
 
     def read(self, name: NormalizedName, answer: Answer, web: Web, source: str) -> ProjectPage:
-        """Raise an error, for there is no page."""
+        """Raise an error, since there are no pages."""
         raise NotImplementedError
 
-    def of(self, name: NormalizedName, page: ProjectPage) -> ProjectPage | None:
-        """Return the files of a project."""
-        files = (
-            File(unquote(url.rpartition("/")[2]), url, source=page.source) for url in self.urls
+    def select(self, name: NormalizedName, page: ProjectPage) -> ProjectPage | None:
+        """Return a page with the files of a project; None if there are none."""
+        files = tuple(
+            File(_filename(url), url, source=page.source)
+            for url in self.urls
+            if project_of(_filename(url)) == name
         )
-        own = tuple(file for file in files if project_of(file.filename) == name)
-        return structs.replace(page, files=own) if own else None
+        return structs.replace(page, files=files) if files else None
 
-    def names(self, web: Web) -> Iterable[NormalizedName]:  # noqa: ARG002 - nobody is asked
+    def names(self, web: Web) -> Iterable[NormalizedName]:  # noqa: ARG002 - no request is needed
         """Return the names of all projects."""
-        projects = (project_of(unquote(url.rpartition("/")[2])) for url in self.urls)
+        projects = (project_of(_filename(url)) for url in self.urls)
         return dict.fromkeys(filter(None, projects))
 
-    def inside(self, file: File) -> File:
-        """Return a file as its own metadata names it."""
+    def with_metadata_version(self, file: File) -> File:
+        """Return a file without the local version in its name."""
         return structs.replace(file, filename=without_local(file.filename))
+
+
+def _filename(url: str) -> str:
+    return unquote(url.rpartition("/")[2])
 
 
 @lru_cache(4096)

@@ -308,13 +308,13 @@ class Mirrored(ReadsContent):
         source = redact(self._settings.url)
         url = self._listing.url(name)
         if url is None:
-            listed = self._listing.of(name, ProjectPage(name, (), source))
+            listed = self._listing.select(name, ProjectPage(name, (), source))
             return None if listed is None else (("", self._settings.url), listed)
         copy_and_page = self._pages.get(url, ACCEPT, partial(self._parsed, name))
         if copy_and_page is None:
             return None
         copy, page = copy_and_page
-        listed = self._listing.of(name, page)
+        listed = self._listing.select(name, page)
         return None if listed is None else ((copy.sha256, copy.url), listed)
 
     def _parsed(self, name: NormalizedName, answer: Answer) -> ProjectPage:
@@ -349,7 +349,7 @@ class Mirrored(ReadsContent):
                 notes.append(f"left out {file.filename}: {problem}")
             else:
                 originals[file.filename] = file
-        offered, withheld = self._rules.sorted(name, originals.values())
+        offered, withheld = self._rules.split(name, originals.values())
         originals = {file.filename: file for file in offered}
         if foreign:
             notes.append(f"left out {foreign} files whose names are of no release of {name}")
@@ -582,7 +582,7 @@ class Mirrored(ReadsContent):
 
     def _read_metadata(self, file: File) -> bytes:
         """Return the METADATA of a wheel; empty if that would take the whole wheel."""
-        inside = self._listing.inside(file)
+        inside = self._listing.with_metadata_version(file)
         if file.metadata_hashes is None:
             sha256 = self._digest(file)
             size = self._pulled.size(sha256) if sha256 is not None else None

@@ -25,7 +25,7 @@ from wheelfit.server.offering import OfferRules
 from wheelfit.server.store.blobs import GuardedBlobs
 from wheelfit.server.store.folder import FolderBlobs
 from wheelfit.server.store.opening import open_blobs
-from wheelfit.server.upstream.listings import NamedFiles, OnePage
+from wheelfit.server.upstream.listings import LinksPage, UnlistedFiles
 from wheelfit.server.upstream.merged import Merged, Owners, Source
 from wheelfit.server.upstream.mirrored import MOST, Mirrored
 from wheelfit.server.upstream.pulled_files import Pulled
@@ -227,13 +227,13 @@ def _open_family(
             files |= {path_in_mirror(file): url_of(file) for file in member.files}
         elif member.page and member.folder not in pages and settings.has_folder(member.folder):
             url = url_of(member.page)
-            pages[member.folder] = mirror(member.folder, url, OnePage(url))
+            pages[member.folder] = mirror(member.folder, url, LinksPage(url))
         elif member.index and member.folder not in folders and settings.has_folder(member.folder):
             folders[member.folder] = mirror(member.folder, url_of(member.index))
     named = {
         path: url for path, url in files.items() if settings.has_folder(path.rpartition("/")[0])
     }
-    by_rule = mirror("files", base or family.base, NamedFiles(tuple(named.values())))
+    by_rule = mirror("files", base or family.base, UnlistedFiles(tuple(named.values())))
     return MirroredFamily(family, folders, pages, dict.fromkeys(named, by_rule))
 
 
@@ -289,9 +289,9 @@ def open_mirror(
         environ={name: text for name, text in environ.items() if name != "NETRC"},
         home=_NOWHERE,
         note=note,
-        most=0,
-        admits=reach.admits,
-        may_ask=reach,
+        max_download=0,
+        is_allowed_address=reach.admits,
+        is_allowed_url=reach,
         patience=settings.page_timeout,
     )
     return Mirrored(

@@ -1,7 +1,7 @@
-"""Fake drivers: small C libraries that describe any machine one likes.
+"""Fake GPU drivers: small C libraries that report the machine that environment variables describe.
 
-The variables of NVIDIA's two are documented at the top of ``fake_driver.h``, those of Intel's Level
-Zero at the top of ``level_zero.c``.
+The variables are documented at the top of ``fake_driver.h`` for NVIDIA's libraries, and at the top
+of ``level_zero.c`` for Intel's Level Zero.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _LIBRARIES = {"libnvidia-ml.so.1": "nvml.c", "libcuda.so.1": "cuda.c"}
 
 @dataclass(frozen=True, slots=True)
 class FakeDriver:
-    """A compiled fake driver, and the machines that it describes."""
+    """A compiled fake driver of NVIDIA."""
 
     folder: Path
-    """The folder of the libraries; give it to ``SystemView(library_folders=…)``."""
+    """The folder of the libraries, for ``SystemView(library_folders=…)``."""
 
     def environ(
         self,
@@ -39,9 +39,11 @@ class FakeDriver:
         driver: str = "550.54.15",
         **settings: str | int | Path,
     ) -> dict[str, str]:
-        """Return the environment that makes the driver show a machine.
+        """Return the environment variables that make the driver report a machine.
 
-        :param devices: capability and name of each, as ``9.0 NVIDIA H100``.
+        :param devices: compute capability and name of each GPU, as ``9.0 NVIDIA H100``.
+        :param cuda: the CUDA version that the driver supports.
+        :param driver: the version of the driver.
         :param settings: other variables of ``fake_driver.h``, without their prefix
             and in lower case, as ``nvml_init=18``.
         """
@@ -56,16 +58,16 @@ class FakeDriver:
 
 @dataclass(frozen=True, slots=True)
 class FakeLevelZero:
-    """A compiled fake Level Zero loader, and the machines that it describes."""
+    """A compiled fake Level Zero loader."""
 
     folder: Path
-    """The folder of the library; give it to ``SystemView(library_folders=…)``."""
+    """The folder of the library, for ``SystemView(library_folders=…)``."""
 
     def environ(self, *drivers: Iterable[str], **settings: str | int) -> dict[str, str]:
-        """Return the environment that makes the loader show a machine.
+        """Return the environment variables that make the loader report a machine.
 
-        :param drivers: the devices of each driver: vendor and device, version, place and
-            name of each, as ``8086:56a0 12.55.8 discrete Intel Arc A770``.
+        :param drivers: the devices of each driver: PCI ids, IP version, kind and name of each, as
+            ``8086:56a0 12.55.8 discrete Intel Arc A770``.
         :param settings: other variables of ``level_zero.c``, without their prefix and
             in lower case, as ``ze_lost=1``.
         """
@@ -78,12 +80,15 @@ class FakeLevelZero:
 def add_nvidia_gpu(
     root: Path, number: int, model: str, device: int | None, *, excluded: bool = False
 ) -> Path:
-    """Create a GPU that NVIDIA's driver serves below the root of a machine, and return the root.
+    """Write the files with which NVIDIA's driver lists a GPU, and return the root.
 
+    :param root: the root folder of a captured machine.
+    :param number: the number of the GPU, from 0.
     :param model: as ``Tesla T4``.
-    :param device: its PCI device id, as 0x1eb8; None: there is no such file.
+    :param device: its PCI device id, as 0x1eb8; None leaves out that file.
+    :param excluded: whether the administrator has excluded it.
     """
-    address = f"0000_{number + 1:02x}_00.0"  # as captured machines spell it
+    address = f"0000_{number + 1:02x}_00.0"  # captured machines have "_" for ":"
     files = {
         f"dev/nvidia{number}": "",
         f"proc/driver/nvidia/gpus/{address}/information": f"Model: \t\t {model}\n"
@@ -100,20 +105,31 @@ def add_nvidia_gpu(
 
 
 def find_compiler() -> str | None:
-    """Return a C compiler, or None where there is none."""
+    """Return the path of a C compiler; None if there is none."""
     return shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+
+
+def require_compiler() -> str:
+    """Return the path of a C compiler.
+
+    :raises FileNotFoundError: there is none.
+    """
+    compiler = find_compiler()
+    if compiler is None:
+        raise FileNotFoundError("no C compiler: cc, gcc or clang")
+    return compiler
 
 
 def compile_fake_driver(
     folder: Path, *, libraries: Iterable[str] = tuple(_LIBRARIES), without_v2: bool = False
 ) -> FakeDriver:
-    """Compile the libraries into a folder.
+    """Compile the libraries of NVIDIA's driver into a folder.
 
     :param folder: their folder; created if missing.
-    :param libraries: which of ``libnvidia-ml.so.1`` and ``libcuda.so.1``.
-    :param without_v2: leave out the functions that old drivers lack.
-    :raises FileNotFoundError: there is no C compiler; call :func:`find_compiler` first.
-    :raises subprocess.CalledProcessError: the compiler refuses.
+    :param libraries: any of ``libnvidia-ml.so.1`` and ``libcuda.so.1``.
+    :param without_v2: whether to leave out the functions that old drivers lack.
+    :raises FileNotFoundError: there is no C compiler; see :func:`find_compiler`.
+    :raises subprocess.CalledProcessError: the compiler fails.
     """
     extra = ["-DWITHOUT_V2"] if without_v2 else []
     for library in libraries:
@@ -122,10 +138,10 @@ def compile_fake_driver(
 
 
 def compile_fake_level_zero(folder: Path, *, without_init_drivers: bool = False) -> FakeLevelZero:
-    """Compile the loader into a folder.
+    """Compile the Level Zero loader into a folder.
 
     :param folder: its folder; created if missing.
-    :param without_init_drivers: leave out the function that old loaders lack.
+    :param without_init_drivers: whether to leave out the function that old loaders lack.
     """
     extra = ["-DWITHOUT_INIT_DRIVERS"] if without_init_drivers else []
     _compile("level_zero.c", folder / "libze_loader.so.1", extra)
@@ -135,15 +151,18 @@ def compile_fake_level_zero(folder: Path, *, without_init_drivers: bool = False)
 def fake_machine(
     needed: Iterable[Property], folder: Path, environ: Mapping[str, str]
 ) -> dict[str, str] | None:
-    """Compile fake drivers of a machine that supports some properties; return its variables.
+    """Compile a fake driver whose machine supports some properties.
 
     :param needed: the properties; values of one feature are alternatives.
-    :return: None if there is no compiler, or no fake driver for these properties.
+    :param folder: the folder for the libraries.
+    :param environ: the environment that is extended.
+    :return: the environment variables of the machine; None if there is no compiler, or no fake
+        driver for these properties.
     """
     values: dict[str, list[str]] = {}
-    for one in needed:
-        if one.namespace == "nvidia":
-            values.setdefault(one.feature, []).append(one.value)
+    for prop in needed:
+        if prop.namespace == "nvidia":
+            values.setdefault(prop.feature, []).append(prop.value)
     if not values or find_compiler() is None:
         return None
     bounds = values.get("cuda_version_lower_bound") or values.get("cuda_version_upper_bound")
@@ -151,15 +170,12 @@ def fake_machine(
     capability = re.match(r"(\d+)(\d)", values.get("sm_arch", ["75"])[0])
     device = "{}.{} fake GPU".format(*capability.groups()) if capability else "7.5 fake GPU"
     driver = compile_fake_driver(folder)
-    before = environ.get("LD_LIBRARY_PATH")
-    folders = os.pathsep.join(filter(None, (str(folder), before)))
+    folders = os.pathsep.join(filter(None, (str(folder), environ.get("LD_LIBRARY_PATH"))))
     return {**driver.environ(devices=[device], **settings), "LD_LIBRARY_PATH": folders}
 
 
 def _compile(source: str, library: Path, extra: Iterable[str]) -> None:
-    compiler = find_compiler()
-    if compiler is None:
-        raise FileNotFoundError("no C compiler: cc, gcc or clang")
+    compiler = require_compiler()
     library.parent.mkdir(parents=True, exist_ok=True)
     options = ["-shared", "-fPIC", "-O1", "-w", f"-Wl,-soname,{library.name}", *extra]
     command = [compiler, *options, "-o", str(library), str(_SOURCES / source)]

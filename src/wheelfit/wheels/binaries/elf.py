@@ -19,7 +19,7 @@ from msgspec import Struct
 from wheelfit.errors import NeedsExtra
 from wheelfit.wheels.binaries import fatbin, offload
 from wheelfit.wheels.binaries.bounded_reader import Stream, Unreadable, Window, collected, printable
-from wheelfit.wheels.binaries.elf_layout import LISTED, ElfLayout
+from wheelfit.wheels.binaries.elf_layout import MAX_ENTRIES, ElfLayout
 from wheelfit.wheels.binaries.facts import (
     ANY_SUFFIX,
     Binary,
@@ -100,7 +100,7 @@ def _taken_at_its_word() -> Iterator[None]:
             if isinstance(cause, Unreadable):
                 raise cause from None
             cause = cause.__context__
-        raise Unreadable(f"it is not a sound ELF file ({type(error).__name__})") from error
+        raise Unreadable(f"it is not a valid ELF file ({type(error).__name__})") from error
 
 
 def _machine(layout: ElfLayout) -> str:
@@ -324,7 +324,7 @@ def read_producers(window: Window) -> tuple[tuple[str, str], ...]:
         debug = file.get_dwarf_info(relocate_dwarf_sections=False, follow_links=False)
         producers = []
         for number, unit in enumerate(debug.iter_CUs()):
-            if number == LISTED:
+            if number == MAX_ENTRIES:
                 break
             attributes = unit.get_top_DIE().attributes
             name, producer = (

@@ -1,7 +1,7 @@
 """Read the tables of an ELF file: sections, segments, and dynamic entries.
 
-Each table is read once, because a wheel may have hundreds of libraries. Every offset and count is
-taken from the file, so all goes through a `bounded_reader.Window`.
+Each table is read once, because a wheel may have hundreds of libraries. Offsets and counts are the
+file's own and may be wrong, so all reads go through a `bounded_reader.Window`.
 """
 
 from __future__ import annotations
@@ -16,18 +16,21 @@ if TYPE_CHECKING:
 
     from wheelfit.wheels.binaries.bounded_reader import Window
 
-LISTED = 10_000
-"""Entries of one table that are looked at: sections, libraries, versions, notes."""
-_LOAD, _DYNAMIC, _NOTE = 1, 2, 4
-_PROGRAM, _NO_BITS, _VERSIONS_NEEDED = 1, 8, 0x6FFFFFFE
-_EXECUTABLE = 4  # SHF_EXECINSTR
-_MANY_SECTIONS = 0xFFFF
-_NEEDED, _STRINGS, _SONAME, _RPATH, _RUNPATH = 1, 5, 14, 15, 29
-_GNU_PROPERTY = 5
+MAX_ENTRIES = 10_000
+"""Entries of one table, at most: sections, segments, libraries, symbol versions."""
+# The names of <elf.h>.
+_PT_LOAD, _PT_DYNAMIC, _PT_NOTE = 1, 2, 4
+_SHT_PROGBITS, _SHT_NOBITS, _SHT_GNU_VERNEED = 1, 8, 0x6FFFFFFE
+_SHF_EXECINSTR = 4
+_SHN_XINDEX = 0xFFFF
+_DT_NEEDED, _DT_STRTAB, _DT_SONAME, _DT_RPATH, _DT_RUNPATH = 1, 5, 14, 15, 29
+_NT_GNU_PROPERTY_TYPE_0 = 5
+_MAX_FOLDERS = 1 << 16
+"""Bytes of a list of folders, at most; that of TensorFlow has more than 4096."""
 
 
 class Section(NamedTuple):
-    """A part of a file."""
+    """A section of an ELF file."""
 
     name: str
     kind: int
@@ -35,12 +38,12 @@ class Section(NamedTuple):
     start: int
     size: int
     link: int
-    """The number of another section; of a table of names, where these are."""
+    """``sh_link``: the index of another section, as of the string table with the names."""
 
     @property
     def is_in_file(self) -> bool:
         """Whether it has content in the file."""
-        return self.kind != _NO_BITS
+        return self.kind != _SHT_NOBITS
 
 
 class _Segment(NamedTuple):
@@ -66,30 +69,31 @@ class ElfLayout:
         self._window = window
         head = window.read_some(0, 16)
         if len(head) < 16 or head[4] not in (1, 2) or head[5] not in (1, 2):
-            raise Unreadable("it is not a sound ELF file")
+            raise Unreadable("it is not a valid ELF file")
         self.is_wide = head[4] == 2
         """Whether addresses have 64 bits."""
         self.is_little = head[5] == 1
         """Whether the lowest byte of a number comes first."""
-        self._order = "<" if self.is_little else ">"
-        form = "HHIQQQIHHHHHH" if self.is_wide else "HHIIIIIHHHHHH"
-        if window.size < 16 + struct.calcsize(self._order + form):
-            raise Unreadable("it is not a sound ELF file: its header is cut off")
-        fields = window.unpack(self._order + form, 16)
+        self._byte_order = "<" if self.is_little else ">"
+        form = self._byte_order + ("HHIQQQIHHHHHH" if self.is_wide else "HHIIIIIHHHHHH")
+        if window.size < 16 + struct.calcsize(form):
+            raise Unreadable("it is not a valid ELF file: its header is cut off")
+        fields = window.unpack(form, 16)
         self.machine = fields[1]
         """``e_machine``."""
-        self._segments_at, self._sections_at = fields[4], fields[5]
+        self._segments_start, self._sections_start = fields[4], fields[5]
         self._segment_size, self._segment_count = fields[8], fields[9]
-        self._section_size, self._section_count, self._names_in = fields[10:]
+        self._section_size, self._section_count, self._names_index = fields[10:]
 
     def sections(self) -> list[Section]:
-        """Return all sections, by their numbers."""
-        if not self._sections_at:
+        """Return all sections, in the order of their indexes."""
+        if not self._sections_start:
             return []
-        rows, names_in = self._section_rows()
-        if names_in >= len(rows):
-            raise Unreadable("the table with the names of its sections is missing")
-        names = _Names(self._window, rows[names_in][4], rows[names_in][5])
+        rows, names_index = self._section_rows()
+        if names_index >= len(rows):
+            raise Unreadable("the string table with the names of its sections is missing")
+        _, _, _, _, names_start, names_size, _ = rows[names_index]
+        names = _StringTable(self._window, names_start, names_size)
         return [
             Section(names.at(name), kind, start, size, link)
             for name, kind, _, _, start, size, link in rows
@@ -101,135 +105,135 @@ class ElfLayout:
         return [
             (start, size)
             for _, kind, flags, _, start, size, _ in rows
-            if kind == _PROGRAM and flags & _EXECUTABLE
+            if kind == _SHT_PROGBITS and flags & _SHF_EXECINSTR
         ]
 
     def _section_rows(self) -> tuple[list[tuple[int, ...]], int]:
-        """Return the table of sections, and the number of the one with their names."""
-        if not self._sections_at:
+        """Return the section header table, and the index of the section with the names."""
+        if not self._sections_start:
             return [], 0
-        form = struct.Struct(self._order + ("IIQQQQI" if self.is_wide else "IIIIIII"))
-        count, names_in = self._section_count, self._names_in
-        first = self._window.read(self._sections_at, form.size)
+        form = struct.Struct(self._byte_order + ("IIQQQQI" if self.is_wide else "IIIIIII"))
+        first = self._window.read(self._sections_start, form.size)
         _, _, _, _, _, size, link = form.unpack(first)
-        count = count or size  # where there are more than the header has room for
-        names_in = link if names_in == _MANY_SECTIONS else names_in
-        return list(self._rows(form, self._sections_at, self._section_size, count)), names_in
+        # Numbers that do not fit into the file header are in the first row.
+        count = self._section_count or size
+        names_index = link if self._names_index == _SHN_XINDEX else self._names_index
+        rows = list(self._rows(form, self._sections_start, self._section_size, count))
+        return rows, names_index
 
     def dynamic(self) -> DynamicEntries:
         """Return the entries of the dynamic section."""
-        form = struct.Struct(self._order + ("qQ" if self.is_wide else "iI"))
+        form = struct.Struct(self._byte_order + ("qQ" if self.is_wide else "iI"))
         entries: list[tuple[int, int]] = []
-        for segment in self._segments(_DYNAMIC):
-            count = min(segment.size // form.size, LISTED)
+        for segment in self._segments(_PT_DYNAMIC):
+            count = min(segment.size // form.size, MAX_ENTRIES)
             for kind, value in self._rows(form, segment.start, form.size, count):
                 if not kind:
                     break
                 entries.append((kind, value))
             else:
-                if count == LISTED:
-                    raise Unreadable("its dynamic section has no end")
-        told = DynamicEntries([], [], [])
-        wanted = (_NEEDED, _SONAME, _RPATH, _RUNPATH)
-        if any(kind in wanted for kind, _ in entries):
-            start = self._offset_of(dict(entries).get(_STRINGS, 0))
-            names = _Names(self._window, start, self._window.size - start)
+                if count == MAX_ENTRIES:
+                    raise Unreadable(f"its dynamic section has more than {MAX_ENTRIES} entries")
+        dynamic = DynamicEntries([], [], [])
+        if any(kind in (_DT_NEEDED, _DT_SONAME, _DT_RPATH, _DT_RUNPATH) for kind, _ in entries):
+            start = self._offset_of(dict(entries).get(_DT_STRTAB, 0))
+            names = _StringTable(self._window, start, self._window.size - start)
             for kind, value in entries:
-                if kind == _NEEDED:
-                    told.needed.append(names.at(value))
-                elif kind == _SONAME:
-                    told.sonames.append(names.at(value))
-                elif kind in (_RPATH, _RUNPATH):
-                    told.rpath.extend(names.at(value, _LONGEST_PATH).split(":"))
-        return told
+                if kind == _DT_NEEDED:
+                    dynamic.needed.append(names.at(value))
+                elif kind == _DT_SONAME:
+                    dynamic.sonames.append(names.at(value))
+                elif kind in (_DT_RPATH, _DT_RUNPATH):
+                    dynamic.rpath.extend(names.at(value, _MAX_FOLDERS).split(":"))
+        return dynamic
 
     def needed_versions(self, sections: list[Section]) -> Iterator[tuple[str, str]]:
-        """Yield the libraries and their versions of symbols that the file wants."""
+        """Yield the SONAME of each needed library with a symbol version needed of it."""
         count = 0
         for section in sections:
-            if section.kind != _VERSIONS_NEEDED or section.link >= len(sections):
+            if section.kind != _SHT_GNU_VERNEED or section.link >= len(sections):
                 continue
-            names = _Names(self._window, sections[section.link].start, sections[section.link].size)
+            string_table = sections[section.link]
+            names = _StringTable(self._window, string_table.start, string_table.size)
             data = self._window.read(section.start, section.size)
-            at, following = 0, 1
-            while following:
-                _, _, library, versions, following = self._unpack("HHIII", data, at)
-                version_at, next_version = at + versions, 1
+            offset, next_library = 0, 1
+            while next_library:
+                _, _, library, versions, next_library = self._unpack("HHIII", data, offset)
+                version_offset, next_version = offset + versions, 1
                 while next_version:
-                    fields = self._unpack("IHHII", data, version_at)
-                    yield names.at(library), names.at(fields[3])
-                    next_version = fields[4]
-                    version_at += next_version
-                    if (count := count + 1) == LISTED:
-                        raise Unreadable("its list of symbol versions has no end")
-                at += following
+                    _, _, _, version, next_version = self._unpack("IHHII", data, version_offset)
+                    yield names.at(library), names.at(version)
+                    version_offset += next_version
+                    if (count := count + 1) == MAX_ENTRIES:
+                        raise Unreadable(f"it needs more than {MAX_ENTRIES} symbol versions")
+                offset += next_library
 
     def gnu_properties(self) -> Iterator[tuple[int, int]]:
-        """Yield the kinds of the properties for the loader, with their first four bytes."""
-        step = 8 if self.is_wide else 4
-        for segment in self._segments(_NOTE):
+        """Yield the type of each GNU property, with its first four bytes as a number."""
+        alignment = 8 if self.is_wide else 4
+        for segment in self._segments(_PT_NOTE):
             data = self._window.read(segment.start, segment.size)
-            at = 0
-            while at + 12 <= len(data):
-                name_size, size, kind = self._unpack("III", data, at)
-                name_at = at + 12
-                content_at = name_at + _padded(name_size, 4)
-                at = content_at + _padded(size, 4)
-                if kind != _GNU_PROPERTY or data[name_at : name_at + name_size] != b"GNU\0":
-                    continue
-                content = data[content_at : content_at + size]
-                place = 0
-                while place + 12 <= len(content):
-                    property_kind, length, value = self._unpack("III", content, place)
-                    if length >= 4:
-                        yield property_kind, value
-                    place += 8 + _padded(length, step)
+            offset = 0
+            while offset + 12 <= len(data):
+                name_size, size, kind = self._unpack("III", data, offset)
+                name_start = offset + 12
+                start = name_start + _padded(name_size, 4)
+                offset = start + _padded(size, 4)
+                name = data[name_start : name_start + name_size]
+                if kind == _NT_GNU_PROPERTY_TYPE_0 and name == b"GNU\0":
+                    yield from self._properties(data[start : start + size], alignment)
+
+    def _properties(self, content: bytes, alignment: int) -> Iterator[tuple[int, int]]:
+        offset = 0
+        while offset + 12 <= len(content):
+            kind, size, value = self._unpack("III", content, offset)
+            if size >= 4:
+                yield kind, value
+            offset += 8 + _padded(size, alignment)
 
     def _segments(self, kind: int) -> Iterator[_Segment]:
-        form = struct.Struct(self._order + ("IIQQQQQQ" if self.is_wide else "IIIIIIII"))
+        form = struct.Struct(self._byte_order + ("IIQQQQQQ" if self.is_wide else "IIIIIIII"))
         count = self._segment_count
-        for row in self._rows(form, self._segments_at, self._segment_size, count):
+        for row in self._rows(form, self._segments_start, self._segment_size, count):
             if row[0] == kind:
-                start, address, size = (
-                    (row[2], row[3], row[5]) if self.is_wide else (row[1], row[2], row[4])
-                )
-                yield _Segment(kind, start, address, size)
+                # The flags come second in a row of a 64-bit file.
+                fields = row[2:] if self.is_wide else row[1:]
+                yield _Segment(kind, start=fields[0], address=fields[1], size=fields[3])
 
     def _offset_of(self, address: int) -> int:
         """Return the offset in the file of the byte loaded to an address."""
-        for segment in self._segments(_LOAD):
+        for segment in self._segments(_PT_LOAD):
             if segment.address <= address < segment.address + segment.size:
                 return segment.start + address - segment.address
-        raise Unreadable("the table with the names of its libraries is missing")
+        raise Unreadable("the string table with the names of its libraries is missing")
 
     def _rows(
         self, form: struct.Struct, start: int, size: int, count: int
     ) -> Iterator[tuple[int, ...]]:
-        """Yield the rows of a table, each possibly longer than the part read."""
+        """Yield the rows of a table.
+
+        :param size: bytes of a row, of which `form` may read only the beginning.
+        """
         if count and size < form.size:
-            raise Unreadable("the rows of a table are too short")
-        if count > LISTED:
-            raise Unreadable("a table of it has no end")
+            raise Unreadable("the rows of one of its tables are too short")
+        if count > MAX_ENTRIES:
+            raise Unreadable(f"one of its tables has more than {MAX_ENTRIES} entries")
         data = self._window.read(start, size * count)
         for number in range(count):
             yield form.unpack_from(data, number * size)
 
-    def _unpack(self, form: str, data: bytes, at: int) -> tuple[int, ...]:
+    def _unpack(self, form: str, data: bytes, offset: int) -> tuple[int, ...]:
         try:
-            return struct.unpack_from(self._order + form, data, at)
+            return struct.unpack_from(self._byte_order + form, data, offset)
         except struct.error:
-            raise Unreadable("a table of it points behind its end") from None
+            raise Unreadable("one of its tables points past its own end") from None
 
 
-_LONGEST_PATH = 1 << 16
-"""Bytes of a list of folders; that of TensorFlow has more than 4096."""
-
-
-class _Names:
-    """A table of texts that zeros end.
+class _StringTable:
+    """A table of strings that end with a NUL.
 
     :param start: its offset in the file.
-    :param size: bytes of the table; only the beginning of a long one is kept.
+    :param size: bytes of the table; only the beginning of a long one is kept in memory.
     """
 
     _KEPT = 1 << 16
@@ -239,12 +243,12 @@ class _Names:
         self._data = window.read_some(start, min(max(size, 0), self._KEPT))
 
     def at(self, offset: int, longest: int = 4096) -> str:
-        """Return the text at an offset."""
+        """Return the string at an offset."""
         end = self._data.find(b"\0", offset)
         if end < 0 or offset < 0:
             return self._window.text(self._start + offset, longest)
         return printable(self._data[offset:end])
 
 
-def _padded(size: int, step: int) -> int:
-    return -(-size // step) * step
+def _padded(size: int, alignment: int) -> int:
+    return -(-size // alignment) * alignment

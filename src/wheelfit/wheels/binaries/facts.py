@@ -118,7 +118,7 @@ class InstructionUse(Struct, frozen=True):
     """Instructions in the form of SSE, which a compiler does not write where it may use AVX."""
     avx: int = 0
     """Instructions in the form of AVX, or of AVX-512."""
-    asks: bool = False
+    detects_processor: bool = False
     """Whether any code in it detects the processor."""
 
     def to_mapping(self) -> dict[str, object]:
@@ -127,7 +127,7 @@ class InstructionUse(Struct, frozen=True):
             "at-start": dict(self.at_start),
             "sse": self.sse,
             "avx": self.avx,
-            "asks-for-processor": self.asks,
+            "asks-for-processor": self.detects_processor,
         }
 
 

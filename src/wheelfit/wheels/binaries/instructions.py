@@ -1,10 +1,11 @@
 """Count the instructions of a library by the level of x86-64 that introduced them (P-102).
 
-The one importer of iced-x86. Executable sections are decoded from their beginning to their end, as
-``objdump`` does it; data among the code may look like instructions. A count describes the content
-of the library, not the code that runs: many libraries choose when they are loaded. `InstructionUse`
-has more evidence, and `wheelfit.wheels.binaries.unguarded_instructions` evaluates it. Where the
-disassembler is not installed, `NeedsExtra` is raised.
+Executable sections are decoded from their beginning to their end, as ``objdump`` does it; data
+among the code may look like instructions. A count describes the content of the library, not the
+code that runs: many libraries choose functions for the processor when they are loaded.
+`InstructionUse` has more evidence, and `wheelfit.wheels.binaries.unguarded_instructions` evaluates
+it. The disassembler is iced-x86, which only this module imports; where it is not installed,
+`NeedsExtra` is raised.
 """
 
 from __future__ import annotations
@@ -30,47 +31,50 @@ from wheelfit.wheels.binaries.startup import (
 
 if TYPE_CHECKING:
     from collections import Counter
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from typing import BinaryIO
 
     from wheelfit.wheels.binaries.facts import Binary
 
-_PIECE = 4 << 20
-_LONGEST = 15
-"""Bytes of an instruction at most."""
+_PIECE_SIZE = 4 << 20
+"""Bytes that are decoded at a time."""
+_MAX_INSTRUCTION_SIZE = 15
+"""Bytes."""
 _VARIABLE_SIZES = (1, 2, 4, 8)
 """Bytes of a variable that is not a vector; an address that is only computed has none."""
-_CODE = Allowance(100_000, 4 << 30, _PIECE)
+_CODE = Allowance(100_000, 4 << 30, _PIECE_SIZE)
 
-# What each level adds; that of v1 every such processor has. LAHF has no feature of its own.
-_FIRST_IN = {
+# Features that each level adds to the one before; all others belong to v1. LAHF, of v2, has no
+# feature of its own.
+_NEW_FEATURES = {
     "v2": ("CMPXCHG16B", "POPCNT", "SSE3", "SSSE3", "SSE4_1", "SSE4_2"),
     "v3": ("AVX", "AVX2", "BMI1", "BMI2", "F16C", "FMA", "LZCNT", "MOVBE"),
     "v4": ("AVX512F", "AVX512BW", "AVX512CD", "AVX512DQ", "AVX512VL"),
 }
-_VECTORS = ("SSE", "SSE2", "SSE3", "SSSE3", "SSE4_1", "SSE4_2", "AES", "PCLMULQDQ")
-"""Of these features instructions have another form where a compiler may use AVX."""
-_SCALAR = ("BMI1", "BMI2", "LZCNT", "MOVBE")
-_LONGEST_FUNCTION = 1 << 20
+_VECTOR_FEATURES = ("SSE", "SSE2", "SSE3", "SSSE3", "SSE4_1", "SSE4_2", "AES", "PCLMULQDQ")
+"""Features whose instructions a compiler writes in their AVX form if it may use AVX."""
+_SCALAR_FEATURES = ("BMI1", "BMI2", "LZCNT", "MOVBE")
+"""Features of v3 without vectors."""
+_MAX_FUNCTION_SIZE = 1 << 20
 
 
 class _Group(Enum):
-    """The kinds of instructions distinguished."""
+    """A kind of instruction."""
 
     OTHER = auto()
     SSE = auto()
-    """With registers of SSE, in the form that a compiler does not use where it may use AVX."""
+    """With SSE registers, in the form that a compiler does not write if it may use AVX."""
     AVX = auto()
-    NEWER = auto()
-    """Not with vectors, and of v3: shifts and multiplications of BMI2, for instance."""
-    QUESTION = auto()
-    """Instructions that detect the processor."""
+    SCALAR = auto()
+    """Of v3, without vectors: shifts and multiplications of BMI2, for instance."""
+    DETECTION = auto()
+    """Detects the processor: CPUID and XGETBV."""
 
 
 def with_instructions(binary: Binary, file: BinaryIO) -> Binary:
-    """Return the facts about a binary, with its number of instructions of each level.
+    """Return the facts about a binary, completed by the number of instructions of each level.
 
-    For other machines than x86-64, and for Mach-O files, it is unknown.
+    Only ELF and PE files for x86-64 are counted; other facts are returned as they are.
 
     :raises NeedsExtra: the disassembler is not installed.
     """
@@ -85,202 +89,220 @@ def with_instructions(binary: Binary, file: BinaryIO) -> Binary:
         levels, use = _count(Window(file, _CODE), Window(file, SYMBOLS), startup)
     except Unreadable as error:
         return replace(binary, faults=(*binary.faults, str(error)))
-    counts = tuple((level, levels[level]) for level in LEVELS if levels[level])
-    return replace(binary, levels=replace(binary.levels, instructions=counts, use=use))
+    return replace(binary, levels=replace(binary.levels, instructions=_by_level(levels), use=use))
+
+
+def _by_level(counts: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
+    return tuple((level, counts[level]) for level in LEVELS if counts.get(level))
 
 
 def _count(window: Window, tables: Window, startup: Startup) -> tuple[Counter[str], InstructionUse]:
+    """Return the number of instructions of each level, and how they are used.
+
+    :param window: the file, for reading its code.
+    :param tables: the same file, for reading its tables of symbols and functions.
+    """
     from collections import Counter
 
     library = _library()
     called = startup.initialisers | module_functions(
-        tables, startup, _referred(library, tables, startup)
+        tables, startup, _referenced_addresses(library, tables, startup)
     )
     startup = with_ends(tables, startup, called)
-    kinds = _Kinds(library)
-    codes: Counter[int] = Counter()
-    told: Counter[tuple[int, int]] = Counter()
-    """How often a function has an instruction: by where it ends and by code."""
-    done = 0
-    for section in sorted(startup.sections, key=lambda one: one.start):
-        # No byte twice, even if sections overlap.
-        place, stop = max(section.start, done), section.start + section.size
-        done = max(done, stop)
-        while place < stop:
-            piece = window.read(place, min(_PIECE, stop - place))
-            origin = section.address + place - section.start
-            is_last = place + len(piece) == stop
-            limit = origin + (len(piece) if is_last else max(1, len(piece) - _LONGEST))
-            size = len(piece)
-            end = origin  # of the function
-            for instruction in library.Decoder(64, piece, ip=origin):
-                address = instruction.ip
-                if address >= limit:
-                    size = address - origin
-                    break
-                code = instruction.code
-                codes[code] += 1
-                if kinds[code] if code in kinds else kinds.learn(instruction):
-                    if address >= end:
-                        end = startup.end_of_function(address)
-                    told[end, code] += 1
-            place += size
+    kinds = _InstructionKinds(library)
+    by_code, by_function = _count_codes(library, window, startup, kinds)
     levels: Counter[str] = Counter()
     groups: Counter[_Group] = Counter()
-    for code, count in codes.items():
+    for code, count in by_code.items():
         groups[kinds.group(code)] += count
         if level := kinds.level(code):
             levels[level] += count
-    asking = {end for end, code in told if kinds.group(code) is _Group.QUESTION}
-    certain = {startup.end_of_function(one) for one in called} - asking
+    detecting = {end for end, code in by_function if kinds.group(code) is _Group.DETECTION}
+    unguarded = {startup.end_of_function(address) for address in called} - detecting
     newer: Counter[str] = Counter()
     at_start: Counter[str] = Counter()
-    for (end, code), count in told.items():
+    for (end, code), count in by_function.items():
         level = kinds.level(code)
-        if level is not None and kinds.group(code) is not _Group.QUESTION:
+        if level is not None and kinds.group(code) is not _Group.DETECTION:
             newer[level] += count
-            at_start[level] += count if end in certain else 0
+            if end in unguarded:
+                at_start[level] += count
     return levels, InstructionUse(
-        tuple((level, at_start[level]) for level in LEVELS if at_start[level]),
-        tuple((level, newer[level]) for level in LEVELS if newer[level]),
+        _by_level(at_start),
+        _by_level(newer),
         groups[_Group.SSE],
         groups[_Group.AVX],
-        startup.asks or bool(asking),
+        startup.detects_processor or bool(detecting),
     )
 
 
-class _Kinds(dict[int, bool]):
-    """By codes of instructions: whether it matters in which function they are."""
+def _count_codes(
+    library: Any, window: Window, startup: Startup, kinds: _InstructionKinds
+) -> tuple[Counter[int], Counter[tuple[int, int]]]:
+    """Return how often each instruction occurs in the code.
+
+    :return: by code of the instruction; and, for kinds whose function matters, by the end of the
+        function and the code.
+    """
+    from collections import Counter
+
+    by_code: Counter[int] = Counter()
+    by_function: Counter[tuple[int, int]] = Counter()
+    done = 0  # sections may overlap, and no byte is counted twice
+    for section in sorted(startup.sections, key=lambda section: section.start):
+        offset, stop = max(section.start, done), section.start + section.size
+        done = max(done, stop)
+        while offset < stop:
+            piece = window.read(offset, min(_PIECE_SIZE, stop - offset))
+            start = section.address + offset - section.start
+            size = len(piece)
+            # An instruction that may be cut off is left for the next piece.
+            is_last = offset + size == stop
+            limit = start + (size if is_last else max(1, size - _MAX_INSTRUCTION_SIZE))
+            function_end = start
+            for instruction in library.Decoder(64, piece, ip=start):
+                address = instruction.ip
+                if address >= limit:
+                    size = address - start
+                    break
+                code = instruction.code
+                by_code[code] += 1
+                if kinds[code] if code in kinds else kinds.add(instruction):
+                    if address >= function_end:
+                        function_end = startup.end_of_function(address)
+                    by_function[function_end, code] += 1
+            offset += size
+    return by_code, by_function
+
+
+class _InstructionKinds(dict[int, bool]):
+    """The kinds of instructions; as a mapping, whether the function of one matters, by its code."""
 
     def __init__(self, library: Any) -> None:
         super().__init__()
         self._library = library
-        self._levels = _features(library)
-        self._known: dict[int, tuple[str | None, _Group]] = {}
         feature = library.CpuidFeature
-        self._vectors = {getattr(feature, name) for name in _VECTORS}
-        self._scalar = {getattr(feature, name) for name in _SCALAR}
-        self._xmm = range(library.Register.XMM0, library.Register.XMM31 + 1)
-        self._questions = (library.Mnemonic.CPUID, library.Mnemonic.XGETBV)
+        self._levels = {
+            getattr(feature, name): level
+            for level, names in _NEW_FEATURES.items()
+            for name in names
+        }
+        self._kinds: dict[int, tuple[str | None, _Group]] = {}
+        self._vector_features = {getattr(feature, name) for name in _VECTOR_FEATURES}
+        self._scalar_features = {getattr(feature, name) for name in _SCALAR_FEATURES}
+        self._xmm_registers = range(library.Register.XMM0, library.Register.XMM31 + 1)
+        self._detection = (library.Mnemonic.CPUID, library.Mnemonic.XGETBV)
 
     def level(self, code: int) -> str | None:
-        """Return the level that has an instruction; None if it is none."""
-        return self._known[code][0]
+        """Return the level that introduced an instruction; None for bytes that are none."""
+        return self._kinds[code][0]
 
     def group(self, code: int) -> _Group:
         """Return the group of an instruction."""
-        return self._known[code][1]
+        return self._kinds[code][1]
 
-    def learn(self, instruction: Any) -> bool:
-        """Record an instruction, and return whether its address matters."""
-        level = _level(instruction, self._levels)
-        mnemonic = instruction.mnemonic
-        if mnemonic == self._library.Mnemonic.TZCNT:
-            level = "v1"  # older processors read it as BSF, and compilers write it for them too
-        group = self._group(instruction, level, mnemonic)
-        self._known[instruction.code] = level, group
+    def add(self, instruction: Any) -> bool:
+        """Add an instruction, and return whether its function matters."""
+        level = self._level_of(instruction)
+        group = self._group_of(instruction, level)
+        self._kinds[instruction.code] = level, group
         matters = self[instruction.code] = group not in (_Group.OTHER, _Group.SSE)
         return matters
 
-    def _group(self, instruction: Any, level: str | None, mnemonic: int) -> _Group:
-        if mnemonic in self._questions:
-            return _Group.QUESTION
+    def _level_of(self, instruction: Any) -> str | None:
+        if not instruction.code:
+            return None
+        if instruction.mnemonic == self._library.Mnemonic.TZCNT:
+            return "v1"  # older processors read it as BSF, and compilers write it for them too
+        levels = (self._levels.get(feature, "v1") for feature in instruction.cpuid_features())
+        return max(levels, default="v1")
+
+    def _group_of(self, instruction: Any, level: str | None) -> _Group:
+        if instruction.mnemonic in self._detection:
+            return _Group.DETECTION
         if level is None:
             return _Group.OTHER
         features = instruction.cpuid_features()
         if level in ("v3", "v4"):
-            return _Group.AVX if self._scalar.isdisjoint(features) else _Group.NEWER
-        if self._vectors.isdisjoint(features):
+            is_vector = self._scalar_features.isdisjoint(features)
+            return _Group.AVX if is_vector else _Group.SCALAR
+        if self._vector_features.isdisjoint(features):
             return _Group.OTHER
-        kinds = [
-            instruction.op_register(number) in self._xmm
+        has_xmm = any(
+            instruction.op_register(number) in self._xmm_registers
             for number in range(instruction.op_count)
             if instruction.op_kind(number) == self._library.OpKind.REGISTER
-        ]
-        return _Group.SSE if any(kinds) else _Group.OTHER
+        )
+        return _Group.SSE if has_xmm else _Group.OTHER
 
 
-def _referred(library: Any, window: Window, startup: Startup) -> frozenset[int]:
-    """Return the addresses that functions which make modules refer to."""
+def _referenced_addresses(library: Any, window: Window, startup: Startup) -> frozenset[int]:
+    """Return the addresses to which functions that create modules refer."""
     addresses: set[int] = set()
     for _, address in startup.modules:
-        place = bisect_right(startup.functions, address)
+        index = bisect_right(startup.functions, address)
         for section in startup.sections:
             start = address - section.address
             if 0 <= start < section.size:
                 end = section.address + section.size
-                if place < len(startup.functions):
-                    end = min(end, startup.functions[place])
-                data = window.read(section.start + start, min(end - address, _LONGEST_FUNCTION))
+                if index < len(startup.functions):
+                    end = min(end, startup.functions[index])
+                data = window.read(section.start + start, min(end - address, _MAX_FUNCTION_SIZE))
                 for instruction in library.Decoder(64, data, ip=address):
                     if instruction.is_ip_rel_memory_operand:
                         addresses.add(instruction.ip_rel_memory_address)
     return frozenset(addresses)
 
 
-def _features(library: Any) -> dict[int, str]:
-    """Return features of processors by their numbers: the levels that first have them."""
-    return {
-        getattr(library.CpuidFeature, name): level
-        for level, names in _FIRST_IN.items()
-        for name in names
-    }
-
-
-def _level(instruction: Any, levels: dict[int, str]) -> str | None:
-    """Return the level that has an instruction; None if none has it, or it is none."""
-    if not instruction.code:  # bytes that are no instruction
-        return None
-    levels_of_features = [levels.get(feature) for feature in instruction.cpuid_features()]
-    known = [level for level in levels_of_features if level is not None]
-    return max(known, default="v1")
-
-
 @dataclass(frozen=True, slots=True)
 class FrameUse:
-    """How code uses its stack frames, as numbers of instructions."""
+    """The use of stack frames by code, as numbers of instructions."""
 
     instructions: int = 0
     accesses: int = 0
-    """Of a variable below the frame pointer."""
+    """Accesses to a variable below the frame pointer."""
     reloads: int = 0
-    """Those that read what the instruction before has written."""
+    """Accesses that read what the instruction before has written."""
     prologues: int = 0
     """Beginnings of functions that set up a frame pointer."""
     returns: int = 0
 
 
 def count_frame_use(window: Window, sections: Iterable[tuple[int, int]]) -> FrameUse:
-    """Return the use of stack frames by code; of long code that of a sample.
+    """Return the use of stack frames by code, or by its first 4 MiB.
 
-    Only accesses of up to eight bytes count: optimised code saves vectors there.
+    Only accesses of up to eight bytes count: optimised code, too, saves vectors there.
+
+    :param sections: offset and size of each section with code.
     """
     library = _library()
     pointer, no_register = library.Register.RBP, library.Register.NONE
     memory, size_of = library.OpKind.MEMORY, library.MemorySizeExt.size
     move, push, back = (getattr(library.Mnemonic, name) for name in ("MOV", "PUSH", "RET"))
     instructions = accesses = reloads = prologues = returns = 0
-    left = _PIECE
+    left = _PIECE_SIZE
     for start, length in sorted(sections):
         piece = window.read(start, min(length, left))
         left -= len(piece)
-        written: int | None = None
-        is_pushed = False
-        for one in library.Decoder(64, piece, ip=0):
+        written: int | None = None  # displacement of the variable just written
+        is_pushed = False  # whether the frame pointer was just pushed
+        for instruction in library.Decoder(64, piece, ip=0):
             instructions += 1
+            displacement = instruction.memory_displacement
             is_access = (
-                one.memory_base == pointer
-                and one.memory_index == no_register
-                and one.memory_displacement >> 63  # negative
-                and size_of(one.memory_size) in _VARIABLE_SIZES
+                instruction.memory_base == pointer
+                and instruction.memory_index == no_register
+                and displacement >> 63  # negative
+                and size_of(instruction.memory_size) in _VARIABLE_SIZES
             )
-            writes = is_access and one.op0_kind == memory
+            is_write = is_access and instruction.op0_kind == memory
             accesses += bool(is_access)
-            reloads += bool(is_access and not writes and one.memory_displacement == written)
-            written = one.memory_displacement if writes else None
-            mnemonic = one.mnemonic
-            prologues += is_pushed and mnemonic == move and one.op0_register == pointer
-            is_pushed = mnemonic == push and one.op0_register == pointer
+            reloads += bool(is_access and not is_write and displacement == written)
+            written = displacement if is_write else None
+            mnemonic = instruction.mnemonic
+            is_pointer = instruction.op0_register == pointer
+            prologues += is_pushed and mnemonic == move and is_pointer
+            is_pushed = mnemonic == push and is_pointer
             returns += mnemonic == back
     return FrameUse(instructions, accesses, reloads, prologues, returns)
 

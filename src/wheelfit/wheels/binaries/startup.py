@@ -70,7 +70,7 @@ class Startup:
     """Addresses of functions that the loader calls."""
     modules: tuple[tuple[str, int], ...] = ()
     """Names and addresses of the functions that make modules."""
-    asks: bool = False
+    detects_processor: bool = False
     """Whether it detects the processor when it is loaded."""
 
     def end_of_function(self, address: int) -> int:
@@ -139,8 +139,8 @@ def read_startup(window: Window) -> Startup:
 
 def _read(image: _Image, window: Window) -> Startup:
     try:
-        values, modules, asks = _symbols(image, window)
-        asks |= _relocate(image, values)
+        values, modules, detects_processor = _symbols(image, window)
+        detects_processor |= _relocate(image, values)
         sections = tuple(
             CodeSection(address, offset, size)
             for _, kind, flags, address, offset, size, *_ in image.rows
@@ -156,27 +156,29 @@ def _read(image: _Image, window: Window) -> Startup:
         raise Unreadable("a table in it ends too early") from error
     known = set(functions)
     initialisers &= known
-    return Startup(sections, functions, records, frozenset(initialisers), tuple(modules), asks)
+    return Startup(
+        sections, functions, records, frozenset(initialisers), tuple(modules), detects_processor
+    )
 
 
 def _symbols(image: _Image, window: Window) -> tuple[list[int], list[tuple[str, int]], bool]:
     """Return dynamic symbols' values, module initialisers, and whether it detects CPUs."""
     values: list[int] = []
     modules: list[tuple[str, int]] = []
-    asks = False
+    detects_processor = False
     for _, data, link in image.table(_DYNSYM):
         if link >= len(image.rows):
             raise Unreadable("its symbols have no names")
         texts = window.read(image.rows[link][4], min(image.rows[link][5], _LARGEST_TABLE))
         for name, info, _, section, value, _ in struct.iter_unpack("<IBBHQQ", data):
             values.append(value)
-            asks |= info & 0xF == _CHOSEN_SYMBOL
+            detects_processor |= info & 0xF == _CHOSEN_SYMBOL
             if section == 0 and texts.startswith(_QUESTIONS, name):
-                asks = True
+                detects_processor = True
             elif section and texts.startswith(b"PyInit_", name) and len(modules) < _MODULES:
                 text = texts[name + 7 : texts.find(b"\0", name)]
                 modules.append((text.decode("ascii", "replace"), value))
-    return values, modules, asks
+    return values, modules, detects_processor
 
 
 def _relocate(image: _Image, values: list[int]) -> bool:

@@ -75,7 +75,7 @@ def unguarded_code(
         processor.
     """
     counted = [(one, one.levels.use) for one in binaries if one.levels.use is not None]
-    asks = not is_whole or any(use.asks for _, use in counted)
+    asks = not is_whole or any(use.detects_processor for _, use in counted)
     unguarded = []
     for binary, use in counted:
         at_start = _above(use.at_start, claimed)

@@ -30,7 +30,7 @@ _SHOWN = 2000
 
 
 def ask(
-    surroundings: SystemView,
+    view: SystemView,
     name: str,
     questions: ModuleType,
     arguments: Sequence[str],
@@ -44,10 +44,10 @@ def ask(
     :param hidden: regular expression of the variables that hide devices.
     """
     script = Path(library_child.__file__)
-    if surroundings.interpreter is None or not script.is_file():
+    if view.interpreter is None or not script.is_file():
         return None
-    command = (surroundings.interpreter, "-I", "-S", str(script), str(questions.__file__))
-    return surroundings.ask(name, *command, *arguments, hidden=hidden, version=version)
+    command = (view.interpreter, "-I", "-S", str(script), str(questions.__file__))
+    return view.ask(name, *command, *arguments, hidden=hidden, version=version)
 
 
 def read_report(answer: Answer, parse: Callable[[Any], _Report]) -> _Report | None:

@@ -1,6 +1,6 @@
-"""Read which flags every processor lists in the text of ``/proc/cpuinfo`` (P-105)."""
+"""The flags that all processors have in ``/proc/cpuinfo`` (P-105)."""
 
-# An import of a split package comes here: nothing is imported that it could do without.
+# Used during imports of packages with several implementations, so it imports nothing else.
 from __future__ import annotations
 
 PATH = "/proc/cpuinfo"
@@ -9,17 +9,18 @@ _ALIASES = {"pni": "sse3"}  # P-105
 
 
 def common_flags(text: str, line_name: str) -> tuple[frozenset[str] | None, bool]:
-    """Return the flags that every processor lists, and whether the processors differ.
+    """Return the flags that all processors have, and whether the processors differ.
 
+    :param text: content of the file.
     :param line_name: ``flags`` on x86, ``Features`` on Arm.
-    :returns: None for the flags where there are none.
+    :return: None in place of the flags if there are none.
     """
-    lists: set[str] = set()  # a machine of 500 processors has one or two different lines
+    values: set[str] = set()  # a machine of 500 processors has one or two different lines
     for line in text.splitlines():
         if line_name in line:
             key, separator, value = line.partition(":")
             if separator and key.strip() == line_name:
-                lists.add(value)
-    names = [{_ALIASES.get(word, word) for word in line.split()} for line in lists]
-    flags = frozenset(set.intersection(*names)) if names else None
-    return flags or None, len(lists) > 1
+                values.add(value)
+    flag_sets = [{_ALIASES.get(flag, flag) for flag in value.split()} for value in values]
+    common = frozenset(set.intersection(*flag_sets)) if flag_sets else None
+    return common or None, len(values) > 1

@@ -55,28 +55,26 @@ class MappedFiles:
     """Why there is no answer, a sentence without a final full stop; empty when there is one."""
 
 
-def read(surroundings: SystemView, pid: int | None) -> MappedFiles:
+def read(view: SystemView, pid: int | None) -> MappedFiles:
     """Return the files a process has mapped as code.
 
     :param pid: the process; None: this one.
     """
     number = os.getpid() if pid is None else pid
-    if surroundings.system != "Linux":
-        return MappedFiles(
-            number, problem=f"{surroundings.system} does not tell what a process has mapped"
-        )
+    if view.system != "Linux":
+        return MappedFiles(number, problem=f"{view.system} does not tell what a process has mapped")
     folder = f"/proc/{number}"
-    if not surroundings.exists(folder):
+    if not view.exists(folder):
         return MappedFiles(number, problem=f"there is no process {number}")
-    data = surroundings.read_bytes(f"{folder}/maps")
-    program = surroundings.read_text(f"{folder}/comm") or ""
+    data = view.read_bytes(f"{folder}/maps")
+    program = view.read_text(f"{folder}/comm") or ""
     if data is None:
         words = f"the kernel does not let this user look into process {number}"
         return MappedFiles(number, program, problem=words)
     if not data:
         words = f"process {number} has no memory of its own: it has ended, or is the kernel's"
         return MappedFiles(number, program, problem=words)
-    raw = surroundings.read_bytes(f"{folder}/environ") or b""
+    raw = view.read_bytes(f"{folder}/environ") or b""
     return MappedFiles(
         number, program, tuple(_variables(raw)), parse(data.decode("utf-8", "surrogateescape"))
     )
@@ -113,21 +111,21 @@ def _variables(raw: bytes) -> Iterator[tuple[str, str]]:
             yield name, value
 
 
-def soname(surroundings: SystemView, pid: int, file: MappedFile) -> str | None:
+def soname(view: SystemView, pid: int, file: MappedFile) -> str | None:
     """Return the SONAME that a mapped library calls itself by, or None.
 
     :param pid: the process; its own view of the file system counts (containers).
     """
-    stream = _open(surroundings, pid, file)
+    stream = _open(view, pid, file)
     if stream is None:
         return None
     with stream:
         return read_soname(stream)
 
 
-def fingerprint(surroundings: SystemView, pid: int, file: MappedFile) -> str | None:
+def fingerprint(view: SystemView, pid: int, file: MappedFile) -> str | None:
     """Return the SHA-256 of a mapped file, or None when it cannot be read any more."""
-    stream = _open(surroundings, pid, file)
+    stream = _open(view, pid, file)
     if stream is None:
         return None
     import hashlib
@@ -139,13 +137,13 @@ def fingerprint(surroundings: SystemView, pid: int, file: MappedFile) -> str | N
             return None
 
 
-def _open(surroundings: SystemView, pid: int, file: MappedFile) -> BufferedReader | None:
+def _open(view: SystemView, pid: int, file: MappedFile) -> BufferedReader | None:
     if file.deleted:
         return None
     # A process in a container has another / than we have.
     for name in (f"/proc/{pid}/root{file.path}", file.path):
         try:
-            return open(surroundings.path(name), "rb")
+            return open(view.path(name), "rb")
         except OSError:
             continue
     return None

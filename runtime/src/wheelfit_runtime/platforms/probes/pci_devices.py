@@ -50,32 +50,32 @@ class PciDevice(NamedTuple):
         return self.kind >> 16
 
 
-def of(surroundings: SystemView, vendor: int) -> tuple[PciDevice, ...]:
+def of(view: SystemView, vendor: int) -> tuple[PciDevice, ...]:
     """Return the devices of a maker, in the order of their addresses.
 
     The bus and each device are read once.
     """
-    return surroundings.once(f"pci devices {vendor:#06x}", lambda seen: parse(read(seen, vendor)))
+    return view.once(f"pci devices {vendor:#06x}", lambda seen: parse(read(seen, vendor)))
 
 
-def _makers(surroundings: SystemView) -> dict[str, str]:
+def _makers(view: SystemView) -> dict[str, str]:
     """Return the vendor in each device's file, by address."""
     return {
-        address: surroundings.read_text(f"{FOLDER}/{address}/vendor") or ""
-        for address in surroundings.children(FOLDER)
+        address: view.read_text(f"{FOLDER}/{address}/vendor") or ""
+        for address in view.children(FOLDER)
     }
 
 
-def read(surroundings: SystemView, vendor: int) -> dict[str, PciFiles]:
+def read(view: SystemView, vendor: int) -> dict[str, PciFiles]:
     """Return the files of each device of a maker, by address (P-96).
 
     Of other makers' devices nothing but the vendor is read: a server has hundreds.
     """
     devices = {}
-    for address, maker in surroundings.once("pci makers", _makers).items():
+    for address, maker in view.once("pci makers", _makers).items():
         if _number(maker) == vendor:
             texts = (
-                surroundings.read_text(f"{FOLDER}/{address}/{name}") or ""
+                view.read_text(f"{FOLDER}/{address}/{name}") or ""
                 for name in ("class", "device", "uevent")
             )
             devices[address] = PciFiles(maker, *texts)

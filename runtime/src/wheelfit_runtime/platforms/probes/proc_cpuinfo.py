@@ -26,9 +26,9 @@ class CpuInfo:
     """Whether the processors list different abilities."""
 
 
-def read(surroundings: SystemView) -> str | None:
+def read(view: SystemView) -> str | None:
     """Return the file's text, or None when there is none."""
-    return surroundings.read_text(PATH)
+    return view.read_text(PATH)
 
 
 def parse(text: str, line_name: str) -> CpuInfo:

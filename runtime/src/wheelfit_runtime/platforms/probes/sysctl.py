@@ -23,12 +23,12 @@ BRAND = "machdep.cpu.brand_string"
 """The name that the maker gave the processor."""
 
 
-def read(surroundings: SystemView, names: tuple[str, ...]) -> dict[str, bytes]:
+def read(view: SystemView, names: tuple[str, ...]) -> dict[str, bytes]:
     """Return the raw answers by name; unknown names are absent."""
-    if surroundings.recorded_sysctl is not None:
-        recorded = surroundings.recorded_sysctl
+    if view.recorded_sysctl is not None:
+        recorded = view.recorded_sysctl
         return {name: recorded[name] for name in names if name in recorded}
-    if not surroundings.is_real or sys.platform != "darwin":
+    if not view.is_real or sys.platform != "darwin":
         return {}
     return _ask_system(names)
 

@@ -19,11 +19,11 @@ _HIGHEST = 96
 """The highest number queried; Windows 11 of 2025 knows those below."""
 
 
-def read(surroundings: SystemView) -> frozenset[int] | None:
+def read(view: SystemView) -> frozenset[int] | None:
     """Return the numbers to which the answer is yes; None where it cannot be called."""
-    if surroundings.recorded_features is not None:
-        return surroundings.recorded_features
-    if not surroundings.is_real:
+    if view.recorded_features is not None:
+        return view.recorded_features
+    if not view.is_real:
         return None
     return _ask_system()
 

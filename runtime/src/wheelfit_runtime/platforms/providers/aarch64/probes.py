@@ -45,9 +45,9 @@ class Hwcap:
         return frozenset(first | second)
 
 
-def read_auxv(surroundings: SystemView) -> bytes | None:
+def read_auxv(view: SystemView) -> bytes | None:
     """Return the raw vector, or None when it cannot be read."""
-    return surroundings.read_bytes(AUXV)
+    return view.read_bytes(AUXV)
 
 
 def ask_library() -> bytes | None:
@@ -88,14 +88,14 @@ CPU_FOLDER = "/sys/devices/system/cpu"
 _PROCESSOR = re.compile(r"cpu[0-9]+")
 
 
-def read_midr(surroundings: SystemView) -> tuple[str, ...]:
+def read_midr(view: SystemView) -> tuple[str, ...]:
     """Return the texts of ``cpu*/regs/identification/midr_el1``, as many as there are."""
     names = (
         f"{CPU_FOLDER}/{child}/regs/identification/midr_el1"
-        for child in surroundings.children(CPU_FOLDER)
+        for child in view.children(CPU_FOLDER)
         if _PROCESSOR.fullmatch(child)
     )
-    texts = (surroundings.read_text(name) for name in names)
+    texts = (view.read_text(name) for name in names)
     return tuple(text for text in texts if text)
 
 

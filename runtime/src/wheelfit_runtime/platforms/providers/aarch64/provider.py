@@ -33,23 +33,23 @@ _BASELINE = "8a"
 _APPLE = re.compile(r"Apple ([AM])([0-9]+)\b")
 
 
-def _find(surroundings: SystemView, own: Mapping[str, tuple[str, ...]]) -> Detection:
+def _find(view: SystemView, own: Mapping[str, tuple[str, ...]]) -> Detection:
     del own
-    if surroundings.architecture != NAMESPACE:
-        seen = Evidence("interpreter architecture", surroundings.architecture)
+    if view.architecture != NAMESPACE:
+        seen = Evidence("interpreter architecture", view.architecture)
         return answer(NAMESPACE, evidence=(seen,))
-    stated = _stated(surroundings)
-    cpu = of_version(stated[0]) if stated else read(surroundings)
+    stated = _stated(view)
+    cpu = of_version(stated[0]) if stated else read(view)
     cpu = cpu._replace(evidence=(overrides.as_seen(stated[1]),)) if stated else cpu
-    bits_decide = surroundings.system == "Linux" or stated is not None
-    return supported(cpu, bits_decide=bits_decide, reference=surroundings.reference)
+    bits_decide = view.system == "Linux" or stated is not None
+    return supported(cpu, bits_decide=bits_decide, reference=view.reference)
 
 
-def _stated(surroundings: SystemView) -> tuple[str, Evidence] | None:
+def _stated(view: SystemView) -> tuple[str, Evidence] | None:
     """Return the version that conda's variable states; None: it concerns no such processor."""
-    if surroundings.architecture != NAMESPACE:
+    if view.architecture != NAMESPACE:
         return None
-    return overrides.processor_for_conda(surroundings.environ, tables.ARCHSPEC, _BASELINE)
+    return overrides.processor_for_conda(view.environ, tables.ARCHSPEC, _BASELINE)
 
 
 def of_version(version: str) -> Cpu:
@@ -152,14 +152,14 @@ def _is_newer(version: str, other: str) -> bool:
     return _VERSIONS.index(version) < _VERSIONS.index(other)
 
 
-def read(surroundings: SystemView) -> Cpu:
+def read(view: SystemView) -> Cpu:
     """Read the processor from the sources of this kind of system."""
-    if surroundings.system == "Darwin":
-        return probes.parse_macos(sysctl.read(surroundings, probes.MACOS_NAMES))
-    if surroundings.system == "Linux":
-        return _read_linux(surroundings)
-    seen = Evidence(surroundings.system, "tells too little about the processor")
-    affirmed = windows_features.read(surroundings) if surroundings.system == "Windows" else None
+    if view.system == "Darwin":
+        return probes.parse_macos(sysctl.read(view, probes.MACOS_NAMES))
+    if view.system == "Linux":
+        return _read_linux(view)
+    seen = Evidence(view.system, "tells too little about the processor")
+    affirmed = windows_features.read(view) if view.system == "Windows" else None
     if affirmed is None:
         return Cpu(flags=frozenset(), evidence=(seen,))
     numbers = " ".join(map(str, sorted(affirmed)))
@@ -167,13 +167,13 @@ def read(surroundings: SystemView) -> Cpu:
     return Cpu(flags, evidence=(Evidence(windows_features.NAME, numbers), seen))
 
 
-def _read_linux(surroundings: SystemView) -> Cpu:
+def _read_linux(view: SystemView) -> Cpu:
     evidence: list[Evidence] = []
-    vector, asked = probes.read_auxv(surroundings), probes.AUXV
-    if vector is None and surroundings.is_real:
+    vector, asked = probes.read_auxv(view), probes.AUXV
+    if vector is None and view.is_real:
         vector, asked = probes.ask_library(), probes.GETAUXVAL
     hwcap = probes.parse_auxv(vector) if vector else None
-    text = proc_cpuinfo.read(surroundings)
+    text = proc_cpuinfo.read(view)
     info = proc_cpuinfo.parse(text, "Features") if text is not None else None
     flags = None
     if hwcap is not None:
@@ -186,7 +186,7 @@ def _read_linux(surroundings: SystemView) -> Cpu:
         evidence.append(Evidence(proc_cpuinfo.PATH, words))
     cores, where = (info.cores, proc_cpuinfo.PATH) if info is not None else ((), "")
     if not cores:
-        cores, where = probes.parse_midr(probes.read_midr(surroundings)), probes.CPU_FOLDER
+        cores, where = probes.parse_midr(probes.read_midr(view)), probes.CPU_FOLDER
     if cores:
         evidence.append(Evidence(where, "cores " + ", ".join(str(core) for core in cores)))
     return Cpu(flags, cores, evidence=tuple(evidence))
@@ -197,5 +197,5 @@ PROVIDER = BuiltInProvider(
     tables.DATA_VERSION,
     _find,
     {_VERSION: _VERSIONS.__contains__, **dict.fromkeys(_ABILITIES, "on".__eq__)},
-    others=lambda surroundings: (_stated(surroundings) or ())[1:],
+    others=lambda view: (_stated(view) or ())[1:],
 )

@@ -19,6 +19,6 @@ class Words(ProcessorWords):
     """The words for missing abilities of a 64-bit Arm processor."""
 
     @staticmethod
-    def called(value: str) -> str:
-        """Return the usual name of a value of the growing feature."""
+    def value_name(value: str) -> str:
+        """Return the usual name of a value of the level feature."""
         return f"Armv{value.removesuffix('a')}-A"

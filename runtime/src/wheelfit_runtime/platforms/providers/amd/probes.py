@@ -82,21 +82,21 @@ class KfdFiles(NamedTuple):
     """Which of the device nodes exist that the GPUs need."""
 
 
-def read_kfd(surroundings: SystemView) -> KfdFiles:
+def read_kfd(view: SystemView) -> KfdFiles:
     """Return the texts about all nodes, and the existing device nodes."""
     properties = {
-        int(node): surroundings.read_text(f"{KFD_FOLDER}/{node}/properties")
-        for node in surroundings.children(KFD_FOLDER)
+        int(node): view.read_text(f"{KFD_FOLDER}/{node}/properties")
+        for node in view.children(KFD_FOLDER)
         if re.fullmatch(r"[0-9]{1,9}", node)
     }
-    module = surroundings.read_text(f"{_MODULE}/version")
-    if module is None and surroundings.exists(_MODULE):
+    module = view.read_text(f"{_MODULE}/version")
+    if module is None and view.exists(_MODULE):
         module = ""  # the module that comes with the kernel has no version of its own
     wanted = {KFD_DEVICE} if properties or module is not None else set()
     for text in properties.values():
         minor = _properties(text or "").get("drm_render_minor")
         wanted |= {f"{_RENDER}{minor}"} if minor else set()
-    return KfdFiles(properties, module, frozenset(filter(surroundings.exists, sorted(wanted))))
+    return KfdFiles(properties, module, frozenset(filter(view.exists, sorted(wanted))))
 
 
 def parse_kfd(files: KfdFiles) -> KfdTopology:
@@ -170,22 +170,22 @@ _VERSION = r"([0-9]{1,4})\.([0-9]{1,4})(?![0-9])"
 _NUMBERED = r"rocm-([0-9]{1,4})\.([0-9]{1,4})(?:\.([0-9]{1,4}))?.*"
 
 
-def read_release(surroundings: SystemView) -> tuple[tuple[str, str], ...]:
+def read_release(view: SystemView) -> tuple[tuple[str, str], ...]:
     """Return path and text of the files that state a release, the preferred one first."""
     releases = []
-    for folder in rocm_folders(surroundings):
-        text = surroundings.read_text(f"{folder}/{_RELEASE_FILE}")
+    for folder in rocm_folders(view):
+        text = view.read_text(f"{folder}/{_RELEASE_FILE}")
         if text is not None:
             releases.append((f"{folder}/{_RELEASE_FILE}", text))
     return tuple(releases)
 
 
-def rocm_folders(surroundings: SystemView) -> tuple[str, ...]:
+def rocm_folders(view: SystemView) -> tuple[str, ...]:
     """Return the folders of ROCm: ``ROCM_PATH``, the default, then numbered ones, newest first."""
-    named = surroundings.environ.get("ROCM_PATH", "").replace("\\", "/").rstrip("/")
+    named = view.environ.get("ROCM_PATH", "").replace("\\", "/").rstrip("/")
     numbered = [
         match
-        for name in surroundings.children("/opt")
+        for name in view.children("/opt")
         if name.startswith("rocm-") and (match := re.fullmatch(_NUMBERED, name))
     ]
     newest = sorted(
@@ -233,30 +233,30 @@ class ToolAnswer(NamedTuple):
     answer: Answer
 
 
-def ask_tools(surroundings: SystemView, folders: Iterable[str]) -> tuple[ToolAnswer, ...]:
+def ask_tools(view: SystemView, folders: Iterable[str]) -> tuple[ToolAnswer, ...]:
     """Run one tool after the other, until one names a GPU or hangs.
 
     :param folders: the possible folders of ROCm, whose tools are often not on the ``PATH``.
     """
     told: list[ToolAnswer] = []
-    for command in _WINDOWS if surroundings.system == "Windows" else _LINUX:
-        program = _program(surroundings, command[0], folders)
+    for command in _WINDOWS if view.system == "Windows" else _LINUX:
+        program = _program(view, command[0], folders)
         if program is None:
             continue
         name = " ".join(command)
-        answer = surroundings.ask(name, program, *command[1:], hidden=_MASKS)
+        answer = view.ask(name, program, *command[1:], hidden=_MASKS)
         told.append(ToolAnswer(name, answer))
         if answer.ending is Ending.LATE or gpus_of_tool(told[-1]):
             break  # it is known, or another one would only hang again
     return tuple(told)
 
 
-def _program(surroundings: SystemView, name: str, folders: Iterable[str]) -> str | None:
-    program = surroundings.program(name)
-    if program is not None or surroundings.system == "Windows":
+def _program(view: SystemView, name: str, folders: Iterable[str]) -> str | None:
+    program = view.program(name)
+    if program is not None or view.system == "Windows":
         return program
     places = (f"{folder}/bin/{name}" for folder in folders)
-    return next((surroundings.path(place) for place in places if surroundings.exists(place)), None)
+    return next((view.path(place) for place in places if view.exists(place)), None)
 
 
 def gpus_of_tool(told: ToolAnswer) -> tuple[AmdGpu, ...]:

@@ -51,19 +51,17 @@ _ROCM_VALUE = r"[0-9]{1,4}\.[0-9]{1,4}"
 _FORCED_ROCM = r"([0-9]{1,4})\.([0-9]{1,4})(?:\.[0-9]{1,9})?"
 
 
-def _find(surroundings: SystemView, own: Mapping[str, tuple[str, ...]]) -> Detection:
-    forced = _read_forced(surroundings.environ)
+def _find(view: SystemView, own: Mapping[str, tuple[str, ...]]) -> Detection:
+    forced = _read_forced(view.environ)
     if forced.off:
         return replace(answer(NAMESPACE, evidence=forced.evidence), status=Status.DISABLED)
     if _GFX in own:  # then no warning about other GPUs is of use
         forced = forced._replace(names=own[_GFX])
     # Where all values are given, no detected one would count.
     is_known = own.keys() == set(_ORDER) or forced.is_complete
-    driver = forced.applied_to(AmdDriver() if is_known else read(surroundings))
-    detection = supported(
-        driver, same_major=surroundings.rocm_same_major, reference=surroundings.reference
-    )
-    hints = _hints(driver, surroundings, own.keys() | ({_GFX} if forced.names else set()))
+    driver = forced.applied_to(AmdDriver() if is_known else read(view))
+    detection = supported(driver, same_major=view.rocm_same_major, reference=view.reference)
+    hints = _hints(driver, view, own.keys() | ({_GFX} if forced.names else set()))
     return replace(
         detection,
         warnings=(*detection.warnings, *hints),
@@ -123,28 +121,28 @@ def _warnings(driver: AmdDriver, usable: Sequence[AmdGpu]) -> tuple[str, ...]:
     return tuple(warnings)
 
 
-def read(surroundings: SystemView) -> AmdDriver:
+def read(view: SystemView) -> AmdDriver:
     """Read files, and run AMD's tools only if they give reason to (P-124, P-125)."""
-    files = probes.read_kfd(surroundings) if surroundings.system == "Linux" else None
+    files = probes.read_kfd(view) if view.system == "Linux" else None
     topology = probes.parse_kfd(files) if files is not None else None
     driver = AmdDriver(
         gpus=topology.gpus if topology else (), evidence=topology.evidence if topology else ()
     )
     if topology is None or not topology.is_listed:
-        driver = _ask_tools(surroundings, driver)
-        if not driver.gpus and surroundings.system == "Linux":
-            driver = _without_driver(surroundings, driver)
-    driver = _with_release(driver, surroundings)
+        driver = _ask_tools(view, driver)
+        if not driver.gpus and view.system == "Linux":
+            driver = _without_driver(view, driver)
+    driver = _with_release(driver, view)
     if not driver.evidence:
         driver = driver._replace(evidence=(Evidence("files", "no sign of an AMD GPU or ROCm"),))
     return driver
 
 
-def _without_driver(surroundings: SystemView, driver: AmdDriver) -> AmdDriver:
+def _without_driver(view: SystemView, driver: AmdDriver) -> AmdDriver:
     """Add GPUs on the bus without a driver for computing."""
     devices = [
         device
-        for device in pci_devices.of(surroundings, FAMILY.pci_vendor)
+        for device in pci_devices.of(view, FAMILY.pci_vendor)
         if device.base_class in (pci_devices.DISPLAY, pci_devices.ACCELERATOR)
     ]
     seen = tuple(
@@ -164,9 +162,9 @@ def _without_driver(surroundings: SystemView, driver: AmdDriver) -> AmdDriver:
     return driver._replace(problem=words)
 
 
-def _with_release(driver: AmdDriver, surroundings: SystemView) -> AmdDriver:
+def _with_release(driver: AmdDriver, view: SystemView) -> AmdDriver:
     """Add the version of the installed ROCm, from the first file that states one."""
-    for path, text in probes.read_release(surroundings):
+    for path, text in probes.read_release(view):
         seen = Evidence(path, text)
         driver = driver._replace(evidence=(*driver.evidence, seen))
         version = probes.parse_release(text)
@@ -175,18 +173,18 @@ def _with_release(driver: AmdDriver, surroundings: SystemView) -> AmdDriver:
     return driver
 
 
-def _ask_tools(surroundings: SystemView, driver: AmdDriver) -> AmdDriver:
+def _ask_tools(view: SystemView, driver: AmdDriver) -> AmdDriver:
     """Run the tools where a GPU may be that the kernel does not list: Windows, and its Linux."""
     signs = ("/sys/module/amdgpu", probes.KFD_DEVICE, _DXG)
-    if surroundings.system == "Windows":
+    if view.system == "Windows":
         sign = "Windows"
-    elif surroundings.system == "Linux":
-        sign = next((sign for sign in signs if surroundings.exists(sign)), "")
+    elif view.system == "Linux":
+        sign = next((sign for sign in signs if view.exists(sign)), "")
     else:
         sign = ""
     if not sign:
         return driver
-    told = probes.ask_tools(surroundings, probes.rocm_folders(surroundings))
+    told = probes.ask_tools(view, probes.rocm_folders(view))
     if not told:
         return driver
     # What child processes need is imported only here: most machines never come here.
@@ -261,7 +259,7 @@ def _forced_names(variable: str, text: str, separators: str) -> Sequence[str]:
     return list(dict.fromkeys(names))
 
 
-def _hints(driver: AmdDriver, surroundings: SystemView, spoken: set[str]) -> tuple[str, ...]:
+def _hints(driver: AmdDriver, view: SystemView, spoken: set[str]) -> tuple[str, ...]:
     """Return hints for the user where the detected facts are not enough.
 
     :param spoken: features that the user has overridden.
@@ -276,12 +274,12 @@ def _hints(driver: AmdDriver, surroundings: SystemView, spoken: set[str]) -> tup
         )
     if _GFX in spoken:
         return tuple(hints)
-    if surroundings.exists(probes.KFD_DEVICE) and not surroundings.may_open(probes.KFD_DEVICE):
+    if view.exists(probes.KFD_DEVICE) and not view.may_open(probes.KFD_DEVICE):
         hints.append(
             f"you may not open {probes.KFD_DEVICE}, so no program of yours can use the GPU; become "
             "a member of the group render"
         )
-    disguise = overrides.value_of(surroundings.environ, _DISGUISE)
+    disguise = overrides.value_of(view.environ, _DISGUISE)
     if disguise:
         hints.append(
             f"{_DISGUISE}={disguise} changes what programs see and not what is chosen here; "
@@ -299,5 +297,5 @@ PROVIDER = BuiltInProvider(
         _ROCM: lambda value: re.fullmatch(_ROCM_VALUE, value),
     },
     multi_value=(_GFX,),
-    others=lambda surroundings: _read_forced(surroundings.environ).evidence,
+    others=lambda view: _read_forced(view.environ).evidence,
 )

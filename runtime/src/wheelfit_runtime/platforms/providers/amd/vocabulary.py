@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit_runtime.platforms.providers.amd import tables
 from wheelfit_runtime.platforms.vocabulary import OfferedValues, Vocabulary
-from wheelfit_runtime.platforms.words import AcceleratorWords, natural
+from wheelfit_runtime.platforms.words import AcceleratorWords, natural_sort_key
 from wheelfit_runtime.wording import listed
 
 if TYPE_CHECKING:
@@ -28,13 +28,13 @@ VOCABULARY = Vocabulary(
 class Words(AcceleratorWords):
     """The words for missing features of AMD's GPUs and ROCm."""
 
-    def wish(self, feature: Feature, wanted: tuple[str, ...]) -> str:
+    def requirement(self, feature: Feature, wanted: tuple[str, ...]) -> str:
         """Return the condition of a feature in words, as ``needs …``."""
-        values = listed(sorted(wanted, key=natural), "or")
+        values = listed(sorted(wanted, key=natural_sort_key), "or")
         match feature.name:
             case "gfx_arch":
                 return f"needs an AMD GPU {values}"
             case "rocm_version":
                 return f"needs ROCm {values}"
             case _:
-                return super().wish(feature, wanted)
+                return super().requirement(feature, wanted)

@@ -18,20 +18,24 @@ _CANN = re.compile(r"[0-9]{1,2}\.[0-9]{1,2}(?:\.[0-9]{1,3})?(?:\.rc[0-9]{1,2})?"
 
 
 def read(part: str, rest: str) -> Accelerator:
-    """Return the accelerator that a part of a name means."""
-    kind, _, cann = rest.partition("-cann")
-    if kind not in NPUS or ("-cann" in rest and not _CANN.fullmatch(cann)):
+    """Return the accelerator that a part of a preset's name describes.
+
+    :param part: as ``ascend-910b-cann8.2``.
+    :param rest: the part without ``ascend-``.
+    :raises UnknownHost: it describes none.
+    """
+    npu_type, dash, cann = rest.partition("-cann")
+    if npu_type not in NPUS or (dash and not _CANN.fullmatch(cann)):
         raise unknown(part)
-    facts = {"ASCEND_VARIANT_PROVIDER_FORCE_NPU_TYPE": kind}
-    words = f"Ascend {kind}"
+    variables = {"ASCEND_VARIANT_PROVIDER_FORCE_NPU_TYPE": npu_type}
+    words = f"Ascend {npu_type}"
     if cann:
-        facts["ASCEND_VARIANT_PROVIDER_FORCE_CANN_VERSION"] = cann
+        variables["ASCEND_VARIANT_PROVIDER_FORCE_CANN_VERSION"] = cann
         words += f" with CANN {cann}"
-    platforms = PRESETS.platforms
-    return Accelerator(part, PRESETS.name, facts, words, platforms)
+    return Accelerator(part, PRESETS.name, variables, words, PRESETS.platforms)
 
 
 def lines() -> Iterator[PresetLine]:
-    """Yield a line for each device that is known."""
+    """Yield the line of each type of NPU in the list of presets."""
     for name in NPUS:
         yield PresetLine(f"ascend-{name}", f"ascend-{name}", f"Ascend {name}; -cannM.m may follow")

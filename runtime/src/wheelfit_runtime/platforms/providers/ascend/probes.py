@@ -77,21 +77,21 @@ class AscendSigns(NamedTuple):
     """The content of the driver's file; None when it cannot be read."""
 
 
-def read_files(surroundings: SystemView) -> AscendSigns:
+def read_files(view: SystemView) -> AscendSigns:
     """Return devices on the bus, device nodes, and the driver's file."""
     devices = tuple(
         device
-        for device in pci_devices.of(surroundings, FAMILY.pci_vendor)
+        for device in pci_devices.of(view, FAMILY.pci_vendor)
         if device.base_class == pci_devices.ACCELERATOR
     )
     names = [
         f"/dev/{name}"
-        for name in surroundings.children("/dev")
+        for name in view.children("/dev")
         if "davinci" in name and re.fullmatch(_NODE, name)
     ]
     nodes = (*sorted(names, key=lambda name: (len(name), name)), MANAGER)
-    present = tuple(name for name in nodes if surroundings.exists(name))
-    return AscendSigns(devices, present, surroundings.read_text(DRIVER))
+    present = tuple(name for name in nodes if view.exists(name))
+    return AscendSigns(devices, present, view.read_text(DRIVER))
 
 
 def parse_files(signs: AscendSigns) -> AscendFiles:
@@ -123,17 +123,17 @@ _INSTALLED = r"(?m)^version=(\S+)\s*$"
 _RUNNING = r"(?m)^toolkit_running_version=\[(?:[^:\]]*:)?([^:\]]+)\]"
 
 
-def read_cann(surroundings: SystemView) -> tuple[tuple[str, str], ...]:
+def read_cann(view: SystemView) -> tuple[tuple[str, str], ...]:
     """Return path and text of the files that state a version, the preferred one first."""
-    named = surroundings.environ.get("ASCEND_TOOLKIT_HOME", "").rstrip("/")
+    named = view.environ.get("ASCEND_TOOLKIT_HOME", "").rstrip("/")
     names = (
-        f"{surroundings.architecture}-linux/ascend_toolkit_install.info",
+        f"{view.architecture}-linux/ascend_toolkit_install.info",
         "version.cfg",
     )
     texts = []
     for place in dict.fromkeys(place for place in (named, *_PLACES) if place):
         for name in names:
-            text = surroundings.read_text(f"{place}/{name}")
+            text = view.read_text(f"{place}/{name}")
             if text is not None:
                 texts.append((f"{place}/{name}", text))
     return tuple(texts)
@@ -169,12 +169,12 @@ class NpuTable(NamedTuple):
     """As ``24.1.rc3``."""
 
 
-def ask_npu_smi(surroundings: SystemView) -> Answer | None:
+def ask_npu_smi(view: SystemView) -> Answer | None:
     """Run the tool and return its answer; None without the tool."""
-    program = surroundings.program("npu-smi")
+    program = view.program("npu-smi")
     if program is None:
         return None
-    return surroundings.ask(QUESTION, program, "info", hidden=_MASKS)
+    return view.ask(QUESTION, program, "info", hidden=_MASKS)
 
 
 def parse_npu_smi(answer: Answer) -> NpuTable:

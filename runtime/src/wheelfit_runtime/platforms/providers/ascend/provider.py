@@ -1,6 +1,6 @@
-"""Detect which Huawei Ascend NPUs, driver and CANN this machine has (P-140 to P-144).
+"""The provider of Huawei's Ascend NPUs, their driver and CANN (P-140 to P-144).
 
-Reachable as a PEP 850 plugin: ``wheelfit_runtime.platforms.providers.ascend.provider:PROVIDER``.
+As a PEP 850 plugin it is ``wheelfit_runtime.platforms.providers.ascend.provider:PROVIDER``.
 """
 
 from __future__ import annotations
@@ -26,30 +26,33 @@ NAMESPACE = "ascend"
 _TYPE = "npu_type"
 _DRIVER = "driver_version"
 _CANN = "cann_version"
-_ORDER = (_TYPE, _DRIVER, _CANN)
+_FEATURES = (_TYPE, _DRIVER, _CANN)
 
-_FORCE = {feature: f"ASCEND_VARIANT_PROVIDER_FORCE_{feature.upper()}" for feature in _ORDER}
+_OVERRIDE_VARIABLES = {
+    feature: f"ASCEND_VARIANT_PROVIDER_FORCE_{feature.upper()}" for feature in _FEATURES
+}
 
-# Compiled where they are needed: most machines have nothing to match.
+# Compiled when they are needed, since most machines have no NPU.
 _TYPE_VALUE = r"[a-z0-9_.]{1,32}"
 _VERSION_VALUE = r"[0-9]{1,4}\.[0-9]{1,4}(?:\.[0-9]{1,4})?(?:\.rc[0-9]{1,4})?"
 
 
-def _find(surroundings: SystemView, own: Mapping[str, tuple[str, ...]]) -> Detection:
-    forced = _read_forced(surroundings.environ)
-    # Where all values are given, no detected one would count.
-    is_known = {*forced.values, *own} == set(_ORDER)
-    driver = forced.applied_to(AscendDriver() if is_known else read(surroundings))
-    if _TYPE in own:  # then no warning about NPUs is of use
+def _find(view: SystemView, own: Mapping[str, tuple[str, ...]]) -> Detection:
+    overridden = _read_overrides(view.environ)
+    # If all values are overridden, detection has nothing to add.
+    is_complete = {*overridden.values, *own} == set(_FEATURES)
+    driver = overridden.apply_to(AscendDriver() if is_complete else read(view))
+    if _TYPE in own:  # warnings about NPUs would have no effect
         driver = driver._replace(cards=(), problem="", broken=False)
-    return supported(driver, reference=surroundings.reference)
+    return supported(driver, reference=view.reference)
 
 
 def supported(driver: AscendDriver, *, reference: bool = False) -> Detection:
-    """Return the types of NPU and the versions that count as installed.
+    """Return the supported types of NPU, and the versions of the driver and CANN.
 
-    :param reference: answer exactly as the reference plugin does: only the first NPU,
-        under one name (P-43).
+    :param driver: what was detected.
+    :param reference: whether to answer exactly as the reference plugin: only the first NPU, under
+        one name (P-43).
     """
     types = [_values_of(card) for card in driver.cards]
     devices = of_unlike_devices(_TYPE, zip(driver.cards, types, strict=True))  # P-141
@@ -73,9 +76,9 @@ def supported(driver: AscendDriver, *, reference: bool = False) -> Detection:
 
 
 def type_of(chip: str) -> str | None:
-    """Return the type of an NPU, or None when the name of its chip can be no value (P-140).
+    """Return the type of an NPU; None if the name of its chip is not a valid value (P-140).
 
-    :param chip: as the tool prints it, in lower case and without ``ascend``.
+    :param chip: as ``npu-smi`` prints it, in lower case and without ``ascend``.
 
     >>> type_of("910b3"), type_of("310p3"), type_of("910"), type_of("310")
     ('910b', '310p', 'a3', '310')
@@ -96,57 +99,60 @@ def _values_of(card: AscendCard) -> tuple[str, ...]:
 
 
 def _version_values(text: str | None) -> tuple[str, ...]:
-    """Return a version as the reference writes it: without the part after patch and ``rc``."""
+    """Return a version up to patch and ``rc``, as the reference plugin does."""
     match = re.match(_VERSION_VALUE, text.lower()) if text else None
     return (match[0],) if match else ()
 
 
-def read(surroundings: SystemView) -> AscendDriver:
-    """Read files, and run the tool for facts they lack (P-143)."""
-    if surroundings.system != "Linux":
-        return AscendDriver(evidence=(Evidence(surroundings.system, "has no driver for NPUs"),))
-    files = probes.parse_files(probes.read_files(surroundings))
+def read(view: SystemView) -> AscendDriver:
+    """Return the NPUs, driver and CANN; ``npu-smi`` is run for facts that no file has (P-143)."""
+    if view.system != "Linux":
+        return AscendDriver(evidence=(Evidence(view.system, "has no driver for NPUs"),))
+    files = probes.parse_files(probes.read_files(view))
     driver = AscendDriver(
         cards=_cards(files), driver_version=files.driver_version, evidence=files.evidence
     )
     if files.devices and not files.nodes:
-        words = (
-            "there are NPUs and no /dev/davinci0 or the like: "
-            "the driver is not loaded, or this container was not given them"
+        problem = (
+            "there are NPUs but no device file as /dev/davinci0: the driver is not loaded, or this "
+            "container has no access to them"
         )
-        driver = driver._replace(problem=words)
+        driver = driver._replace(problem=problem)
     elif not (driver.cards and driver.driver_version):
-        driver = _ask_tool(surroundings, files, driver)
-    driver = _with_toolkit(driver, surroundings)
+        driver = _run_npu_smi(view, files, driver)
+    driver = _with_toolkit(driver, view)
     if not driver.evidence:
         driver = driver._replace(evidence=(Evidence("files", "no sign of NPUs or CANN"),))
     return driver
 
 
 def _cards(files: AscendFiles) -> tuple[AscendCard, ...]:
-    """Return the NPUs, if the files show the type and usability of each."""
-    chips = [tables.TYPE_OF_DEVICE.get(device) for device in files.devices]
-    known = [chip for chip in chips if chip is not None]
-    # A container sees the whole bus; which of the devices it was given, only the tool knows.
-    is_clear = len(set(known)) == 1 or len(files.nodes) == len(chips)
-    if len(known) < len(chips) or not is_clear:
+    """Return the NPUs; empty if the files do not show the type of each usable one."""
+    types = [tables.TYPE_OF_DEVICE.get(device) for device in files.devices]
+    known = [npu_type for npu_type in types if npu_type is not None]
+    # A container sees all devices on the bus; which of them it may use, only npu-smi shows.
+    is_clear = len(set(known)) == 1 or len(files.nodes) == len(types)
+    if len(known) < len(types) or not is_clear:
         return ()
-    return tuple(AscendCard(number, chip) for number, chip in enumerate(known[: len(files.nodes)]))
+    usable = known[: len(files.nodes)]
+    return tuple(AscendCard(number, npu_type) for number, npu_type in enumerate(usable))
 
 
-def _ask_tool(surroundings: SystemView, files: AscendFiles, driver: AscendDriver) -> AscendDriver:
-    answer = probes.ask_npu_smi(surroundings)
+def _run_npu_smi(view: SystemView, files: AscendFiles, driver: AscendDriver) -> AscendDriver:
+    """Return the driver, completed with the output of ``npu-smi``."""
+    answer = probes.ask_npu_smi(view)
     if answer is None:
         if driver.cards or not files.nodes:
             return driver
-        words = "there are NPUs of a type that only npu-smi can tell, which is not on the PATH"
-        return driver._replace(problem=words)
-    # What child processes need is imported only here: most machines never come here.
+        return driver._replace(
+            problem="the type of the NPUs is shown only by npu-smi, which is not on the PATH"
+        )
+    # Imported only for machines with NPUs.
     from wheelfit_runtime.platforms.probes import child_answers
 
     table = probes.parse_npu_smi(answer)
-    told = ", ".join(map(str, table.cards)) or "no NPU"
-    words = child_answers.failure(answer) or f"{told}; driver {table.driver_version or 'unknown'}"
+    cards = ", ".join(map(str, table.cards)) or "no NPU"
+    words = child_answers.failure(answer) or f"{cards}; driver {table.driver_version or 'unknown'}"
     driver = driver._replace(
         cards=driver.cards or table.cards,
         driver_version=driver.driver_version or table.driver_version,
@@ -158,26 +164,26 @@ def _ask_tool(surroundings: SystemView, files: AscendFiles, driver: AscendDriver
     return driver._replace(problem=f"{probes.QUESTION}: {words}", broken=broken)
 
 
-def _with_toolkit(driver: AscendDriver, surroundings: SystemView) -> AscendDriver:
-    """Add the version of the installed CANN, from the first file that states one."""
-    for path, text in probes.read_cann(surroundings):
+def _with_toolkit(driver: AscendDriver, view: SystemView) -> AscendDriver:
+    """Return the driver with the version of CANN, from the first file that has a version."""
+    for path, text in probes.read_cann(view):
         version = probes.parse_cann(text)
-        seen = Evidence(path, version or "says no version")
-        driver = driver._replace(evidence=(*driver.evidence, seen))
+        evidence = Evidence(path, version or "says no version")
+        driver = driver._replace(evidence=(*driver.evidence, evidence))
         if version is not None:
             return driver._replace(cann_version=version)
     return driver
 
 
-class _Forced(NamedTuple):
-    """The values that the variables replace."""
+class _Overrides(NamedTuple):
+    """The values of environment variables that replace detected ones."""
 
     values: Mapping[str, str]
     """By feature."""
     evidence: tuple[Evidence, ...]
 
-    def applied_to(self, driver: AscendDriver) -> AscendDriver:
-        """Return the machine as the user wants it to look."""
+    def apply_to(self, driver: AscendDriver) -> AscendDriver:
+        """Return a detected driver with the values replaced."""
         if _TYPE in self.values:
             card = AscendCard(0, self.values[_TYPE])
             driver = driver._replace(cards=(card,), problem="", broken=False)
@@ -188,11 +194,11 @@ class _Forced(NamedTuple):
         )
 
 
-def _read_forced(environ: Mapping[str, str]) -> _Forced:
-    """Read the variables of the reference (P-144)."""
+def _read_overrides(environ: Mapping[str, str]) -> _Overrides:
+    """Read the variables of the reference plugin (P-144)."""
     values = {}
     evidence = []
-    for feature, variable in _FORCE.items():
+    for feature, variable in _OVERRIDE_VARIABLES.items():
         text = overrides.value_of(environ, variable)
         if text is None:
             continue
@@ -201,7 +207,7 @@ def _read_forced(environ: Mapping[str, str]) -> _Forced:
             example = "a type as 910b" if feature == _TYPE else "a version as 8.2.rc1"
             raise overrides.unreadable(variable, text, f"{example} is wanted")
         evidence.append(Evidence(variable, text))
-    return _Forced(values, tuple(evidence))
+    return _Overrides(values, tuple(evidence))
 
 
 PROVIDER = BuiltInProvider(
@@ -212,5 +218,5 @@ PROVIDER = BuiltInProvider(
         _TYPE: lambda value: re.fullmatch(_TYPE_VALUE, value),
         **dict.fromkeys((_DRIVER, _CANN), lambda value: re.fullmatch(_VERSION_VALUE, value)),
     },
-    others=lambda surroundings: _read_forced(surroundings.environ).evidence,
+    others=lambda view: _read_overrides(view.environ).evidence,
 )

@@ -91,23 +91,23 @@ class Signs(NamedTuple):
     libraries: tuple[str, ...] = ()
 
 
-def read(surroundings: SystemView) -> Signs:
+def read(view: SystemView) -> Signs:
     """Return the signs; the loader is looked for only where there may be a GPU."""
-    if surroundings.system == "Windows":
-        return Signs(libraries=tuple(_existing(surroundings, _windows_places(surroundings))))
+    if view.system == "Windows":
+        return Signs(libraries=tuple(_existing(view, _windows_places(view))))
     devices = tuple(
         device
-        for device in pci_devices.of(surroundings, FAMILY.pci_vendor)
+        for device in pci_devices.of(view, FAMILY.pci_vendor)
         if device.base_class == pci_devices.DISPLAY
     )
     nodes: dict[str, bool] = {}
     for device in devices:
         if device.driver in tables.DRIVERS:
-            nodes |= _nodes(surroundings, device)
-    passed_through = not devices and surroundings.exists(_DXG)
+            nodes |= _nodes(view, device)
+    passed_through = not devices and view.exists(_DXG)
     libraries: tuple[str, ...] = ()
     if passed_through or any(device.driver in tables.DRIVERS for device in devices):
-        libraries = tuple(_existing(surroundings, _linux_places(surroundings)))
+        libraries = tuple(_existing(view, _linux_places(view)))
     return Signs(devices, nodes, passed_through, libraries)
 
 
@@ -147,20 +147,20 @@ def parse(signs: Signs, system: str = "Linux") -> IntelFiles:
     )
 
 
-def candidates(surroundings: SystemView, files: IntelFiles) -> tuple[str, ...]:
+def candidates(view: SystemView, files: IntelFiles) -> tuple[str, ...]:
     """Return the libraries to try, in order, as paths or as names for the system's loader.
 
     Folders given by the caller exclude all others. A captured machine never reaches
     the libraries of the machine it is looked at on.
     """
-    name = LOADER_NAMES.get(surroundings.system)
+    name = LOADER_NAMES.get(view.system)
     if name is None:
         return ()
-    if surroundings.library_folders:
-        given = (os.path.join(folder, name) for folder in surroundings.library_folders)
+    if view.library_folders:
+        given = (os.path.join(folder, name) for folder in view.library_folders)
         return tuple(path for path in given if os.path.exists(path))
-    paths = [surroundings.path(library) for library in files.libraries]
-    if paths and surroundings.is_real and surroundings.system == "Linux":
+    paths = [view.path(library) for library in files.libraries]
+    if paths and view.is_real and view.system == "Linux":
         # The system's own search comes first, for that is what programs will get.
         paths.insert(0, name)
     return tuple(paths)
@@ -191,33 +191,33 @@ def _is_older(device: PciDevice) -> bool:
     return bool(device.device) and device.device >> 8 in tables.OLDER_GRAPHICS
 
 
-def _nodes(surroundings: SystemView, device: PciDevice) -> dict[str, bool]:
+def _nodes(view: SystemView, device: PciDevice) -> dict[str, bool]:
     """Return the render nodes the kernel has for a device, and whether each is there."""
     return {
-        name: surroundings.exists(f"{_NODES}/{name}")
-        for name in surroundings.children(f"{pci_devices.FOLDER}/{device.address}/drm")
+        name: view.exists(f"{_NODES}/{name}")
+        for name in view.children(f"{pci_devices.FOLDER}/{device.address}/drm")
         if name.startswith(_RENDER_NODE)
     }
 
 
-def _existing(surroundings: SystemView, places: Iterator[str]) -> Iterator[str]:
-    return (place for place in dict.fromkeys(places) if surroundings.exists(place))
+def _existing(view: SystemView, places: Iterator[str]) -> Iterator[str]:
+    return (place for place in dict.fromkeys(places) if view.exists(place))
 
 
-def _windows_places(surroundings: SystemView) -> Iterator[str]:
-    system = surroundings.environ.get("SYSTEMROOT", "C:\\Windows").replace("\\", "/")
+def _windows_places(view: SystemView) -> Iterator[str]:
+    system = view.environ.get("SYSTEMROOT", "C:\\Windows").replace("\\", "/")
     yield f"{system}/System32/{LOADER_NAMES['Windows']}"
 
 
-def _linux_places(surroundings: SystemView) -> Iterator[str]:
+def _linux_places(view: SystemView) -> Iterator[str]:
     """Yield the names under which the loader may exist, in the system's order."""
     name = LOADER_NAMES["Linux"]
-    folders = surroundings.environ.get("LD_LIBRARY_PATH", "").split(":")
-    if surroundings.is_real and surroundings.interpreter:
+    folders = view.environ.get("LD_LIBRARY_PATH", "").split(":")
+    if view.is_real and view.interpreter:
         # An interpreter of conda's searches the libraries beside it.
-        folders.append(os.path.realpath(surroundings.interpreter).rpartition("/bin/")[0] + "/lib")
+        folders.append(os.path.realpath(view.interpreter).rpartition("/bin/")[0] + "/lib")
     folders += [
-        f"/usr/lib/{surroundings.architecture}-linux-gnu",
+        f"/usr/lib/{view.architecture}-linux-gnu",
         "/usr/lib64",
         "/usr/lib",
         "/usr/local/lib",
@@ -226,4 +226,4 @@ def _linux_places(surroundings: SystemView) -> Iterator[str]:
     for folder in folders:
         if folder.startswith("/"):
             yield f"{folder.rstrip('/')}/{name}"
-    yield from surroundings.loader_cache((name,))
+    yield from view.loader_cache((name,))

@@ -40,14 +40,14 @@ _WORDS = {
 }
 
 
-def read(surroundings: SystemView, libraries: Sequence[str]) -> Answer:
+def read(view: SystemView, libraries: Sequence[str]) -> Answer:
     """Query Level Zero, and return the raw answer.
 
     Never in this process, not even from a thread: Level Zero cannot list devices without being
     initialised (P-72).
     """
     answer = child_answers.ask(
-        surroundings,
+        view,
         QUESTION,
         level_zero_child,
         libraries,

@@ -31,13 +31,13 @@ _FORCE = "INTEL_VARIANT_PROVIDER_FORCE_DEVICE_IP"
 _LARGEST = DeviceIp(1023, 255, 63)  # what Level Zero has bits for
 
 
-def _find(surroundings: SystemView, own: Mapping[str, tuple[str, ...]]) -> Detection:
-    forced = _read_forced(surroundings.environ)
+def _find(view: SystemView, own: Mapping[str, tuple[str, ...]]) -> Detection:
+    forced = _read_forced(view.environ)
     if own:  # nothing that could be found out would count
         return answer(NAMESPACE)
     if forced is not None:
-        return _forced(forced, reference=surroundings.reference)
-    return supported(read(surroundings), reference=surroundings.reference)
+        return _forced(forced, reference=view.reference)
+    return supported(read(view), reference=view.reference)
 
 
 def supported(driver: IntelDriver, *, reference: bool = False) -> Detection:
@@ -85,22 +85,22 @@ def _side_by_side(gpus: Sequence[IntelGpu]) -> tuple[str, ...]:
     return (f"{words}--devices highest chooses for {cards[0].ip} alone",)
 
 
-def read(surroundings: SystemView) -> IntelDriver:
+def read(view: SystemView) -> IntelDriver:
     """Read files, and query Level Zero only if they give reason to (P-133, P-135)."""
-    if surroundings.system not in intel_files.LOADER_NAMES:
-        return IntelDriver(evidence=(Evidence("system", surroundings.system),))
-    files = intel_files.parse(intel_files.read(surroundings), surroundings.system)
+    if view.system not in intel_files.LOADER_NAMES:
+        return IntelDriver(evidence=(Evidence("system", view.system),))
+    files = intel_files.parse(intel_files.read(view), view.system)
     if not files.evidence:
         return IntelDriver(evidence=(Evidence("files", "no sign of an Intel GPU"),))
-    libraries = intel_files.candidates(surroundings, files) if files.is_worth_asking else ()
+    libraries = intel_files.candidates(view, files) if files.is_worth_asking else ()
     if not libraries:
         return IntelDriver(problem=intel_files.missing(files), evidence=files.evidence)
     # What child processes need takes longer to import than the rest of the provider,
     # and most machines never come here.
     from wheelfit_runtime.platforms.providers.intel import level_zero
 
-    answer = level_zero.read(surroundings, libraries)
-    driver = level_zero.parse(answer, files, surroundings.deadline)
+    answer = level_zero.read(view, libraries)
+    driver = level_zero.parse(answer, files, view.deadline)
     return driver._replace(evidence=(*files.evidence, *driver.evidence))
 
 
@@ -115,8 +115,8 @@ def _read_forced(environ: Mapping[str, str]) -> DeviceIp | None:
     return ip
 
 
-def _forced_by(surroundings: SystemView) -> tuple[Evidence, ...]:
-    ip = _read_forced(surroundings.environ)
+def _forced_by(view: SystemView) -> tuple[Evidence, ...]:
+    ip = _read_forced(view.environ)
     return () if ip is None else (Evidence(_FORCE, str(ip)),)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit_runtime.platforms.providers.intel import tables
 from wheelfit_runtime.platforms.vocabulary import OfferedValues, Vocabulary
-from wheelfit_runtime.platforms.words import PACKAGE_LIST, AcceleratorWords, natural
+from wheelfit_runtime.platforms.words import PACKAGE_LIST, AcceleratorWords, natural_sort_key
 from wheelfit_runtime.wording import listed
 
 if TYPE_CHECKING:
@@ -30,18 +30,21 @@ VOCABULARY = Vocabulary(
 class Words(AcceleratorWords):
     """The words for missing features of Intel's GPUs."""
 
-    def wish(self, feature: Feature, wanted: tuple[str, ...]) -> str:
+    def requirement(self, feature: Feature, wanted: tuple[str, ...]) -> str:
         """Return the condition of a feature in words, as ``needs …``."""
         if feature.name != "device_ip":
-            return super().wish(feature, wanted)
-        return f"needs an Intel GPU that runs code for {_designs(sorted(wanted, key=natural))}"
+            return super().requirement(feature, wanted)
+        values = sorted(wanted, key=natural_sort_key)
+        return f"needs an Intel GPU that runs code for {_designs(values)}"
 
-    def feature(self, feature: Feature, wanted: tuple[str, ...]) -> str:
+    def unsupported_feature(self, feature: Feature, wanted: tuple[str, ...]) -> str:
         """Return the reason one feature is missing where others of the namespace are supported."""
-        supported = self.supported(feature.name)
-        if feature.name != "device_ip" or not supported or self.holder == PACKAGE_LIST:
-            return super().feature(feature, wanted)
-        return f"{self.wish(feature, wanted)}; {self.holder} runs {_designs(supported, 'and')}"
+        supported = self.supported_values(feature.name)
+        if feature.name != "device_ip" or not supported or self.machine == PACKAGE_LIST:
+            return super().unsupported_feature(feature, wanted)
+        return (
+            f"{self.requirement(feature, wanted)}; {self.machine} runs {_designs(supported, 'and')}"
+        )
 
 
 def _designs(values: Sequence[str], word: str = "or") -> str:

@@ -32,22 +32,22 @@ _DXG = "/dev/dxg"
 _TEGRA = "/etc/nv_tegra_release"
 
 
-def read(surroundings: SystemView) -> dict[str, str]:
+def read(view: SystemView) -> dict[str, str]:
     """Return the signs by name: a file's text, a PCI device's driver, or an empty text."""
     texts: dict[str, str] = {}
     for name in (SYS_VERSION, PROC_VERSION, _TEGRA):
-        text = surroundings.read_text(name)
+        text = view.read_text(name)
         if text is not None:
             texts[name] = text
-    for child in surroundings.children(GPUS):
+    for child in view.children(GPUS):
         name = f"{GPUS}/{child}/information"
-        texts[name] = surroundings.read_text(name) or ""
-    for name in (_CONTROL, _DXG, *_libraries(surroundings)):
-        if surroundings.exists(name):
+        texts[name] = view.read_text(name) or ""
+    for name in (_CONTROL, _DXG, *_libraries(view)):
+        if view.exists(name):
             texts[name] = ""
     if not texts:
         # A graphics device is of interest only where nothing else was found.
-        for device in pci_devices.of(surroundings, FAMILY.pci_vendor):
+        for device in pci_devices.of(view, FAMILY.pci_vendor):
             if device.base_class == pci_devices.DISPLAY:
                 texts[f"{pci_devices.FOLDER}/{device.address}"] = device.driver
     return texts
@@ -74,15 +74,15 @@ def parse(texts: Mapping[str, str]) -> NvidiaFiles:
     )
 
 
-def _libraries(surroundings: SystemView) -> Iterator[str]:
+def _libraries(view: SystemView) -> Iterator[str]:
     """Yield the names under which a driver library may exist, in a loader's order."""
-    if surroundings.system == "Windows":
-        yield from _windows_libraries(surroundings.environ)
+    if view.system == "Windows":
+        yield from _windows_libraries(view.environ)
         return
     names = (NVML_NAMES["Linux"], CUDA_NAMES["Linux"])
-    multiarch = f"/usr/lib/{surroundings.architecture}-linux-gnu"
+    multiarch = f"/usr/lib/{view.architecture}-linux-gnu"
     folders = [
-        *surroundings.environ.get("LD_LIBRARY_PATH", "").split(":"),
+        *view.environ.get("LD_LIBRARY_PATH", "").split(":"),
         WSL_FOLDER,
         multiarch,
         f"{multiarch}/tegra",  # Jetson
@@ -96,7 +96,7 @@ def _libraries(surroundings: SystemView) -> Iterator[str]:
     for folder in dict.fromkeys(folders):
         if folder.startswith("/"):
             yield from (f"{folder.rstrip('/')}/{name}" for name in names)
-    yield from surroundings.loader_cache(names)
+    yield from view.loader_cache(names)
 
 
 def _windows_libraries(environ: Mapping[str, str]) -> Iterator[str]:

@@ -66,24 +66,24 @@ class Candidates:
         return (*(f"nvml={name}" for name in self.nvml), *(f"cuda={name}" for name in self.cuda))
 
 
-def candidates(surroundings: SystemView, files: NvidiaFiles) -> Candidates:
+def candidates(view: SystemView, files: NvidiaFiles) -> Candidates:
     """Return the possible paths of the driver's libraries.
 
     Folders given by the caller exclude all others. A captured machine never
     reaches the libraries of the machine it is looked at on.
     """
-    system = surroundings.system
+    system = view.system
     if system not in nvidia_files.NVML_NAMES:
         return Candidates((), ())
     names = (nvidia_files.NVML_NAMES[system], nvidia_files.CUDA_NAMES[system])
     groups: list[tuple[str, ...]] = []
     for name in names:
-        if surroundings.library_folders:
-            given = (str(Path(folder, name)) for folder in surroundings.library_folders)
+        if view.library_folders:
+            given = (str(Path(folder, name)) for folder in view.library_folders)
             groups.append(tuple(path for path in given if os.path.exists(path)))  # noqa: PTH110
             continue
-        paths = [surroundings.path(path) for path in files.libraries if path.endswith(name)]
-        if (surroundings.is_real or surroundings.replayed) and system == "Linux":
+        paths = [view.path(path) for path in files.libraries if path.endswith(name)]
+        if (view.is_real or view.replayed) and system == "Linux":
             # The loader's own search comes first, for that is what programs will get.
             place = 1 if files.wsl else 0
             paths.insert(place, name)
@@ -91,10 +91,10 @@ def candidates(surroundings: SystemView, files: NvidiaFiles) -> Candidates:
     return Candidates(*groups)
 
 
-def read(surroundings: SystemView, libraries: Candidates, name: str = "nvidia libraries") -> Answer:
+def read(view: SystemView, libraries: Candidates, name: str = "nvidia libraries") -> Answer:
     """Query the libraries, and return the raw answer."""
     answer = child_answers.ask(
-        surroundings,
+        view,
         name,
         nvidia_child,
         libraries.arguments,
@@ -110,7 +110,7 @@ def read(surroundings: SystemView, libraries: Candidates, name: str = "nvidia li
         report = nvidia_child.observe(conversation, libraries.arguments, initialise=False)
         return json.dumps(report).encode()
 
-    return run_in_thread(ask, surroundings.deadline)
+    return run_in_thread(ask, view.deadline)
 
 
 def parse(answer: Answer, files: NvidiaFiles, deadline: float = 10.0) -> NvidiaDriver:
@@ -249,14 +249,14 @@ _GPU = re.compile(r"^\s*([0-9]+)\s*,\s*([0-9]+)\.([0-9]+)\s*,\s*([^,]*?)\s*,\s*(
 _QUERY = ("--query-gpu=index,compute_cap,uuid,name", "--format=csv,noheader")
 
 
-def ask_smi(surroundings: SystemView) -> tuple[str, str] | None:
+def ask_smi(view: SystemView) -> tuple[str, str] | None:
     """Return the long listing and the table of GPUs as text; None without the tool."""
-    program = surroundings.program("nvidia-smi")
+    program = view.program("nvidia-smi")
     if program is None:
         return None
     texts = []
     for arguments in (("-q",), _QUERY):
-        answer = surroundings.ask(
+        answer = view.ask(
             *(f"nvidia-smi {arguments[0]}", program, *arguments),
             hidden=MASK,
             version=tables.DATA_VERSION,

@@ -100,41 +100,41 @@ def _all_values(capability: Capability) -> tuple[str, ...]:
     )
 
 
-def read(surroundings: SystemView) -> NvidiaDriver:
+def read(view: SystemView) -> NvidiaDriver:
     """Read files, and query the driver only if they give reason to (P-96 to P-98)."""
-    files = nvidia_files.parse(nvidia_files.read(surroundings))
-    if not files.is_worth_asking and not surroundings.library_folders:
+    files = nvidia_files.parse(nvidia_files.read(view))
+    if not files.is_worth_asking and not view.library_folders:
         return NvidiaDriver(evidence=(Evidence("files", "no sign of an NVIDIA GPU or driver"),))
     # What child processes need takes longer to import than the rest of the provider,
     # and most machines never come here.
     from wheelfit_runtime.platforms.providers.nvidia import library as nvidia_library
 
-    libraries = nvidia_library.candidates(surroundings, files)
+    libraries = nvidia_library.candidates(view, files)
     if libraries:
-        answer = nvidia_library.read(surroundings, libraries)
-        driver = nvidia_library.parse(answer, files, surroundings.deadline)
+        answer = nvidia_library.read(view, libraries)
+        driver = nvidia_library.parse(answer, files, view.deadline)
     else:
         driver = nvidia_library.without_libraries(files)
     compatibility = _compatibility_package(driver, files)
     if compatibility and libraries.cuda:
         # NVML does not know whether the GPU can do with it; libcuda does.
         only_cuda = replace(libraries, nvml=())
-        answer = nvidia_library.read(surroundings, only_cuda, "nvidia libcuda")
-        proof = nvidia_library.parse(answer, files, surroundings.deadline)
+        answer = nvidia_library.read(view, only_cuda, "nvidia libcuda")
+        proof = nvidia_library.parse(answer, files, view.deadline)
         if proof.broken:
             driver = proof._replace(evidence=(*driver.evidence, *proof.evidence))
     # An installed tool does not prove a driver: without one in the kernel it is not run (P-98).
-    may_ask = files.has_driver or surroundings.system == "Windows"
+    may_ask = files.has_driver or view.system == "Windows"
     is_unknown = driver.cuda_version is None and driver.driver_version is None
     if may_ask and is_unknown and not driver.broken:
-        texts = nvidia_library.ask_smi(surroundings)
+        texts = nvidia_library.ask_smi(view)
         told = nvidia_library.parse_smi(*texts) if texts else None
         driver = told._replace(evidence=driver.evidence + told.evidence) if told else driver
-    evidence = [*files.evidence, *compatibility, *_masks(surroundings.environ, driver)]
+    evidence = [*files.evidence, *compatibility, *_masks(view.environ, driver)]
     if files.kernel_version and driver.driver_version not in (None, files.kernel_version):
         words = f"kernel module {files.kernel_version}, library {driver.driver_version}"  # P-94
         evidence.append(Evidence("driver versions", words))
-    if driver.problem and surroundings.environ.get("NVIDIA_VISIBLE_DEVICES") in _NO_DEVICES:
+    if driver.problem and view.environ.get("NVIDIA_VISIBLE_DEVICES") in _NO_DEVICES:
         words = "NVIDIA_VISIBLE_DEVICES keeps the GPUs out of this container"
         driver = driver._replace(problem=f"{driver.problem}; {words}")
     warnings = (*driver.warnings, *_tegra_warnings(driver, files))
@@ -262,13 +262,13 @@ def _hints(environ: Mapping[str, str]) -> tuple[str, ...]:
 def provider_with(look: Callable[[SystemView], NvidiaDriver]) -> BuiltInProvider:
     """Return the provider that looks at the driver in a given way, as `read` does."""
 
-    def find(surroundings: SystemView, own: Mapping[str, tuple[str, ...]]) -> Detection:
-        forced = _read_forced(surroundings.environ)
+    def find(view: SystemView, own: Mapping[str, tuple[str, ...]]) -> Detection:
+        forced = _read_forced(view.environ)
         # Where all values are given, no detected one would count.
         is_known = own.keys() == set(_ORDER) or forced.is_complete
-        driver = NvidiaDriver() if is_known else look(surroundings)
-        detection = supported(forced.applied_to(driver), reference=surroundings.reference)
-        return replace(detection, warnings=(*detection.warnings, *_hints(surroundings.environ)))
+        driver = NvidiaDriver() if is_known else look(view)
+        detection = supported(forced.applied_to(driver), reference=view.reference)
+        return replace(detection, warnings=(*detection.warnings, *_hints(view.environ)))
 
     return BuiltInProvider(
         NAMESPACE,
@@ -276,7 +276,7 @@ def provider_with(look: Callable[[SystemView], NvidiaDriver]) -> BuiltInProvider
         find,
         {_LOWER: _BOUND.fullmatch, _UPPER: _BOUND.fullmatch, _SM: _SM_VALUE.fullmatch},
         multi_value=(_SM,),
-        others=lambda surroundings: _read_forced(surroundings.environ).evidence,
+        others=lambda view: _read_forced(view.environ).evidence,
     )
 
 

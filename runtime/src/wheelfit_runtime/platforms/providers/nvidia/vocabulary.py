@@ -38,7 +38,7 @@ VOCABULARY = Vocabulary(
 class Words(AcceleratorWords):
     """The words for missing features of NVIDIA's GPUs and driver."""
 
-    def wish(self, feature: Feature, wanted: tuple[str, ...]) -> str:
+    def requirement(self, feature: Feature, wanted: tuple[str, ...]) -> str:
         """Return the condition of a feature in words, as ``needs …``."""
         match feature.name:
             case "cuda_version_lower_bound":
@@ -50,27 +50,27 @@ class Words(AcceleratorWords):
                 words = listed([text for _, text in asked], "or")
                 return f"needs a GPU of compute capability {words}"
             case _:
-                return super().wish(feature, wanted)
+                return super().requirement(feature, wanted)
 
-    def feature(self, feature: Feature, wanted: tuple[str, ...]) -> str:
+    def unsupported_feature(self, feature: Feature, wanted: tuple[str, ...]) -> str:
         """Return the reason one feature is missing where others of the namespace are supported."""
-        driver = max(self.supported("cuda_version_lower_bound"), key=_version, default=None)
-        if driver is None or self.holder == PACKAGE_LIST:
-            return super().feature(feature, wanted)
-        needs = self.wish(feature, wanted)
+        driver = max(self.supported_values("cuda_version_lower_bound"), key=_version, default=None)
+        if driver is None or self.machine == PACKAGE_LIST:
+            return super().unsupported_feature(feature, wanted)
+        needs = self.requirement(feature, wanted)
         # A list may have gaps; a value it then refuses must not be reported as met.
         match feature.name:
             case "cuda_version_lower_bound" if _version(driver) < min(map(_version, wanted)):
-                return f"{needs}, {self.holder} has {driver}"
+                return f"{needs}, {self.machine} has {driver}"
             case "cuda_version_upper_bound" if _version(driver) >= max(map(_version, wanted)):
-                return f"{needs}, {self.holder} has {driver}"
+                return f"{needs}, {self.machine} has {driver}"
             case "sm_arch":
-                capability = _capability(self.supported("sm_arch"))
+                capability = _capability(self.supported_values("sm_arch"))
                 if capability is None:  # P-99
                     return f"{needs}; the driver shows no usable GPU"
                 if not any(_reads_as_met(value, capability) for value in wanted):
-                    return f"{needs}; {self.holder} has {'.'.join(map(str, capability))}"
-        return super().feature(feature, wanted)
+                    return f"{needs}; {self.machine} has {'.'.join(map(str, capability))}"
+        return super().unsupported_feature(feature, wanted)
 
 
 _ARCHITECTURE = pattern(r"(\d+)(\d)([af]?)_(real|virtual)")

@@ -47,21 +47,21 @@ class Signs(NamedTuple):
     """Device nodes; looked for only where there is a TPU."""
 
 
-def read(surroundings: SystemView) -> Signs:
+def read(view: SystemView) -> Signs:
     """Return the signs; unreadable files are skipped (P-151)."""
     devices = []
-    for device in pci_devices.of(surroundings, FAMILY.pci_vendor):
+    for device in pci_devices.of(view, FAMILY.pci_vendor):
         if device.device in tables.GENERATION_OF_CHIP:
             board = ""
             if device.device in _SHARED_NUMBERS:
                 path = f"{pci_devices.FOLDER}/{device.address}/subsystem_device"
-                board = surroundings.read_text(path) or ""
+                board = view.read_text(path) or ""
             devices.append((device, board))
     nodes = []
     for folder, start in _NODES if devices else ():
-        for name in surroundings.children(folder):
+        for name in view.children(folder):
             is_node = name.startswith(start) and name.removeprefix(start).isdecimal()
-            if is_node and surroundings.exists(f"{folder}/{name}"):
+            if is_node and view.exists(f"{folder}/{name}"):
                 nodes.append(f"{folder}/{name}")
     return Signs(tuple(devices), tuple(nodes))
 

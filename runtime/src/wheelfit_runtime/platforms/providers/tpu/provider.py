@@ -31,13 +31,13 @@ _YES = frozenset({"1", "true", "yes"})
 _NO = frozenset({"0", "false", "no"})
 
 
-def _find(surroundings: SystemView, own: Mapping[str, tuple[str, ...]]) -> Detection:
+def _find(view: SystemView, own: Mapping[str, tuple[str, ...]]) -> Detection:
     del own
-    forced = overrides.value_of(surroundings.environ, _FORCE)
+    forced = overrides.value_of(view.environ, _FORCE)
     if forced is not None:
         return _forced(forced)
-    with_generation = surroundings.tpu_generation and not surroundings.reference
-    return supported(read(surroundings), with_generation=with_generation)
+    with_generation = view.tpu_generation and not view.reference
+    return supported(read(view), with_generation=with_generation)
 
 
 def supported(files: TpuFiles, *, with_generation: bool = False) -> Detection:
@@ -67,18 +67,18 @@ def _present(is_there: bool, evidence: tuple[Evidence, ...]) -> Detection:  # no
     return answer(NAMESPACE, (FeatureConfig(_PRESENT, (value,)),), evidence=evidence)
 
 
-def read(surroundings: SystemView) -> TpuFiles:
+def read(view: SystemView) -> TpuFiles:
     """Look for TPUs on the bus; systems other than Linux have none (P-151)."""
-    if surroundings.system != "Linux":
-        return TpuFiles(evidence=(Evidence("system", surroundings.system),))
-    files = probes.parse(probes.read(surroundings))
+    if view.system != "Linux":
+        return TpuFiles(evidence=(Evidence("system", view.system),))
+    files = probes.parse(probes.read(view))
     if files.evidence:
         return files
     return TpuFiles(evidence=(Evidence("files", "no sign of a TPU"),))
 
 
-def _forced_by(surroundings: SystemView) -> tuple[Evidence, ...]:
-    text = overrides.value_of(surroundings.environ, _FORCE)
+def _forced_by(view: SystemView) -> tuple[Evidence, ...]:
+    text = overrides.value_of(view.environ, _FORCE)
     return () if text is None else (Evidence(_FORCE, text),)
 
 

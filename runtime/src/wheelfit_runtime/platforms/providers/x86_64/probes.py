@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from wheelfit_runtime.platforms.system_view import SystemView
 
 
-def read_cpuid(surroundings: SystemView) -> CpuidTable | None:
+def read_cpuid(view: SystemView) -> CpuidTable | None:
     """Return the recorded table, or the processor's; None where neither is available.
 
     The instruction is issued only on the real machine and only by an x86-64 process.
     """
-    if surroundings.recorded_cpuid is not None:
-        return surroundings.recorded_cpuid
-    if not surroundings.is_real or architecture_of_this_process() != "x86_64":
+    if view.recorded_cpuid is not None:
+        return view.recorded_cpuid
+    if not view.is_real or architecture_of_this_process() != "x86_64":
         return None
     try:
         leaves, xcr0 = instruction.ask_processor()

@@ -27,22 +27,22 @@ _LEVELS = tuple(name for name, _ in reversed(tables.LEVELS))  # v4 first
 _FLAGS = (*tables.FEATURES, *tables.APPENDED)
 
 
-def _find(surroundings: SystemView, own: Mapping[str, tuple[str, ...]]) -> Detection:
+def _find(view: SystemView, own: Mapping[str, tuple[str, ...]]) -> Detection:
     del own
-    if surroundings.architecture != NAMESPACE:  # P-104
-        seen = Evidence("interpreter architecture", surroundings.architecture)
+    if view.architecture != NAMESPACE:  # P-104
+        seen = Evidence("interpreter architecture", view.architecture)
         return answer(NAMESPACE, evidence=(seen,))
-    stated = _stated(surroundings)
-    cpu = of_level(stated[0]) if stated else read(surroundings)
+    stated = _stated(view)
+    cpu = of_level(stated[0]) if stated else read(view)
     cpu = cpu._replace(evidence=(overrides.as_seen(stated[1]),)) if stated else cpu
-    return supported(cpu, reference=surroundings.reference)
+    return supported(cpu, reference=view.reference)
 
 
-def _stated(surroundings: SystemView) -> tuple[str, Evidence] | None:
+def _stated(view: SystemView) -> tuple[str, Evidence] | None:
     """Return the level that conda's variable states; None: it concerns no such processor."""
-    if surroundings.architecture != NAMESPACE:
+    if view.architecture != NAMESPACE:
         return None
-    return overrides.processor_for_conda(surroundings.environ, tables.ARCHSPEC, _LEVELS[-1])
+    return overrides.processor_for_conda(view.environ, tables.ARCHSPEC, _LEVELS[-1])
 
 
 def of_level(level: str) -> Cpu:
@@ -83,16 +83,16 @@ def supported(cpu: Cpu, *, reference: bool = False) -> Detection:
     )
 
 
-def read(surroundings: SystemView) -> Cpu:
+def read(view: SystemView) -> Cpu:
     """Read the processor from the sources of this kind of system (P-105 to P-107)."""
-    if surroundings.system == "Darwin":
-        return probes.parse_macos(sysctl.read(surroundings, probes.MACOS_NAMES))
-    table = probes.read_cpuid(surroundings)
-    if table is None and surroundings.system == "Windows":
-        affirmed = windows_features.read(surroundings)
+    if view.system == "Darwin":
+        return probes.parse_macos(sysctl.read(view, probes.MACOS_NAMES))
+    table = probes.read_cpuid(view)
+    if table is None and view.system == "Windows":
+        affirmed = windows_features.read(view)
         if affirmed is not None:
             return _from_windows(affirmed)
-    text = proc_cpuinfo.read(surroundings) if surroundings.system == "Linux" else None
+    text = proc_cpuinfo.read(view) if view.system == "Linux" else None
     if text is None:
         return from_cpuid(table)
     info = proc_cpuinfo.parse(text, "flags")
@@ -160,5 +160,5 @@ PROVIDER = BuiltInProvider(
     tables.DATA_VERSION,
     _find,
     {quick_look.FEATURE: _LEVELS.__contains__, **dict.fromkeys(_FLAGS, "on".__eq__)},
-    others=lambda surroundings: (_stated(surroundings) or ())[1:],
+    others=lambda view: (_stated(view) or ())[1:],
 )

@@ -17,6 +17,6 @@ VOCABULARY = Vocabulary(
 class Words(ProcessorWords):
     """The words for missing abilities of an x86-64 processor."""
 
-    def called_alone(self, value: str) -> str:
+    def full_value_name(self, value: str) -> str:
         """Return the same where it stands alone."""
         return f"x86-64-{value}"
