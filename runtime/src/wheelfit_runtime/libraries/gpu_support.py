@@ -57,7 +57,7 @@ def gpu_support_warnings(
             )
     writers = [_PTX_WRITERS[name] for name in components if name in _PTX_WRITERS]
     if cap and writers and len(numbers) > 1 and _is_newer_ptx(major, int(numbers[1]), driver.cuda):
-        instead = f"use a lock of CUDA {driver.version}" if locked else f"ask for CUDA {major}"
+        instead = f"take a lock of CUDA {driver.version}" if locked else f"ask for CUDA {major}"
         warnings.append(
             f"the driver supports CUDA {driver.version}, and refuses PTX that "
             f"{' or '.join(writers)} of CUDA {version} writes (error 222); compile for the GPU "
