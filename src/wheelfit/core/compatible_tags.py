@@ -40,15 +40,15 @@ def tags_for(
     """Return the tags an interpreter accepts, best first.
 
     :param implementation: as ``sys.implementation.name``.
-    :param version: version of Python; only the first two numbers count.
-    :param abis: ABI tags, best first; empty: those of a usual build of CPython, and only pure
-        wheels for any other implementation.
+    :param version: version of Python, of which the first two numbers are used.
+    :param abis: ABI tags, best first; empty for those of a default build of CPython, or for pure
+        wheels only with another implementation.
     :param platforms: platform tags, best first; at least one.
     """
     return _tags_for(implementation, version.major, version.minor, tuple(abis), tuple(platforms))
 
 
-@lru_cache(maxsize=16)  # the machines of a lock, and the clients of a proxy, have few
+@lru_cache(maxsize=16)  # for the machines of a lock, and the clients of a proxy
 def _tags_for(
     implementation: str, major: int, minor: int, abis: tuple[str, ...], platforms: tuple[str, ...]
 ) -> tuple[Tag, ...]:
@@ -65,7 +65,7 @@ def _tags_for(
 
 
 def shorten(tags: Sequence[Tag], implementation: str, version: Version) -> ShortTags | None:
-    """Return the parameters of a list of tags; none when `tags_for` cannot rebuild it."""
+    """Return the parameters with which `tags_for` returns these tags; None if it cannot."""
     short = INTERPRETER_SHORT_NAMES.get(implementation, implementation)
     interpreter = f"{short}{version.major}{version.minor}"
     own = [tag for tag in tags if tag.interpreter == interpreter]
@@ -80,7 +80,7 @@ def shorten(tags: Sequence[Tag], implementation: str, version: Version) -> Short
     return parts if rebuilt == tuple(tags) else None
 
 
-# PEP 600 gave the older names their place in the order of glibc versions.
+# The names before PEP 600, by minor version of glibc.
 _OLD_NAMES: Final = {17: "manylinux2014", 12: "manylinux2010", 5: "manylinux1"}
 
 
@@ -90,8 +90,8 @@ def linux_platforms(
     """Return the platform tags of a Linux system, best first.
 
     :param machine: as printed by ``uname -m``: ``x86_64``, ``aarch64``.
-    :param glibc: minor version of a glibc 2: 39 for 2.39; none: not glibc.
-    :param musl: minor version of a musl 1: 2 for 1.2; none: not musl.
+    :param glibc: minor version of glibc 2, as 39 for 2.39; None without glibc.
+    :param musl: minor version of musl 1, as 2 for 1.2; None without musl.
     """
     oldest = 5 if machine in {"x86_64", "i686"} else 17
 
@@ -115,7 +115,7 @@ def macos_platforms(machine: str, major: int, minor: int = 0) -> tuple[str, ...]
 
     :param machine: as printed by ``uname -m``: ``arm64``, ``x86_64``.
     :param major: first number of the version of macOS, 10 or more.
-    :param minor: second number; counts up to macOS 10 only.
+    :param minor: second number, which is used for macOS 10 only.
     """
     return tuple(mac_platforms((major, minor), machine))
 
@@ -127,9 +127,8 @@ def platforms_of(architecture: str, library: str, version: str = "") -> tuple[st
     ('win_arm64',)
 
     :param architecture: the name used by providers: ``x86_64``, ``aarch64``.
-    :param library: the library its wheels depend on: ``glibc``, ``musl``, ``macos``; empty:
-        Windows.
-    :param version: the version of the library, as ``2.28``.
+    :param library: ``glibc``, ``musl`` or ``macos``; empty for Windows.
+    :param version: the version of the library or of macOS, as ``2.28``.
     """
     major, minor = map(int, (version or "0.0").split("."))
     if library == "glibc":
@@ -165,7 +164,7 @@ def _platform(os_name: str, sys_platform: str, system: str, machine: str) -> dic
     return {
         "os_name": os_name,
         "platform_machine": machine,
-        "platform_release": "",  # not known; empty means unknown in markers
+        "platform_release": "",  # unknown, which is an empty string in markers
         "platform_system": system,
         "platform_version": "",
         "sys_platform": sys_platform,

@@ -1,8 +1,8 @@
-"""File names: of wheels, with or without a label, and of index files.
+"""File names of wheels, with or without a label, and of index files.
 
-``{distribution}-{version}[-{build}]-{python}-{abi}-{platform}[-{label}].whl``. A Python
-tag never starts with a digit and a build tag always does (F-11), so the number of parts
-and one character decide what is what.
+A wheel is named ``{distribution}-{version}[-{build}]-{python}-{abi}-{platform}[-{label}].whl``. A
+Python tag never starts with a digit and a build tag always does (F-11), so the number of parts and
+the first character of the third part show which optional parts there are.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _SUFFIX = ".whl"
 _NEWER_SUFFIX = ".whlx"
 _INDEX_SUFFIX = "-variants.json"
 NEWER_FORMAT = "its wheel format is 2.0 or newer, and this version of wheelfit reads 1.x"
-"""Why a wheel of a newer format is left out (PEP 777)."""
-_LONGEST = 255
-"""Bytes that a file name may have on the usual file systems (F-3)."""
-_MOST_TAGS = 1024
-"""Tags that one compressed set may stand for; real ones stay far below a hundred."""
+"""The reason for which a wheel of a newer format is left out (PEP 777)."""
+_MAX_LENGTH = 255
+"""Bytes of a file name on common file systems (F-3)."""
+_MAX_TAGS = 1024
+"""Tags of one compressed set; real ones have fewer than a hundred."""
 
 _TEXT = pattern(r"[A-Za-z0-9_.+!-]+")
 _NAME = pattern(r"[A-Za-z0-9](?:[A-Za-z0-9._]*[A-Za-z0-9])?")
@@ -44,22 +44,22 @@ _BUILD = pattern(r"([0-9]+)([0-9A-Za-z_.]*)")
 
 
 class WheelFilename(Struct, frozen=True):
-    """The parts of a wheel's file name; made by `parse_wheel_filename`.
+    """The parts of a wheel's file name, as `parse_wheel_filename` returns them.
 
-    ``str()`` gives the name as it should be written: distribution and version
-    normalised, everything else as it was (F-17).
+    ``str()`` returns the file name with normalised distribution and version, and all else
+    unchanged (F-17).
     """
 
     name: NormalizedName
     version: Version
     build: BuildTag
-    """``()``, or leading digits and the rest; sorts as F-14 wants."""
+    """``()``, or the number and the rest; these sort by F-14."""
     tags: frozenset[Tag]
-    """Every tag of the compressed set."""
+    """All tags of the compressed set."""
     label: Label | None
     """The variant label; None for a plain wheel (F-10)."""
     text: str
-    """The file name as it was given."""
+    """The file name as it was parsed."""
 
     @property
     def is_variant(self) -> bool:
@@ -68,7 +68,7 @@ class WheelFilename(Struct, frozen=True):
 
     @property
     def plain(self) -> str:
-        """The given file name without its label."""
+        """The file name without its label."""
         if self.label is None:
             return self.text
         stem, dot, suffix = self.text.rpartition(".")
@@ -76,7 +76,7 @@ class WheelFilename(Struct, frozen=True):
 
     @property
     def is_newer_format(self) -> bool:
-        """Whether it is a wheel of a format from 2.0 on (PEP 777), which is not read."""
+        """Whether the wheel has format 2.0 or newer (PEP 777), which is not supported."""
         return is_newer_format(self.text)
 
     def __str__(self) -> str:
@@ -85,13 +85,13 @@ class WheelFilename(Struct, frozen=True):
 
 
 def parse_wheel_filename(text: str) -> WheelFilename:
-    """Read the file name of a wheel (F-12 to F-16).
+    """Parse the file name of a wheel (F-12 to F-16).
 
     >>> parse_wheel_filename("fastfft-2.1-cp313-cp313-win_amd64-cu128.whl").label
     'cu128'
 
     :param text: the file name, already percent-decoded, without any folder.
-    :raises InvalidFilename: the text is not a wheel file name; names the invalid part.
+    :raises InvalidFilename: the text is not a wheel file name; the message names the invalid part.
     """
     if not text.endswith(_SUFFIX):
         _refuse(text, "it does not end in '.whl'")  # F-16: lower case only
@@ -129,18 +129,18 @@ def parse_wheel_filename(text: str) -> WheelFilename:
 
 
 def is_newer_format(filename: str) -> bool:
-    """Return whether a file is called like a wheel of a format from 2.0 on (PEP 777)."""
+    """Return whether a file has the name of a wheel of format 2.0 or newer (PEP 777)."""
     return filename.endswith(_NEWER_SUFFIX)
 
 
 def parse_newer_wheel_filename(text: str) -> WheelFilename | None:
-    """Read the file name of a wheel of a format from 2.0 on (PEP 777), to explain its rejection.
+    """Parse the file name of a wheel of format 2.0 or newer (PEP 777), to explain its rejection.
 
     >>> parse_newer_wheel_filename("fastfft-3.0-cp313-cp313-win_amd64.whlx").is_newer_format
     True
 
     :param text: the file name, already percent-decoded, without any folder.
-    :return: None: it has another kind of name.
+    :return: None for any other file name.
     """
     if not is_newer_format(text):
         return None
@@ -159,9 +159,9 @@ def with_label(filename: WheelFilename, label: Label | None) -> WheelFilename:
         text = f"{text[: -len(filename.label) - len(_SUFFIX) - 1]}{_SUFFIX}"
     if label is not None:
         text = f"{text[: -len(_SUFFIX)]}-{label}{_SUFFIX}"
-    if len(text) > _LONGEST:
+    if len(text) > _MAX_LENGTH:
         raise InvalidFilename(
-            f"the file name would have {len(text)} bytes, more than {_LONGEST}",
+            f"the file name would have {len(text)} bytes, more than {_MAX_LENGTH}",
             where=text,
             hint="choose a shorter label (F-3)",
         )
@@ -178,11 +178,9 @@ def index_file_name(name: str, version: Version) -> str:
 
 
 def parse_index_file_name(text: str) -> tuple[NormalizedName, Version] | None:
-    """Read the name of an index file; accept a name that is not normalised (F-78).
+    """Parse the name of an index file, which need not be normalised (F-78).
 
-    Compare the text with `index_file_name` to learn how it is spelled.
-
-    :return: name and version of the release; None when it is not an index file.
+    :return: name and version of the release; None if it is not the name of an index file.
     """
     if not text.endswith(_INDEX_SUFFIX):
         return None
@@ -198,7 +196,7 @@ def parse_index_file_name(text: str) -> tuple[NormalizedName, Version] | None:
 
 @lru_cache(maxsize=4096)
 def release_of(filename: str) -> tuple[NormalizedName, Version] | None:
-    """Return the release of a file in an index, by its name; None if it has none.
+    """Return the release of a file, by its name; None for names of other files.
 
     >>> release_of("Some_Thing-1.0-py3-none-any-cu128.whl")
     ('some-thing', <Version('1.0')>)
@@ -215,7 +213,7 @@ def release_of(filename: str) -> tuple[NormalizedName, Version] | None:
 
 
 def sdist_release(filename: str) -> tuple[NormalizedName, Version] | None:
-    """Return the release of a source distribution by its name; None if it is not named like one.
+    """Return the release of a source distribution, by its name; None for names of other files.
 
     >>> sdist_release("Demo_Project-1.0.tar.gz")
     ('demo-project', <Version('1.0')>)
@@ -227,7 +225,7 @@ def sdist_release(filename: str) -> tuple[NormalizedName, Version] | None:
 
 
 def project_of(filename: str) -> NormalizedName | None:
-    """Return the project that a file of an index is of, by its name; None if it is of none."""
+    """Return the project of a file, by its name; None for names of other files."""
     release = release_of(filename)
     return None if release is None else release[0]
 
@@ -268,7 +266,7 @@ def wheel_tags(filename: WheelFilename) -> str:
 def parse_tags(text: str) -> frozenset[Tag] | None:
     """Read the compressed tags in the file name of a wheel; None if they are not valid."""
     try:
-        return parse_tag(text, limit=_MOST_TAGS)  # refuses a leading digit (F-11)
+        return parse_tag(text, limit=_MAX_TAGS)  # refuses a leading digit (F-11)
     except (InvalidTag, TooManyTagsError):
         return None
 
@@ -281,4 +279,4 @@ def _refuse(text: str, reason: str) -> NoReturn:
 
 
 def _shown(text: str) -> str:
-    return repr(shortened(text, _LONGEST))
+    return repr(shortened(text, _MAX_LENGTH))

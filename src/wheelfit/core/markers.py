@@ -1,8 +1,8 @@
-"""Environment markers, with the four variables that look at the chosen wheel.
+"""Environment markers, with the four variant variables.
 
-Standard variables mean what they mean in packaging. The variant variables (F-100) are
-evaluated after a wheel was selected, in the context of that wheel (F-101), and never
-decide which wheel is selected.
+Standard variables have the meaning of the specification. The variant variables (F-100) are
+evaluated after a wheel was selected, in the context of that wheel (F-101), and do not affect which
+wheel is selected.
 
 >>> marker = parse_marker('extra == "gpu" and "nvidia" in variant_namespaces')
 >>> marker.resolve_variants(VariantContext.PLAIN)
@@ -52,7 +52,7 @@ _VERSIONS = frozenset(
 
 
 class VariantContext(Struct, frozen=True):
-    """The wheel whose dependencies are read, as variant markers see it (F-101)."""
+    """The label and properties of the wheel whose dependencies are read, for markers (F-101)."""
 
     label: str
     """The label in the file name; empty for a plain wheel (F-102, F-104)."""
@@ -67,8 +67,8 @@ class VariantContext(Struct, frozen=True):
     def contains(self, variable: str, text: str) -> bool:
         """Return whether a set variable contains an element (F-103, F-106).
 
-        :param text: as in a marker; blanks around ``::`` do not matter. A text of the
-            wrong shape is contained in nothing.
+        :param text: as in a marker; blanks around ``::`` are ignored. A text with another number of
+            parts than the elements is in no set.
         """
         match _parts(text):
             case [namespace] if variable == "variant_namespaces":
@@ -91,7 +91,7 @@ VariantContext.NULL = VariantContext("null", EMPTY)
 
 
 class Marker(Struct, frozen=True):
-    """A parsed marker; ``str()`` writes it so that it reads back equal."""
+    """A parsed marker; parsing its ``str()`` returns an equal one."""
 
     expression: Expression
 
@@ -105,7 +105,7 @@ class Marker(Struct, frozen=True):
 
     @property
     def first_variant_variable(self) -> Variable | None:
-        """The first variable of F-100 in the text, or none."""
+        """The first variable of F-100 in the text; None if there is none."""
         for side in operands(self.expression):
             if isinstance(side, Variable) and side.name in VARIANT_VARIABLES:
                 return side
@@ -118,7 +118,7 @@ class Marker(Struct, frozen=True):
         return frozenset(side.name for side in sides if isinstance(side, Variable))
 
     @property
-    def _looks_at_extra(self) -> bool:
+    def _uses_extra(self) -> bool:
         return any(
             side == Literal("extra") or (isinstance(side, Variable) and side.name == "extra")
             for side in operands(self.expression)
@@ -130,22 +130,21 @@ class Marker(Struct, frozen=True):
         extras: AbstractSet[str] | str = "",
         variant: VariantContext = VariantContext.PLAIN,
     ) -> bool:
-        """Return whether the marker holds.
+        """Return whether the marker is true.
 
         :param environment: values of the standard variables; ``extras`` and
-            ``dependency_groups`` only where a lock file is read, as sets.
-        :param extras: the requested extra, or all of them: then the marker holds when it holds for
-            one of them. Empty: no extra is requested.
+            ``dependency_groups`` are sets, and only for lock files.
+        :param extras: the requested extra, or all requested ones; the marker is true if it is true
+            for any of them. Empty if none is requested.
         :param variant: the wheel whose dependencies are read (F-101).
-        :raises InvalidMarker: a variable has no value here, or values cannot be
-            compared.
+        :raises InvalidMarker: a variable has no value, or values cannot be compared.
         """
         if isinstance(extras, str):
-            asked: AbstractSet[str] = {extras}
+            requested: AbstractSet[str] = {extras}
         else:
-            asked = extras or {""}
-        if len(asked) > 1 and not self._looks_at_extra:
-            asked = {""}
+            requested = extras or {""}
+        if len(requested) > 1 and not self._uses_extra:
+            requested = {""}
 
         def holds(extra: str) -> bool:
             return _evaluate(
@@ -153,19 +152,17 @@ class Marker(Struct, frozen=True):
             )
 
         try:
-            return any(holds(canonicalize_name(extra)) for extra in asked)
+            return any(holds(canonicalize_name(extra)) for extra in requested)
         except _CannotCompare as error:
             raise InvalidMarker(str(error), source=str(self)) from None
 
     def resolve_variants(self, context: VariantContext, *, filtered: bool = True) -> Marker | bool:
-        """Decide the variant variables and keep the rest (B-40, B-41).
+        """Return a marker that is equivalent in a context, without variant variables (B-40, B-41).
 
-        The result is logically equal to the marker in that context.
-
-        :param filtered: whether the properties of the context are already filtered to a target
-            (F-103). False: they are the wheel's declared ones, and a property of a feature with
-            several declared values stays undecided (B-41).
-        :returns: the remaining marker, or whether it always or never holds.
+        :param filtered: whether the properties of the context are filtered to those of a target
+            (F-103). False: they are all declared ones, and a comparison with one of several values
+            of a feature is kept (B-41).
+        :return: the remaining marker, or True or False if it has that value in any environment.
         """
         if not self.uses_variants:
             return self
@@ -177,10 +174,10 @@ class Marker(Struct, frozen=True):
 
 @lru_cache(maxsize=4096)
 def parse_marker(text: str) -> Marker:
-    """Read an environment marker.
+    """Parse an environment marker.
 
-    :raises InvalidMarker: the text breaks the grammar, or uses a variant variable with
-        an operator it does not have (F-105).
+    :raises InvalidMarker: the text breaks the grammar, or uses a variant variable with an operator
+        that is not allowed for it (F-105).
     """
     return Marker(parse_expression(text))
 
@@ -190,7 +187,7 @@ def _parts(text: str) -> list[str]:
 
 
 class _CannotCompare(Exception):
-    """A comparison has no meaning; becomes an `InvalidMarker`."""
+    """Raised for a comparison without meaning; becomes an `InvalidMarker`."""
 
 
 def _evaluate(expression: Expression, holds: Callable[[Comparison], bool]) -> bool:
@@ -214,13 +211,13 @@ def _holds(
     right: str | AbstractSet[str]
     if isinstance(comparison.left, Variable):
         left = _value(name, environment, extra)
-        # Two variables: packaging takes the name on the right as text, and to install the same as
-        # other tools matters more than an unused meaning.
+        # packaging treats the name of a variable on the right as text, and so must this to install
+        # the same as other tools.
         other = comparison.right
         right = other.value if isinstance(other, Literal) else other.name
     else:
         if isinstance(comparison.right, Literal):
-            # Two strings: packaging takes the right one for the name of a variable.
+            # packaging treats the second of two strings as the name of a variable.
             name = comparison.right.value
             if name != "extra" and name not in environment:
                 raise _CannotCompare("a marker cannot compare two strings")
@@ -257,7 +254,7 @@ def _compare(left: str, operator: str, right: str | AbstractSet[str], *, as_vers
         case "not in":
             return left not in right
         case "==" | "<=" | ">=":
-            return left == right  # text has no order: only equality is left of "<="
+            return left == right  # text has no order, so "<=" means equal
         case "!=":
             return left != right
         case "<" | ">":
@@ -277,7 +274,7 @@ def _specifier(text: str) -> Specifier | None:
 
 
 def _decide(comparison: Comparison, context: VariantContext, *, filtered: bool) -> bool | None:
-    """Return the value of a comparison in the context; None for a standard variable."""
+    """Return the value of a comparison in the context; None if it cannot be decided yet."""
     name = comparison.variable()
     left, operator, right = comparison.left, comparison.operator, comparison.right
     if name in VARIANT_SETS:
@@ -302,7 +299,7 @@ def _decide(comparison: Comparison, context: VariantContext, *, filtered: bool) 
 def _reduce(
     expression: Expression, decide: Callable[[Comparison], bool | None]
 ) -> Expression | bool:
-    """Replace decided comparisons by their values, and simplify."""
+    """Return an expression with decided comparisons replaced by their values, and simplified."""
     if isinstance(expression, Comparison):
         decided = decide(expression)
         return expression if decided is None else decided

@@ -35,12 +35,13 @@ if TYPE_CHECKING:
     from wheelfit_runtime.platforms.features import FeatureConfig
 
 TABLE = "variant"
-"""Where it stands in pyproject.toml."""
-_STAND_IN = {"static-properties": {"x": ["1"]}}
-# Order of values and empty objects are decided by the writer, not the author. Providers belong in
-# the table for any layout in its $schema.
-_OVERLOOKED = frozenset(["F-23", "F-25", "F-42"])
-_NOTHING: Mapping[str, Any] = MappingProxyType({})
+"""The name of the table in pyproject.toml."""
+_PLACEHOLDER = {"static-properties": {"x": ["1"]}}
+"""A valid entry in place of one with ``build-requires``, which layouts do not have."""
+# These rules concern documents: the order of values and empty objects depend on their writer, and a
+# table has providers whatever the layout in its $schema.
+_RULES_OF_DOCUMENTS = frozenset(["F-23", "F-25", "F-42"])
+_EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,23 +51,23 @@ class BuildTimeProvider:
     requires: tuple[str, ...]
     """Dependency specifiers of the plugin, as written; at least one."""
     plugin_api: str | None = None
-    """Object reference of the plugin; None: the default of P-7."""
+    """Object reference of the plugin; None means the default of P-7."""
     optional: bool = False
-    """Whether users of the wheel must enable the provider; the build runs it anyway."""
+    """Whether users of the wheel must enable the provider; a build always runs the plugin."""
 
     @property
     def plugin(self) -> PluginProvider:
-        """The plugin to run, in the form of other providers."""
+        """The plugin to run, as a provider of a document."""
         return PluginProvider(self.requires, self.plugin_api)
 
 
 TableProvider: TypeAlias = Provider | BuildTimeProvider
-"""One entry of ``[variant.providers]``."""
+"""An entry of ``[variant.providers]``."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProjectTable:
-    """A ``[variant]`` table without faults.
+    """A valid ``[variant]`` table.
 
     The mappings are copied and cannot be changed; use `dataclasses.replace`.
     """
@@ -76,15 +77,15 @@ class ProjectTable:
     providers: Mapping[str, TableProvider]
     """By namespace, in the order of the priorities."""
     variants: Mapping[Label, PropertySet] = field(default_factory=dict)
-    """The variants to build, as far as the table lists them (B-3)."""
+    """The variants that the table lists; a build may have others (B-3)."""
     feature_priorities: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Old tables: features that come first, by namespace (F-49)."""
+    """The features that come first, by namespace; only in old tables (F-49)."""
     value_priorities: Mapping[Feature, tuple[str, ...]] = field(default_factory=dict)
-    """Old tables: values that come first, by feature (F-49)."""
+    """The values that come first, by feature; only in old tables (F-49)."""
     notes: tuple[str, ...] = ()
     """Notes on outdated or unusual parts of the table, one sentence each."""
     abi_exports: AbiExports | None = None
-    """Its promises to libraries that link with it; no part of any document (B-61)."""
+    """The ABI exports of the project, which are in no document (B-61)."""
 
     def __post_init__(self) -> None:
         for name in ("providers", "variants", "feature_priorities", "value_priorities"):
@@ -92,7 +93,7 @@ class ProjectTable:
 
     @property
     def asked_at_build(self) -> Mapping[str, BuildTimeProvider]:
-        """The plugins that a build runs, optional ones too (B-20)."""
+        """The plugins that a build runs, including optional ones (B-20)."""
         return {
             namespace: provider
             for namespace, provider in self.providers.items()
@@ -102,8 +103,8 @@ class ProjectTable:
     def without(self, namespace: str) -> ProjectTable | None:
         """Return the table without a namespace and its provider (B-8).
 
-        :return: None when nothing is left: there is no table without a namespace.
-        :raises InvalidDocument: labels of the table use it.
+        :return: None if no namespace is left.
+        :raises InvalidDocument: labels of the table use the namespace.
         """
         faults = [
             Fault(path_of(TABLE, "variants", label, namespace), "it is still in use", "F-21")
@@ -133,8 +134,8 @@ def read_project_table(
 ) -> ProjectTable | None:
     """Read the ``[variant]`` table of a project (B-1 to B-5, B-7, B-20).
 
-    :return: None when there is no such table, or it is about those who link with the project only.
-    :raises InvalidDocument: it has faults; names all of them with their paths, as
+    :return: None if there is no such table, or it has only ABI exports.
+    :raises InvalidDocument: it has faults; each with its path, as
         ``variant.providers.x86_64.requires[0]``.
     """
     if TABLE not in pyproject:
@@ -157,9 +158,9 @@ def read_project_table(
 def read_exports_table(
     pyproject: Mapping[str, Any], *, where: str = "pyproject.toml"
 ) -> AbiExports | None:
-    """Read ``[variant.abi-exports]`` alone (B-61); None where there is none.
+    """Read only ``[variant.abi-exports]`` (B-61); return None if there is none.
 
-    :raises InvalidDocument: it has faults; names all of them.
+    :raises InvalidDocument: it has faults.
     """
     table = pyproject.get(TABLE)
     if not isinstance(table, Mapping) or abi_exports.KEY not in table:
@@ -176,17 +177,17 @@ def wheel_document(
     label: Label,
     properties: PropertySet,
     *,
-    answers: Mapping[str, PluginAnswer] = _NOTHING,
-    vocabulary: Mapping[str, Iterable[FeatureConfig]] = _NOTHING,
+    answers: Mapping[str, PluginAnswer] = _EMPTY,
+    vocabulary: Mapping[str, Iterable[FeatureConfig]] = _EMPTY,
 ) -> VariantDocument:
     """Return the document of one wheel of the project (B-2, B-6, B-22).
 
-    Priorities and providers are those of the table, used by this wheel or not. Where a plugin is
-    run at build time, its answer takes the place of the provider.
+    It has all priorities and providers of the table, even if the wheel does not use them. The
+    answer of a plugin that the build runs becomes a static list.
 
-    :param answers: the answers of the plugins run by a build, by namespace (B-20).
-    :param vocabulary: the valid values of other namespaces, where known (P-28).
-    :raises InvalidDocument: the document may not be written; names all faults at once.
+    :param answers: the answers of the plugins that the build runs, by namespace (B-20).
+    :param vocabulary: the valid values of other namespaces, if known (P-28).
+    :raises InvalidDocument: the document would not be valid; has all faults.
     """
     faults: list[Fault] = []
     providers: dict[str, Provider] = {}
@@ -232,8 +233,8 @@ def wheel_document(
         },
         notes=(*table.notes, *writer_warnings(label)),
     )
-    told = {fault.path for fault in faults}
-    faults += [fault for fault in writing_faults(document) if fault.path not in told]
+    reported = {fault.path for fault in faults}
+    faults += [fault for fault in writing_faults(document) if fault.path not in reported]
     if faults:
         raise InvalidDocument(faults)
     return document
@@ -246,7 +247,7 @@ def _unusable(answer: PluginAnswer | None) -> tuple[str | None, str]:
     if answer.failure is not None:
         return answer.failure, "P-34"
     if not answer.all_compatible:
-        problem = "its plugin speaks of one machine and cannot be asked at build time"
+        problem = "its plugin describes one machine only, so it cannot be run at build time"
         return problem, "B-21"
     return None, ""
 
@@ -266,7 +267,7 @@ def _read(table: Mapping[str, Any]) -> ProjectTable:
         for namespace, entry in given.items():
             if isinstance(entry, Mapping) and entries.BUILD_REQUIRES in entry:
                 build_time[namespace] = _build_time(namespace, entry, findings)
-                document[entries.KEY][namespace] = _STAND_IN
+                document[entries.KEY][namespace] = _PLACEHOLDER
     detected = detect(document)
     parts = detected.layout.read(document, findings, tolerant=detected.tolerant)
     notes = [*detected.notes, *findings.notes]
@@ -311,7 +312,7 @@ class _Findings(Findings):
     __slots__ = ()
 
     def overlook(self, steps: tuple[str | int, ...], message: str, rule: str) -> None:
-        if rule not in _OVERLOOKED:
+        if rule not in _RULES_OF_DOCUMENTS:
             super().overlook(steps, message, rule)
 
 

@@ -1,9 +1,8 @@
-"""The properties that packages sharing an environment must have in common, as dated data.
+"""Agreements: properties that must be equal for all packages of an environment, as dated data.
 
-A property is a requirement of a build. Most are capabilities: every package may use the GPU or the
-processor as it can. Some are requirements of the environment: libraries of two CUDA majors, or two
-implementations of BLAS, in one process are a known source of crashes and wrong results. Those are
-declared here, and by the user; all others are capabilities.
+Most properties may differ between packages, as the processor level that each uses. But
+libraries of two CUDA major versions, or two implementations of BLAS, in one process are a known
+source of crashes and wrong results. Such properties are listed here, and users may add others.
 """
 
 from __future__ import annotations
@@ -22,31 +21,29 @@ if TYPE_CHECKING:
     from wheelfit.core.properties import PropertySet
 
 DATA_VERSION = tables.DATA_VERSION
-"""When the rows were last compared with the published packages."""
+"""The month in which the rows were last compared with published packages."""
 ALL = ":all:"
-"""Stands for every agreement where one is named."""
+"""The name for all agreements."""
 
 Part = Literal["major", "whole"]
 
 
 class Agreement(NamedTuple):
-    """A requirement of the environment: builds in it agree on one value."""
+    """A requirement that all builds of an environment have the same value."""
 
     name: str
-    """What users call it, as ``cuda``."""
+    """The name in options, as ``cuda``."""
     title: str
-    """How messages call it, as ``CUDA``."""
+    """The name in messages, as ``CUDA``."""
     features: tuple[Feature, ...]
-    """The features whose values are the target of a build."""
+    """The features with the values."""
     part: Part = "whole"
-    """Which part of a value must be the same: the number before the first dot, or all of it."""
+    """The part of a value that must be equal: the number before the first dot, or all of it."""
     is_bound: bool = False
-    """Whether the values are lower bounds: the lowest of several is the target of a build, the
-    others only show where it runs too.
-    """
+    """Whether the values are lower bounds, of which only the lowest of a build is compared."""
 
     def values(self, properties: PropertySet) -> frozenset[str]:
-        """Return the values a build is compatible with; none if it declares none."""
+        """Return the values that a build agrees with; empty if it declares none."""
         relevant: set[str] = set()
         for feature in self.features:
             values: Sequence[str] = properties.values(feature.namespace, feature.name)
@@ -56,7 +53,7 @@ class Agreement(NamedTuple):
         return frozenset(relevant)
 
     def called(self, values: Iterable[str]) -> str:
-        """Return the words for values, as ``CUDA 12`` or ``ROCm 6 or 7``."""
+        """Return values in words, as ``CUDA 12`` or ``ROCm 6 or 7``."""
         return f"{self.title} {listed(sorted(values, key=value_key), 'or')}"
 
     def _relevant(self, value: str) -> str:
@@ -73,18 +70,18 @@ AGREEMENTS: tuple[Agreement, ...] = tuple(
     )
     for row in tables.ROWS
 )
-"""The agreements declared by default."""
+"""The built-in agreements."""
 
 
 class Agreed(NamedTuple):
-    """The values on which an environment agrees."""
+    """The value of an agreement in an environment."""
 
     agreement: Agreement
     value: str
     because: str = ""
-    """Who decided that, as ``because of flash-attn``; empty: not known yet."""
+    """The origin, as ``because of flash-attn``; empty if not known yet."""
     spares_installed: bool = False
-    """Whether it binds only what is new: what is installed is mixed already, and stays."""
+    """Whether only new builds must have it, since installed ones have different values already."""
 
     def objection(self, properties: PropertySet) -> str | None:
         """Return the reason a build contradicts the others, or None if it does not."""

@@ -1,12 +1,13 @@
-"""Shorthands: one word for several preferences about variants, as dated data (F-91).
+"""Shorthands of ``--variant``: words for several preferences about variants, as dated data (F-91).
 
-A shorthand concerns every package of a result, dependencies included. Its requirements count for
-projects that can meet them; its prohibitions count for all. Like every preference it reorders or
-narrows, and makes no build eligible that the machine cannot run.
+A shorthand applies to all packages of a result. Its requirements apply to projects with builds that
+meet them, and its prohibitions to all. Like other preferences it changes the order of builds or
+excludes some, and never admits a build that the machine cannot run.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from wheelfit_runtime.platforms.hardware_family import Shorthand as BuildsRow
 
 DATA_VERSION: Final = "2026-11"
-"""When the rows were last compared with the names that other tools and users have."""
+"""The month in which the rows were last compared with the names that other tools use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,28 +36,28 @@ class Shorthand:
     """A word that stands for several preferences."""
 
     name: str
-    """As it is typed: ``cpu``, ``cuda12``."""
+    """The word, as ``cpu`` or ``cuda12``."""
     meaning: str
-    """What it does, one sentence without a final full stop."""
+    """Its effect, one sentence without a final full stop."""
     prefer: tuple[Choice, ...] = ()
     require: tuple[Choice, ...] = ()
     forbid: tuple[Choice, ...] = ()
-    place: tuple[str, ...] = ()
-    """Which builds it leaves, from the coarse to the fine: ``("cuda", "12", "12.8")``. Of two
-    with a place one must go on where the other ends; a user's own has none."""
+    path: tuple[str, ...] = ()
+    """The builds that it selects, from coarse to fine, as ``("cuda", "12", "12.8")``. Of two
+    shorthands with a path, one must be the beginning of the other. A user's own has no path."""
 
 
-# Names as uv's torch backends and light-the-torch have them (cpu, cu128, rocm6.4, xpu), and as
-# presets of machines have them: one vocabulary.
+# The names are those of uv's torch backends, light-the-torch (cpu, cu128, rocm6.4, xpu), and
+# presets of machines.
 _BUILDS: tuple[tuple[HardwareFamily, BuildsRow], ...] = tuple(
     (family, family.shorthand) for family in providers.accelerators() if family.shorthand
 )
-_AUTO = Shorthand("auto", "what suits the machine, whatever is configured", place=("auto",))
+_AUTO = Shorthand("auto", "what suits the machine, whatever is configured", path=("auto",))
 _CPU = Shorthand(
     "cpu",
     "no build that uses an accelerator",
     forbid=tuple(ACCELERATORS.values()),
-    place=("cpu",),
+    path=("cpu",),
 )
 
 NAMES: tuple[str, ...] = (
@@ -64,7 +65,7 @@ NAMES: tuple[str, ...] = (
     *(f"{row.name}{version}" for _, row in _BUILDS for version in ("", *row.example)),
     "auto",
 )
-"""Names to show to people; there are more versions than these."""
+"""Names for help texts; other versions are valid too."""
 
 _VERSIONED = re.compile(r"([a-z]+)-?([0-9]{1,2})(?:\.([0-9]{1,2}))?")
 _SQUEEZED = re.compile(r"([a-z]+)([0-9]{2})([0-9])")
@@ -106,7 +107,7 @@ def names_builds(project: str) -> bool:
 
 
 def shorthand_rows() -> Iterator[tuple[Shorthand, tuple[str, ...]]]:
-    """Yield every built-in row to show, with its other spellings."""
+    """Yield the built-in shorthands for help texts, with their other spellings."""
     rows = {row.name: row for _, row in _BUILDS}
     for name in NAMES:
         spelt: list[str] = []
@@ -128,7 +129,7 @@ def combined(shorthands: Sequence[Shorthand], own: Preferences) -> Preferences:
     :param own: the user's explicit preferences, which come first.
     :raises UsageError: preferences contradict each other.
     """
-    _check_places(shorthands)
+    _check_paths(shorthands)
     said: dict[str, dict[Choice, str]] = {}
     for kind in ("prefer", "require", "forbid"):
         said[kind] = {wish: f"--{kind} {wish}" for wish in getattr(own, kind)}
@@ -156,19 +157,19 @@ def combined(shorthands: Sequence[Shorthand], own: Preferences) -> Preferences:
     )
 
 
-def _check_places(shorthands: Sequence[Shorthand]) -> None:
-    placed = [shorthand for shorthand in shorthands if shorthand.place]
-    for number, one in enumerate(placed):
-        for other in placed[:number]:
-            if any(a != b for a, b in zip(one.place, other.place, strict=False)):
-                raise UsageError(
-                    f"--variant {other.name} and --variant {one.name} contradict each other",
-                    hint="no build is both; name one of them",
-                )
+def _check_paths(shorthands: Sequence[Shorthand]) -> None:
+    with_path = [shorthand for shorthand in shorthands if shorthand.path]
+    for first, second in itertools.combinations(with_path, 2):
+        common = min(len(first.path), len(second.path))
+        if first.path[:common] != second.path[:common]:
+            raise UsageError(
+                f"--variant {first.name} and --variant {second.name} contradict each other",
+                hint="no build is both; name one of them",
+            )
 
 
 def _covers(forbidden: Choice, required: Choice) -> bool:
-    """Return whether a forbidden choice covers all of a required one."""
+    """Return whether a forbidden choice includes a required one."""
     match required:
         case Property(namespace, feature, _):
             wider: tuple[Choice, ...] = (namespace, Feature(namespace, feature))
@@ -206,7 +207,7 @@ def _of_family(family: HardwareFamily, row: BuildsRow) -> Shorthand:
         f"{row.words} builds of what has them; no build for another accelerator",
         require=(ACCELERATORS[namespace],),
         forbid=tuple(wish for other, wish in ACCELERATORS.items() if other != namespace),
-        place=(row.name,),
+        path=(row.name,),
     )
 
 
@@ -223,7 +224,7 @@ def _of_version(family: HardwareFamily, row: BuildsRow, major: int, minor: int |
         f"as {row.name}, and no build for another {row.words} than {major}",
         require=whole.require,
         forbid=(*whole.forbid, *others),
-        place=(row.name, str(major)),
+        path=(row.name, str(major)),
     )
     if minor is None:
         return of_major
@@ -233,7 +234,7 @@ def _of_version(family: HardwareFamily, row: BuildsRow, major: int, minor: int |
         name=f"{row.name}{version}",
         meaning=f"as {of_major.name}, and the {version} build of what has one",
         require=(*whole.require, Property(family.namespace, row.feature, version)),
-        place=(*of_major.place, version),
+        path=(*of_major.path, version),
     )
 
 

@@ -311,7 +311,8 @@ def _build_of(extra: str) -> tuple[str, tuple[str, ...]] | None:
 
     if not is_built_in(extra):
         return None
-    place = find_shorthand(extra).place
-    wishes = find_shorthand(extra).require
-    namespaces = [name for name, wish in ACCELERATORS.items() if wish in wishes]
-    return (namespaces[0], tuple(place[1:2])) if namespaces else None
+    shorthand = find_shorthand(extra)
+    for namespace, accelerator in ACCELERATORS.items():
+        if accelerator in shorthand.require:
+            return namespace, shorthand.path[1:2]
+    return None

@@ -1,4 +1,4 @@
-"""Read the ``$schema`` of a document: an identifier, never fetched (F-31, F-40)."""
+"""The ``$schema`` of a document: an identifier, which is never fetched (F-31, F-40)."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from wheelfit_runtime.patterns import pattern
 
 KEY = "$schema"
 HOST = "variants-schema.wheelnext.dev"
-"""Where the drafts of the format are identified."""
+"""The host in the identifiers of drafts."""
 _HOSTS = frozenset([HOST, "packaging.python.org"])
 BARE = frozenset([f"https://{HOST}", f"https://{HOST}/"])
-"""What documents of the first layout have instead of a version (F-46)."""
+"""The identifiers without a version, which documents of the first layout have (F-46)."""
 
 PEP_850 = f"https://{HOST}/peps/850/v0.2.0.json"
 PEP_825 = f"https://{HOST}/peps/825/v0.1.1.json"
