@@ -130,7 +130,7 @@ class TestLocking:
     def test_a_default_group_that_is_none(self, desk: Desk) -> None:
         """A default group must be a group of the project."""
         desk.write('default-groups = ["tset"]')
-        assert "there is no dependency group tset" in desk.lock(code=1).err
+        assert "the default dependency group tset does not exist" in desk.lock(code=1).err
 
     def test_some_extras_and_groups(self, desk: Desk) -> None:
         """Options name the extras and groups that are locked, or leave some out."""

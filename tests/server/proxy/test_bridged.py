@@ -112,6 +112,6 @@ def test_a_catalogue_has_no_family_whose_members_are_needed(index: RecordingInde
         assert behind.page("cupy", UV) == {}
         assert all("-0_" not in name for name in behind.page("onnxruntime", UV))
         assert len(behind.page("onnxruntime", UV)) == 2
-        assert any("depends on the variant" in note for note in behind.notes)
+        assert any("depend on the variant" in note for note in behind.notes)
     finally:
         behind.close()

@@ -281,7 +281,7 @@ class TestOneMetadata:
         release(folder, "some", {"cu129": [LINUX_TAG], None: [LINUX_TAG]}, requires=self.NEEDS)
         files = behind.page("some", before="/all-variants")
         assert set(files) == {f"some-1.0-{LINUX_TAG}.whl"}
-        assert "depends on the variant" in behind.notes[0]
+        assert "depend on the variant" in behind.notes[0]
 
     def test_metadata_is_found_without_a_cache_and_without_the_page(
         self, index: RecordingIndex, behind: Behind, listed: dict[str, Any]
