@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wheelfit.operations.text import size_words
-from wheelfit_runtime.platforms.words import natural
+from wheelfit_runtime.platforms.words import natural_sort_key
 from wheelfit_runtime.wording import count_of
 
 if TYPE_CHECKING:
@@ -157,5 +157,5 @@ def _newest_versions(versions: Iterable[SymbolVersion]) -> list[str]:
     for version in versions:
         family, underscore, _ = version.name.rpartition("_")
         family = family if underscore else version.name
-        newest[family] = max(newest.get(family, version.name), version.name, key=natural)
+        newest[family] = max(newest.get(family, version.name), version.name, key=natural_sort_key)
     return sorted(newest.values())
