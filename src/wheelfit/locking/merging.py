@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -90,6 +91,8 @@ class _Merging:
         self._folder = folder
         self._conditions = Conditions(one.environment for one in settled)
         self._entries: dict[tuple[NormalizedName, Version], _Entry] = {}
+        self._names: Counter[str] = Counter()
+        """The number of entries of each name."""
         self._notes: dict[str, None] = {}
         self._lost: dict[str, dict[str, None]] = {}
         """Notes on releases, with the environments where they hold."""
@@ -98,6 +101,7 @@ class _Merging:
     def merged(self) -> MergedEntries:
         for one in self._settled:
             self._add(one)
+        self._names.update(str(name) for name, _ in self._entries)
         self._check_places()
         tables = {
             (str(name), str(version)): self._table(entry)
@@ -237,7 +241,7 @@ class _Merging:
             name: {str(one.parts[name].version) for one, _ in entry.parts if name in one.parts}
             for name in names
         }
-        listed = dependencies(versions, [(str(name), "") for name, _ in self._entries])
+        listed = dependencies(versions, self._names)
         if listed:
             table["dependencies"] = listed
 

@@ -29,9 +29,10 @@ def kinds_of(
     :param request: the request.
     :param labels_of: the labels that count.
     """
-    reached: dict[str | None, set[NormalizedName]] = {}
+    roots: dict[str | None, list[Root]] = {}
     for root in listed.fork.roots(request):
-        reached.setdefault(root.kind, set()).update(_reached(listed, request, root, labels_of))
+        roots.setdefault(root.kind, []).append(root)
+    reached = {kind: _reached(listed, request, of, labels_of) for kind, of in roots.items()}
     always = reached.pop(None, set())
     kinds: dict[NormalizedName, frozenset[str]] = dict.fromkeys(always, frozenset())
     for kind, names in reached.items():
@@ -52,15 +53,15 @@ def either(known: frozenset[str] | None, asked: frozenset[str]) -> frozenset[str
 
 
 def _reached(
-    listed: ListedEnvironment, request: LockNeeds, root: Root, labels_of: LabelsOf
+    listed: ListedEnvironment, request: LockNeeds, roots: Iterable[Root], labels_of: LabelsOf
 ) -> set[NormalizedName]:
-    """Return the direct and indirect requirements of a root."""
+    """Return the direct and indirect requirements of some roots."""
     target = listed.environment.target
-    if not root.requirement.applies(target.environment):
-        return set()
     pending: list[tuple[NormalizedName, NormalizedName | None]] = []
-    for first in request.instead(root.requirement, target):
-        pending += [(first.name, extra) for extra in (None, *first.extras)]
+    for root in roots:
+        if root.requirement.applies(target.environment):
+            for first in request.instead(root.requirement, target):
+                pending += [(first.name, extra) for extra in (None, *first.extras)]
     seen: set[tuple[NormalizedName, NormalizedName | None]] = set()
     while pending:
         name, extra = node = pending.pop()

@@ -79,10 +79,12 @@ class Solution:
         others = {asked.requirement.name for asked in self.more}
         pins = self.resolution.pins
         shared = {pin.name for pin in pins if pin.requested and pin.name not in others}
+        needed: dict[NormalizedName, set[NormalizedName]] = {}
+        for edge in self.resolution.edges:
+            needed.setdefault(edge.needing, set()).add(edge.needed)
         pending = list(shared)
         while pending:
-            name = pending.pop()
-            new = {edge.needed for edge in self.resolution.edges if edge.needing == name} - shared
+            new = needed.get(pending.pop(), set()) - shared
             shared |= new
             pending += new
         return [pin.name for pin in pins if pin.name in shared]

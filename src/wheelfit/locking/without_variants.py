@@ -6,6 +6,7 @@ a bridged family is needed by the name that it has, so they never get two of one
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -25,16 +26,15 @@ if TYPE_CHECKING:
 _Key = tuple[str, str]
 
 
-def dependencies(versions: dict[str, set[str]], entries: Sequence[_Key]) -> list[dict[str, str]]:
+def dependencies(versions: dict[str, set[str]], entries: Counter[str]) -> list[dict[str, str]]:
     """Return ``packages.dependencies``, with versions where several entries have a name.
 
     :param versions: the versions of each project that is needed.
-    :param entries: name and version of all entries.
+    :param entries: the number of entries of each name.
     """
-    names = [name for name, _ in entries]
     listed: list[dict[str, str]] = []
     for name in sorted(versions):
-        if names.count(name) > 1:
+        if entries[name] > 1:
             listed += [{"name": name, "version": version} for version in sorted(versions[name])]
         else:
             listed.append({"name": name})
@@ -92,8 +92,9 @@ class WithoutVariants:
                 at_place.update(labels or {None})  # what is built from source has no label
         for one in self._settled:
             self._add(one)
+        names = Counter(name for name, _ in self._entries)
         for key, entry in self._entries.items():
-            plain = plain_entry(self._with_marker(key, entry), entry.filenames)
+            plain = plain_entry(self._with_marker(key, entry, names), entry.filenames)
             if plain is not None:
                 same = plain == self._tables[key]
                 yield plain if same else {k: v for k, v in plain.items() if k != "tool"}
@@ -128,13 +129,12 @@ class WithoutVariants:
         """Return the file names of a release that are locked for an environment."""
         return part.wheels & self._labels[_key(part)].keys()
 
-    def _with_marker(self, key: _Key, entry: _Entry) -> dict[str, Any]:
+    def _with_marker(self, key: _Key, entry: _Entry, names: Counter[str]) -> dict[str, Any]:
         """Return the entry for wheelfit, with marker and dependencies for such a tool."""
-        names = {name for name, _ in self._entries}
         versions = {name: version for name, version in entry.needs.items() if name in names}
         changed = {
             "marker": self._conditions.marker(entry.kinds.by_place()),
-            "dependencies": dependencies(versions, list(self._entries)) or None,
+            "dependencies": dependencies(versions, names) or None,
         }
         table = self._tables[key]
         order = dict.fromkeys(("name", "version", "marker", "requires-python", "dependencies"))
