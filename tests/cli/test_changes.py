@@ -19,7 +19,7 @@ from wheelfit.operations.changes import (
     ConcurrentChange,
     InstalledState,
     decided,
-    in_peace,
+    retry_on_concurrent_change,
 )
 from wheelfit.operations.context import Context
 from wheelfit.operations.install import InstallRequest
@@ -41,7 +41,7 @@ class TestInPeace:
                 raise ConcurrentChange
             return wanted
 
-        assert in_peace(decide)() is wanted
+        assert retry_on_concurrent_change(decide)() is wanted
 
     def test_no_end(self) -> None:
         """Others who never stop are an error in the end, of which nothing is the user's fault."""
@@ -52,7 +52,7 @@ class TestInPeace:
             raise ConcurrentChange
 
         with pytest.raises(EnvironmentBusy, match="keep changing"):
-            in_peace(decide)()
+            retry_on_concurrent_change(decide)()
         assert len(asked) > 1
 
 

@@ -14,7 +14,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from wheelfit.installation.environment import Environment, open_environment
-from wheelfit.operations.self_change import settle_modules, touches_us
+from wheelfit.operations.self_change import affects_wheelfit, preload_modules
 
 pytestmark = pytest.mark.integration
 
@@ -50,7 +50,7 @@ def test_nothing_of_it_is_imported(library: Path, environment: Environment) -> N
     (library / "brought.py").write_text("raise SystemExit('it ran')\n")
     (library / "whole").mkdir()
     (library / "whole/__init__.py").write_text("raise SystemExit('it ran')\n")
-    unsettle = settle_modules(environment)
+    unsettle = preload_modules(environment)
     try:
         for name in ("brought", "whole"):
             with pytest.raises(ImportError, match=f"{name} lies in an environment"):
@@ -70,7 +70,7 @@ def test_a_namespace(library: Path, environment: Environment) -> None:
     """A folder without ``__init__.py`` is refused too."""
     (library / "whole").mkdir()
     (library / "whole/part.py").write_text("")
-    unsettle = settle_modules(environment)
+    unsettle = preload_modules(environment)
     try:
         with pytest.raises(ImportError, match="whole lies in an environment"):
             importlib.import_module("whole.part")
@@ -83,9 +83,9 @@ def test_what_may_be_needed_is_there(library: Path) -> None:
     program = f"""
 import os, sys
 from pathlib import Path
-from wheelfit.operations.self_change import settle_modules
+from wheelfit.operations.self_change import preload_modules
 from wheelfit.installation.environment import open_environment
-settle_modules(open_environment(None, environ=os.environ, target=Path({str(library)!r})))
+preload_modules(open_environment(None, environ=os.environ, target=Path({str(library)!r})))
 print(*sys.modules)
 """
     command = [sys.executable, "-c", program]
@@ -106,11 +106,11 @@ print(*sys.modules)
 )
 def test_every_dependency_counts(name: str, library: Path, environment: Environment) -> None:
     """Whatever wheelfit depends on cannot be exchanged unnoticed."""
-    assert not touches_us(environment, (), environment.installed())
+    assert not affects_wheelfit(environment, (), environment.installed())
     add(library, "odd")
-    assert not touches_us(environment, (), environment.installed())
+    assert not affects_wheelfit(environment, (), environment.installed())
     add(library, name)
-    assert touches_us(environment, (), environment.installed())
+    assert affects_wheelfit(environment, (), environment.installed())
 
 
 def test_another_environment(tmp_path: Path) -> None:
@@ -118,4 +118,4 @@ def test_another_environment(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     add(tmp_path / "elsewhere", "packaging")
     elsewhere = open_environment(None, environ=os.environ, target=tmp_path / "elsewhere")
-    assert not touches_us(elsewhere, (), elsewhere.installed())
+    assert not affects_wheelfit(elsewhere, (), elsewhere.installed())

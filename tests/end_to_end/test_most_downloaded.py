@@ -23,7 +23,7 @@ from wheelfit.operations.check import CheckRequest
 from wheelfit.operations.check import check as check_targets
 from wheelfit.operations.context import Context
 from wheelfit.operations.install import InstallRequest, install
-from wheelfit.operations.pip_rules import pip_surroundings
+from wheelfit.operations.pip_rules import pip_config_locations
 from wheelfit.sources.open import open_sources
 from wheelfit.sources.page import File
 from wheelfit.sources.pip_configuration import read_pip_configuration
@@ -49,7 +49,7 @@ TAGS = {tag: rank for rank, tag in enumerate(sys_tags())}
 @pytest.fixture(scope="module")
 def sources() -> Iterator[Repository]:
     """Open the registry that pip is configured for; nothing is kept."""
-    settings = read_pip_configuration(pip_surroundings(os.environ, None))
+    settings = read_pip_configuration(pip_config_locations(os.environ, None))
     with open_sources(settings, cache_folder=None, environ=os.environ) as repository:
         yield repository
 

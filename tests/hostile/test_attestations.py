@@ -17,7 +17,7 @@ import pytest
 from hostile.conftest import Site
 from packaging.utils import canonicalize_name
 
-from wheelfit.operations.pip_rules import pip_surroundings
+from wheelfit.operations.pip_rules import pip_config_locations
 from wheelfit.sources.open import open_sources
 from wheelfit.sources.pip_configuration import read_pip_configuration
 from wheelfit.testing.wheels import build_wheel
@@ -44,7 +44,7 @@ def signed(registry: None, tmp_path_factory: pytest.TempPathFactory) -> Signed:
     """Get the two out of the source distribution of the library."""
     del registry
     pytest.importorskip("pypi_attestations")
-    settings = read_pip_configuration(pip_surroundings(os.environ, None))
+    settings = read_pip_configuration(pip_config_locations(os.environ, None))
     folder = tmp_path_factory.mktemp("source")
     with open_sources(settings, cache_folder=None, environ=os.environ) as sources:
         page = sources.project(canonicalize_name("pypi-attestations"))

@@ -414,7 +414,7 @@ class TestVariants:
         locked = lock(shelf, "fast")
         assert entries(locked) == {"fast 1": None, "lib 2": None}
         assert labels(locked, "fast") == {"cu13", "null", None}
-        assert "fast 1: cu12 not locked, it needs lib<2, and 2 is locked" in locked.notes
+        assert "fast 1: cu12 not locked, it needs lib<2, but 2 is locked" in locked.notes
         (package,) = (one for one in locked.lock.packages if one.name == "fast")
         assert package.document is not None
         assert set(package.document.variants) == {"cu13", "null"}

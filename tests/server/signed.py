@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from packaging.utils import canonicalize_name
 
-from wheelfit.operations.pip_rules import pip_surroundings
+from wheelfit.operations.pip_rules import pip_config_locations
 from wheelfit.sources.open import open_sources
 from wheelfit.sources.pip_configuration import read_pip_configuration
 
@@ -24,7 +24,7 @@ def signed_files(folder: Path) -> Path:
     :param folder: where to put them.
     """
     pytest.importorskip("pypi_attestations")
-    settings = read_pip_configuration(pip_surroundings(os.environ, None))
+    settings = read_pip_configuration(pip_config_locations(os.environ, None))
     with open_sources(settings, cache_folder=None, environ=os.environ) as sources:
         page = sources.project(canonicalize_name("pypi-attestations"))
         files = [file for file in page.files if file.filename == _SOURCE] if page else []

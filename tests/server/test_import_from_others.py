@@ -121,10 +121,10 @@ def test_pypiserver(environment_with: Callable[..., Path], tmp_path: Path) -> No
 def test_the_registry(registry: None, tmp_path: Path) -> None:
     """A project of the public registry, with a yank and an older file beside it."""
     del registry
-    from wheelfit.operations.pip_rules import pip_surroundings
+    from wheelfit.operations.pip_rules import pip_config_locations
     from wheelfit.sources.pip_configuration import read_pip_configuration
 
-    index = read_pip_configuration(pip_surroundings(os.environ, None)).index_url
+    index = read_pip_configuration(pip_config_locations(os.environ, None)).index_url
     request = ImportIndexRequest(
         source=str(index), at=str(tmp_path / "new"), projects=("iniconfig",)
     )

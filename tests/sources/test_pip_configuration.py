@@ -368,9 +368,9 @@ class TestRules:
         found = self.rules(text, "[install]\nrequire-hashes = 1\n", REQUIRE_VENV="true")
         assert found.constraints == ("a.txt", "b.txt")
         assert (found.pre, found.require_hashes, found.require_virtualenv) == (True, True, True)
-        assert found.said_by("constraint") == "constraint in 0.conf [install]"
-        assert found.said_by("require-hashes") == "require-hashes in 1.conf [install]"
-        assert found.said_by("require-virtualenv") == "PIP_REQUIRE_VENV"
+        assert found.origin_of("constraint") == "constraint in 0.conf [install]"
+        assert found.origin_of("require-hashes") == "require-hashes in 1.conf [install]"
+        assert found.origin_of("require-virtualenv") == "PIP_REQUIRE_VENV"
 
     def test_what_is_taken_back(self) -> None:
         """A later file may switch off what an earlier one switched on."""

@@ -17,7 +17,7 @@ from packaging.version import Version
 
 from wheelfit.core.filename import WheelFilename, parse_wheel_filename
 from wheelfit.errors import InvalidFilename
-from wheelfit.operations.pip_rules import pip_surroundings
+from wheelfit.operations.pip_rules import pip_config_locations
 from wheelfit.sources.open import open_sources
 from wheelfit.sources.page import File
 from wheelfit.sources.pip_configuration import read_pip_configuration
@@ -50,7 +50,7 @@ LARGE = ("jaxlib", "nvidia-cublas-cu12", "playwright", "torch", "vllm")
 @pytest.fixture(scope="module")
 def sources() -> Iterator[Repository]:
     """Open the registry that pip is configured for; nothing is kept."""
-    settings = read_pip_configuration(pip_surroundings(os.environ, None))
+    settings = read_pip_configuration(pip_config_locations(os.environ, None))
     with open_sources(settings, cache_folder=None, environ=os.environ) as repository:
         yield repository
 

@@ -1,4 +1,4 @@
-"""One choice among extras and groups that conflict."""
+"""A fork of a lock: one choice among conflicting extras and groups."""
 
 from __future__ import annotations
 
@@ -11,20 +11,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Fork:
-    """One choice of the members of all conflicts."""
+    """A choice of one member of each conflict."""
 
     left_out: frozenset[str] = frozenset()
-    """The members that are left out."""
+    """The members that are not chosen."""
     condition: tuple[str, ...] = ()
-    """The markers that all hold where it counts; none: there is no other fork."""
+    """Markers that must all be true for it to apply; empty: it is the only fork."""
 
     def roots(self, request: LockNeeds) -> tuple[Root, ...]:
-        """Return the roots of the request in it.
-
-        :param request: the request of the lock.
-        """
+        """Return the roots of a request, without those of members that are not chosen."""
         return tuple(root for root in request.roots if root.kind not in self.left_out)
 
 
 NO_FORK = Fork()
-"""The only choice where nothing conflicts."""
+"""The only fork of a request without conflicts."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.errors import InvalidMarker
 from wheelfit.locking.listed_wheels import ListedEnvironment, ListedProject
-from wheelfit.locking.locking import locked_versions, put_together
+from wheelfit.locking.locking import build_lock, locked_versions
 from wheelfit_runtime.errors import NoFit, UserError
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def lock_for_hosts(
         settled.append(_settled(solution))
         chosen = solution.versions | chosen
     try:
-        whole = put_together(settled, solver, where=where, folder=folder, old=old)
+        whole = build_lock(settled, solver, where=where, folder=folder, old=old)
         apart = next(_differences(whole.lock, machines, settled), None)
     except NoFit as error:
         apart = error.message
@@ -103,7 +103,7 @@ def lock_for_hosts(
             return (HostLock(whole, tuple(machines)),)
     return tuple(
         HostLock(
-            put_together([one], solver, where=where, folder=folder, old=machine.old),
+            build_lock([one], solver, where=where, folder=folder, old=machine.old),
             (machine,),
             apart,
         )

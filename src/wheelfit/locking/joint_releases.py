@@ -1,6 +1,6 @@
-"""The newest releases that together have builds for the most kinds of accelerators.
+"""The newest releases that fit together and have builds for the most kinds of accelerators.
 
-Each family has its favourite, with builds for the most kinds; favourites may not go together.
+The release of each family with builds for the most kinds may conflict with those of the others.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ if TYPE_CHECKING:
     from wheelfit.resolution.request import ResolutionRequest
     from wheelfit.resolution.resolution import Resolution
 
-_TRIES = 12
-"""Sets of kinds for which releases that go together are looked for."""
+_MAX_ATTEMPTS = 12
+"""The number of sets of kinds for which a resolution is attempted."""
 
 
 def resolve_jointly(
     request: ResolutionRequest, candidates: Candidates, *, threads: int
 ) -> Resolution:
-    """Return wheels that meet a request, for machines with the most kinds of accelerators.
+    """Resolve a request with builds for the most kinds of accelerators.
 
-    A kind counts if each project that has builds for it in some release has one in the release
-    that is taken: what lacks one leaves such a machine without its accelerator. What is preferred
-    stays, and nothing else is older than it would be.
+    A kind counts if every project with builds for it in any release has one in its chosen release:
+    a missing build would leave such a machine without its accelerator. Preferred versions stay, and
+    all other projects have the newest possible version.
 
-    :param request: the request.
-    :param candidates: for machines of every kind; for one machine its own favourites count.
+    :param candidates: the candidates for machines of every kind; for a single machine the plain
+        resolution is returned.
     :param threads: the number of concurrent requests to the sources.
     :raises WheelfitError: as ``wheelfit.resolution.resolver.resolve``.
     """
@@ -55,7 +55,7 @@ def resolve_jointly(
         return resolution
     projects = list(_projects(resolution, request, candidates))
     versions = _versions(resolution, projects)
-    for kinds in islice(_sets_of_kinds(projects), _TRIES):
+    for kinds in islice(_sets_of_kinds(projects), _MAX_ATTEMPTS):
         if all(project.having(kinds)[0] == versions[project.name] for project in projects):
             break
         limits = tuple(project.limit(kinds) for project in projects)
@@ -72,24 +72,24 @@ def resolve_jointly(
         if _versions(other, projects) == going:
             resolution = other
             break
-    lost = _given_up(projects, _versions(resolution, projects))
+    lost = _given_up_kinds(projects, _versions(resolution, projects))
     return replace(resolution, given_up=tuple(lost))
 
 
 @dataclass(frozen=True, slots=True)
 class _Project:
-    """A project that a family stands for, with the releases that the request admits."""
+    """A project of a family, with the releases that the request allows."""
 
     name: NormalizedName
     releases: Mapping[Version, frozenset[str]]
-    """Those that count, newest first, each with its kinds."""
+    """Releases with builds for accelerators, newest first, each with its kinds."""
     others: Sequence[Version]
-    """Those that do not count."""
+    """Allowed releases without such builds."""
     kinds: frozenset[str]
-    """The kinds that any release has builds for, even one that the request does not admit."""
+    """The kinds that any release has builds for, even one that the request does not allow."""
 
     def having(self, kinds: frozenset[str]) -> Sequence[Version]:
-        """Return the releases with builds for some kinds, of those for which any has one."""
+        """Return the releases with builds for some kinds; kinds that no release has are ignored."""
         wanted = kinds & self.kinds
         return [version for version, its in self.releases.items() if wanted <= its]
 
@@ -104,7 +104,7 @@ class _Project:
 def _projects(
     resolution: Resolution, request: ResolutionRequest, candidates: Candidates
 ) -> Iterator[_Project]:
-    """Yield the projects of a resolution that families stand for, requested ones first."""
+    """Yield the projects of families in a resolution, requested ones first."""
     asked = (*request.requirements, *request.constraints, *request.overrides)
     environment = candidates.target.environment
     for pin in sorted(resolution.pins, key=lambda one: not one.requested):
@@ -127,15 +127,18 @@ def _projects(
 
 
 def _sets_of_kinds(projects: Sequence[_Project]) -> Iterator[frozenset[str]]:
-    """Yield the sets for which each project has a release: the largest, then the newest first."""
+    """Yield the sets of kinds that each project has a release for.
+
+    Larger sets come first, and of one size those with the newest releases.
+    """
     every = sorted(frozenset().union(*(project.kinds for project in projects)))
     for size in range(len(every), 0, -1):
         sets = map(frozenset, combinations(every, size))
         possible = [kinds for kinds in sets if all(project.having(kinds) for project in projects)]
-        yield from sorted(possible, key=lambda kinds: _age(projects, kinds))
+        yield from sorted(possible, key=lambda kinds: _releases_behind(projects, kinds))
 
 
-def _age(projects: Sequence[_Project], kinds: frozenset[str]) -> list[int]:
+def _releases_behind(projects: Sequence[_Project], kinds: frozenset[str]) -> list[int]:
     """Return the number of releases of each project newer than the newest for some kinds."""
     return [[*project.releases].index(project.having(kinds)[0]) for project in projects]
 
@@ -147,7 +150,7 @@ def _versions(
     return {project.name: pins.get(project.name) for project in projects}
 
 
-def _given_up(
+def _given_up_kinds(
     projects: Sequence[_Project], versions: Mapping[NormalizedName, Version | None]
 ) -> Iterator[str]:
     """Yield the kinds for which other releases of some projects have builds, in one sentence."""
@@ -165,6 +168,6 @@ def _given_up(
             lost.append(f"{project.name} {version} for {listed(kinds)} ({best} has one)")
     if lost:
         yield (
-            f"no build of {listed(lost)}: no releases that go together have builds for all of "
-            "these machines; --for MACHINE locks the best for one of them"
+            f"no build of {listed(lost)}: no compatible releases have builds for all of these "
+            "machines; lock for one of them with --for MACHINE"
         )

@@ -1,8 +1,8 @@
 """The wheels of a resolved release that a lock lists, and the requirements by label.
 
-The resolver chose one wheel of each release. A lock holds the others too, as far as what they
-need goes together with the versions that are locked (F-120); what only they need is locked with
-them. A label that wants something else is left out, with a reason.
+The resolver chose one wheel of each release. A lock lists the others too, if their requirements
+are compatible with the locked versions (F-120); packages that only they require are locked as well.
+Labels with incompatible requirements are left out, with a reason.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from wheelfit.resolution.resolution import Pin
 
 Needs = tuple[tuple["NormalizedName | None", "Requirement"], ...]
-"""Requirements, each with the extra that it belongs to; None: it counts without any."""
+"""Requirements, each with its extra; None: it applies without an extra."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +52,11 @@ class ListedProject:
     name: NormalizedName
     version: Version
     release: Release
-    """Everything that is listed of it."""
+    """All its files in listings."""
     wheels: frozenset[str]
-    """File names of those that may be locked."""
+    """File names of the wheels that may be locked."""
     refused: Mapping[str, str] = field(default_factory=dict, hash=False)
-    """File names of those that fit and may not, with the reason."""
+    """File names of the wheels that fit the target but may not be locked, with the reason."""
     needs: Mapping[Label | None, Needs] = field(default_factory=dict, hash=False)
     """The possible requirements of each label's wheel."""
     pythons: frozenset[SpecifierSet] = frozenset()
@@ -71,16 +71,15 @@ class ListedEnvironment:
     solution: Solution
     parts: Mapping[NormalizedName, ListedProject]
     fork: Fork = NO_FORK
-    """The choice of extras and groups that conflict for which it was resolved."""
+    """The choice among conflicting extras and groups that it was resolved for."""
 
 
-def settle(solver: Solver, solution: Solution) -> ListedEnvironment:
-    """Find every wheel that some machine of an environment could use.
+def list_wheels(solver: Solver, solution: Solution) -> ListedEnvironment:
+    """List every wheel that a machine of an environment could use.
 
-    :param solver: the solver of the solution.
-    :param solution: the solution of the environment, by the best labels.
+    :param solution: the solution of the environment, with the best label of each release.
     """
-    return _Settling(solver, solution).settled()
+    return _LabelSearch(solver, solution).listed()
 
 
 def possible_needs(
@@ -124,52 +123,53 @@ _LabelNeeds: TypeAlias = "tuple[frozenset[NormalizedName], Needs]"
 """The possible requirements of a label, with the extras they were read for."""
 
 
-class _Looked(NamedTuple):
-    """A label of a release with a choice, and its possible requirements."""
+class _LabelWithNeeds(NamedTuple):
+    """A label of a release with several labels, and its possible requirements."""
 
     key: _Key
-    called: str
+    description: str
+    """Name, version and label, as the origin of requirements in messages."""
     needs: tuple[Requirement, ...]
 
 
-class _Settling:
-    """The search through labels until none brings anything new."""
+class _LabelSearch:
+    """A search through labels until no label requires anything that is not locked."""
 
     def __init__(self, solver: Solver, solution: Solution) -> None:
         self._solver = solver
-        self._settle_on(solution)
+        self._set_solution(solution)
         self._request: LockNeeds = solver.request
         self._target = solution.environment.target
         self._refused: dict[_Key, str] = {}
         self._needs: dict[_Release, dict[Label | None, _LabelNeeds]] = {}
         self._pythons: dict[tuple[NormalizedName, Version], set[SpecifierSet]] = {}
 
-    def settled(self) -> ListedEnvironment:
-        candidates = self._look_at_all()
+    def listed(self) -> ListedEnvironment:
+        candidates = self._read_until_stable()
         parts = {
-            pin.name: self._part(pin, self._chooser(pin, candidates))
+            pin.name: self._listed_project(pin, self._candidates_for(pin, candidates))
             for pin in self._solution.resolution.pins
         }
         return ListedEnvironment(self._solution.environment, self._solution, parts)
 
-    def _settle_on(self, solution: Solution) -> None:
+    def _set_solution(self, solution: Solution) -> None:
         self._solution = solution
         self._versions, self._extras = solution.versions, solution.extras
         self._locked = self._solver.locked(solution)
 
-    def _look_at_all(self) -> Candidates:
+    def _read_until_stable(self) -> Candidates:
         while True:
             before = self._solution
-            known = {  # P-51: no other version will be there
+            known = {  # P-51: the lock has no other version
                 name: KnownVersion(version, "is in the lock")
                 for name, version in before.versions.items()
             }
             candidates = self._locked.within(ChoiceContext(known=KnownVersions(known)))
             self._fetch_ahead(candidates)
-            looked_at: list[_Looked] = []
+            looked_at: list[_LabelWithNeeds] = []
             for pin in self._solution.resolution.pins:
-                looked_at += self._look_at(pin, self._chooser(pin, candidates))
-            self._add(looked_at)
+                looked_at += self._read_labels(pin, self._candidates_for(pin, candidates))
+            self._lock_needs(looked_at)
             if self._solution is before:
                 return candidates
 
@@ -178,7 +178,7 @@ class _Settling:
         wanted = [
             (pin.name, pin.release, label)
             for pin in self._solution.resolution.pins
-            if self._chooser(pin, candidates) is candidates
+            if self._candidates_for(pin, candidates) is candidates
             for label in candidates.choice(pin.name, pin.release).labels
             if label not in self._needs.get((pin.name, pin.release), ())
         ]
@@ -192,17 +192,17 @@ class _Settling:
 
         at_once(wanted, fetch, most=threads)
 
-    def _chooser(self, pin: Pin, closed: Candidates) -> Candidates:
-        """Return the candidates for a release; the former ones for plain and given wheels."""
+    def _candidates_for(self, pin: Pin, closed: Candidates) -> Candidates:
+        """Return the candidates for a release; those of the solution for plain and given wheels."""
         release = pin.choice.release
         has_choice = any(wheel.filename.is_variant for wheel in release.wheels)
         return closed if has_choice and not release.is_given else self._solution.candidates
 
-    def _look_at(self, pin: Pin, candidates: Candidates) -> Iterator[_Looked]:
-        """Read the requirements of the labels of a release; yield those with a choice.
+    def _read_labels(self, pin: Pin, candidates: Candidates) -> Iterator[_LabelWithNeeds]:
+        """Read the requirements of the labels of a release; yield labels that have alternatives.
 
-        Known ones too: with further requirements the resolver may have chosen another label, and
-        requirements of only the former one are gone.
+        Labels that were read before are yielded again: with new requirements the resolver may have
+        chosen another label, and dropped packages that only the old one required.
         """
         choice = candidates.choice(pin.name, pin.release)
         extras = self._extras[pin.name]
@@ -224,14 +224,14 @@ class _Settling:
                 if core.requires_python is not None:
                     self._pythons.setdefault(key[:2], set()).add(core.requires_python)
             if len(choice.labels) > 1 or label is not None:
-                called = f"{pin.name} {pin.release}" + (f" ({label})" if label else "")
+                description = f"{pin.name} {pin.release}" + (f" ({label})" if label else "")
                 others = tuple(one for _, one in known[1] if one.name != pin.name)
-                yield _Looked(key, called, others)
+                yield _LabelWithNeeds(key, description, others)
 
     def _possible_needs(
         self, core: CoreMetadata, context: VariantContext, extras: frozenset[NormalizedName]
     ) -> Needs:
-        """Return the requirements of a wheel, with those of its own extras that it needs."""
+        """Return the requirements of a wheel, with those of extras of itself that it requires."""
         while True:
             needs = tuple(possible_needs(core, context, self._target, extras))
             own = {extra for _, one in needs if one.name == core.name for extra in one.extras}
@@ -239,13 +239,13 @@ class _Settling:
                 return needs
             extras |= own
 
-    def _add(self, looked_at: Sequence[_Looked]) -> None:
-        """Compare the requirements of labels with the locked packages, and add new ones.
+    def _lock_needs(self, looked_at: Sequence[_LabelWithNeeds]) -> None:
+        """Lock the requirements of labels that are not locked yet.
 
-        All at once, which mostly works; otherwise by halves, so that the better labels of a
-        release come first.
+        All are added at once, which mostly succeeds; otherwise the labels are halved, so that the
+        better labels of a release come first.
         """
-        fresh = dict.fromkeys(asked for one in looked_at for asked in self._fresh(one))
+        fresh = dict.fromkeys(asked for one in looked_at for asked in self._unlocked_needs(one))
         if not fresh:
             return
         try:
@@ -253,19 +253,22 @@ class _Settling:
         except (NoFit, HashMismatch) as error:
             if len(looked_at) > 1:
                 middle = len(looked_at) // 2
-                self._add(looked_at[:middle])
-                self._add(looked_at[middle:])
+                self._lock_needs(looked_at[:middle])
+                self._lock_needs(looked_at[middle:])
                 return
             (one,) = looked_at
             names = ", ".join(str(asked.requirement) for asked in fresh)
             self._refused[one.key] = (
-                f"it needs {names}, which cannot be had with the locked versions: {error.message}"
+                f"it needs {names}, which is incompatible with the locked versions: {error.message}"
             )
         else:
-            self._settle_on(solution)
+            self._set_solution(solution)
 
-    def _fresh(self, one: _Looked) -> Sequence[RequestedRequirement]:
-        """Return the requirements of a label that are not locked; raise for a contradiction."""
+    def _unlocked_needs(self, one: _LabelWithNeeds) -> Sequence[RequestedRequirement]:
+        """Return the requirements of a label that are not locked yet.
+
+        A label that contradicts locked versions is refused, and the result is empty.
+        """
         fresh = []
         for written in one.needs:
             for needed in self._request.instead(written, self._target):
@@ -275,21 +278,21 @@ class _Settling:
                     return ()
                 version = self._versions.get(plain.name)
                 if version is not None and not plain.specifier.contains(version, prereleases=True):
-                    reason = f"it needs {plain}, and {version} is locked"
+                    reason = f"it needs {plain}, but {version} is locked"
                     self._refused[one.key] = reason
                     return ()
                 if version is None or not plain.extras <= self._extras[plain.name]:
-                    fresh.append(RequestedRequirement(plain, one.called))
+                    fresh.append(RequestedRequirement(plain, one.description))
         return fresh
 
-    def _part(self, pin: Pin, candidates: Candidates) -> ListedProject:
+    def _listed_project(self, pin: Pin, candidates: Candidates) -> ListedProject:
         choice = candidates.choice(pin.name, pin.release)
         refused = {
             verdict.filename.text: verdict.reason
             for verdict in choice.selection.verdicts
             if verdict.verdict == "rejected"
             and verdict.filename.is_variant
-            and self._solver.policy.preferences.variants  # or the user knows
+            and self._solver.policy.preferences.variants  # else the user excluded them
             and self._target.tags.best(verdict.filename.tags) is not None
         }
         read = self._needs.get((pin.name, pin.release), {})

@@ -1,4 +1,4 @@
-"""Make a lock for every machine of some environments (F-120)."""
+"""Creation of a lock for every machine of several environments (F-120)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from wheelfit.locking.conditions import Conditions
 from wheelfit.locking.conflicts import forks_of
 from wheelfit.locking.document import Lock
 from wheelfit.locking.environments import in_words, requires_python
-from wheelfit.locking.listed_wheels import settle
+from wheelfit.locking.listed_wheels import list_wheels
 from wheelfit.locking.merging import merge
 from wheelfit.locking.plain_entries import put_entries
 from wheelfit.locking.request import in_extras, in_groups
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LockResult:
-    """A new lock, and how it came about."""
+    """A new lock, with the solutions that it consists of."""
 
     lock: Lock
     settled: tuple[ListedEnvironment, ...]
@@ -63,18 +63,18 @@ def lock_everywhere(
     folder: Path | None = None,
     report: Report = lambda _: None,
 ) -> LockResult:
-    """Return a lock that holds for every machine of some environments.
+    """Return a lock for every machine of several environments.
 
     :param solver: the solver, with the request and the sources.
     :param environments: all environments; no other machine is considered.
-    :param old: an older lock, whose versions stay while they meet the request.
-    :param upgrade: projects whose version need not stay; None: none need.
-    :param every_platform: whether each must have a solution for each Python; otherwise environments
-        without one are left out, as long as one is left.
-    :param every_python: whether each must have a solution on some platform.
+    :param old: an older lock, whose versions are kept while they meet the request.
+    :param upgrade: projects whose version is not kept; None: all projects.
+    :param every_platform: whether every platform must have a solution for every Python; otherwise
+        environments without a solution are left out, unless there is none with one.
+    :param every_python: whether every Python must have a solution on some platform.
     :param where: the file, for messages.
     :param folder: the folder of the lock file.
-    :param report: called with each environment when it is begun.
+    :param report: called with each environment before it is resolved.
     :raises NoFit: there is no solution.
     """
     settled: list[ListedEnvironment] = []
@@ -89,27 +89,26 @@ def lock_everywhere(
         preferred: Versions = {}
         if old is not None:
             preferred = locked_versions(old, environment.target, upgrade, fork.left_out)
-        # What would not do before is tried in no other environment first.
+        # Versions that another environment could not keep are not preferred in this one.
         preferred = {
             name: one for name, one in preferred.items() if (fork, name, one) not in given_up
         }
         own = chosen.setdefault((fork, environment.python), {})
-        # The same fork and Python first, then its neighbours.
-        nearest = list(reversed(chosen))
-        for key in sorted(nearest, key=lambda key: key[0] != fork):
+        # Versions of other environments are preferred, those of the same fork and Python most.
+        latest_first = list(reversed(chosen))
+        for key in sorted(latest_first, key=lambda key: key[0] != fork):
             preferred = chosen[key] | preferred
         forked = solver.within(fork)
         try:
             solution = forked.solve(environment, preferred)
         except NoFit as error:
-            # What cannot agree anywhere is not a lack of wheels for a platform.
-            # Nor is what only some of the extras that conflict lack.
+            # Inconsistent sets, and failures of single forks, are no lack of wheels for a platform.
             is_refused = isinstance(error, NoConsistentSet) or fork is not forks[0]
             if every_platform or is_refused:
-                raise _placed(error, environment) from None
+                raise _with_environment(error, environment) from None
             failed.append((environment, error))
             continue
-        one = replace(settle(forked, solution), fork=fork)
+        one = replace(list_wheels(forked, solution), fork=fork)
         settled.append(one)
         for name, part in one.parts.items():
             own.setdefault(name, part.version)
@@ -122,13 +121,13 @@ def lock_everywhere(
         if not served or (every_python and environment.python not in served)
     ]
     if needed:
-        raise _nearest(needed)
-    notes = _left_out(failed)
-    locked = put_together(settled, solver, where=where, folder=folder, old=old)
+        raise _easiest_to_resolve(needed)
+    notes = _left_out_notes(failed)
+    locked = build_lock(settled, solver, where=where, folder=folder, old=old)
     return LockResult(locked.lock, locked.settled, (*notes, *locked.notes))
 
 
-def put_together(
+def build_lock(
     settled: Sequence[ListedEnvironment],
     solver: Solver,
     *,
@@ -153,7 +152,7 @@ def put_together(
     lock = new_lock(
         merged.packages,
         plain=merged.plain,
-        roots=[str(root) for root in request.roots if _counts(root, request, settled)],
+        roots=[str(root) for root in request.roots if _is_root_needed(root, request, settled)],
         requires_python=requires_python(pythons, request.requires_python),
         environments=conditions.environments(),
         extras=extras,
@@ -163,7 +162,7 @@ def put_together(
         where=where,
     )
     if old is not None:
-        lock = _with_foreign_tables(lock, old, where)
+        lock = _with_tables_of_other_tools(lock, old, where)
     resolutions = [one.solution.resolution for one in settled]
     notes = dict.fromkeys(text for one in resolutions for text in (*one.given_up, *one.notes))
     return LockResult(lock, tuple(settled), (*notes, *merged.notes))
@@ -216,14 +215,14 @@ def _groups(request: LockNeeds) -> set[str]:
     return {*request.groups, *groups, *map(canonicalize_name, request.default_groups)}
 
 
-def _counts(root: Root, request: LockNeeds, settled: Iterable[ListedEnvironment]) -> bool:
-    """Return whether overrides and exclusions leave anything of a root, somewhere."""
+def _is_root_needed(root: Root, request: LockNeeds, settled: Iterable[ListedEnvironment]) -> bool:
+    """Return whether a root remains after overrides and exclusions, in any environment."""
     targets = (one.environment.target for one in settled)
     return any(next(request.instead(root.requirement, one), None) is not None for one in targets)
 
 
-def _with_foreign_tables(lock: Lock, old: Lock, where: str) -> Lock:
-    """Keep the tables of other tools about the lock as a whole."""
+def _with_tables_of_other_tools(lock: Lock, old: Lock, where: str) -> Lock:
+    """Return a lock with the ``tool`` tables of other tools from an older lock."""
     kept = old.to_mapping().get("tool", {})
     kept.pop(TOOL, None)
     if not kept:
@@ -233,7 +232,7 @@ def _with_foreign_tables(lock: Lock, old: Lock, where: str) -> Lock:
     return Lock.of(table, where=where)
 
 
-def _left_out(failed: Sequence[tuple[LockEnvironment, NoFit]]) -> Iterator[str]:
+def _left_out_notes(failed: Sequence[tuple[LockEnvironment, NoFit]]) -> Iterator[str]:
     """Yield one sentence for all environments that are left out for the same reason."""
     alike: dict[tuple[str, ...], list[tuple[LockEnvironment, NoFit]]] = {}
     for environment, why in failed:
@@ -253,11 +252,10 @@ def _left_out(failed: Sequence[tuple[LockEnvironment, NoFit]]) -> Iterator[str]:
         yield f"{in_words([one for one, _ in those])} {verb} left out: {reason}"
 
 
-def _nearest(failed: Sequence[tuple[LockEnvironment, NoFit]]) -> NoFit:
-    """Return the failure that is easiest to resolve, with all environments that have it.
+def _easiest_to_resolve(failed: Sequence[tuple[LockEnvironment, NoFit]]) -> NoFit:
+    """Return the failure with the fewest packages to build, with all environments that have it.
 
-    Packages that must be built everywhere go before those that only lack a wheel for the newest
-    Python.
+    Missing permission to build comes before other failures.
     """
 
     def lacking(why: NoFit) -> tuple[str, ...] | None:
@@ -272,10 +270,10 @@ def _nearest(failed: Sequence[tuple[LockEnvironment, NoFit]]) -> NoFit:
     names = lacking(error)
     if names is not None:
         error.where = in_words([one for one, why in failed if lacking(why) == names])
-    return _placed(error, environment)
+    return _with_environment(error, environment)
 
 
-def _placed(error: NoFit, environment: LockEnvironment) -> NoFit:
+def _with_environment(error: NoFit, environment: LockEnvironment) -> NoFit:
     """Add the name of the environment to an error."""
     if error.where is None:
         error.where = environment.name
@@ -295,16 +293,16 @@ def new_lock(
     conflicts: Iterable[Sequence[str]] = (),
     where: str = "",
 ) -> Lock:
-    """Build a lock; the order of arguments does not matter, except for environments.
+    """Build a lock; entries and names may come in any order, environments are kept in theirs.
 
     :param packages: entries of `wheelfit.locking.release.lock_release`, or of another lock.
     :param plain: the entries for tools without variants; None: the same.
-    :param roots: the requirements that the lock is made for, with markers where an extra or a group
-        requires them, as ``rich ; 'dev' in dependency_groups``; None: not recorded, and then
-        everything is installed everywhere.
-    :param requires_python: the Pythons it is for.
-    :param environments: markers of the environments it is for, as requested.
-    :param extras: that may be requested.
+    :param roots: the requirements that were locked, with a marker if an extra or a group requires
+        them, as ``rich ; 'dev' in dependency_groups``; None: not recorded, so that all packages
+        are installed everywhere.
+    :param requires_python: the supported versions of Python.
+    :param environments: markers of the supported environments, as requested.
+    :param extras: extras that may be requested.
     :param dependency_groups: groups that may be requested.
     :param default_groups: the groups that apply when none is requested.
     :param conflicts: extras and groups of which at most one may be requested, as markers.
@@ -330,12 +328,12 @@ def new_lock(
         own[CONFLICTS] = apart
     if own:
         table["tool"] = {TOOL: own}
-    entries = sorted(packages, key=_order)
-    put_entries(table, entries, entries if plain is None else sorted(plain, key=_order))
+    entries = sorted(packages, key=_entry_sort_key)
+    put_entries(table, entries, entries if plain is None else sorted(plain, key=_entry_sort_key))
     return Lock.of(table, where=where)
 
 
-def _order(package: Mapping[str, Any]) -> tuple[str, Version, str]:
+def _entry_sort_key(package: Mapping[str, Any]) -> tuple[str, Version, str]:
     """Sort entries of one name by version, then by marker."""
     try:
         version = parse_version(str(package.get("version", "0")))

@@ -1,8 +1,8 @@
-"""The entries of a lock as tools that know no variants read them (PEP 751).
+"""The entries of a lock for tools without variants (PEP 751).
 
-``packages`` has them: of each release the plain wheels, else the null variant under the name that
-it would have without its label. What only variants need is not there. The whole entry of such a
-release is in ``tool.wheelfit.packages`` and replaces the other for wheelfit.
+``packages`` has these entries: for each release the plain wheels, else the null variant under its
+file name without the label. Dependencies of other variants are left out. The complete entry of such
+a release is in ``tool.wheelfit.packages``, and wheelfit reads it instead.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
 
 Entry = dict[str, Any]
 _NO_PLAIN_WHEEL = "py3-none-needs_variants"
-"""Tags that no installer supports, of a stand-in for wheels that it could not choose from."""
+"""Tags that no installer supports, for the stand-in of a release without a plain wheel."""
 
 
 def fallback(
     labels: Collection[Label | None], *, is_chosen: bool = False
 ) -> frozenset[Label | None]:
-    """Return the label whose wheels are for tools that know no variants; empty if none is.
+    """Return the label whose wheels tools without variants get; empty if there is none.
 
     >>> fallback(["cu128", "null", None]), fallback(["cu128", "null"]), fallback(["cu128"])
     (frozenset({None}), frozenset({'null'}), frozenset())
 
     :param labels: the labels of the listed wheels; None is the plain wheel.
-    :param is_chosen: whether the wheels were chosen for one machine, which any label will do for.
+    :param is_chosen: whether the wheels were chosen for one machine; then any single label is used.
     """
     for label in (None, NULL):
         if label in labels:
@@ -45,13 +45,13 @@ def fallback(
 
 
 def plain_entry(entry: Mapping[str, Any], filenames: Collection[str]) -> Entry | None:
-    """Return an entry as tools that know no variants read it.
+    """Return an entry for tools without variants.
 
-    Without a wheel for them it has a stand-in that no installer supports, so that each of them
-    names the package without a wheel.
+    If it has no wheel for them, it gets a stand-in that no installer supports, so that their errors
+    name the package.
 
-    :param entry: the whole entry.
-    :param filenames: the wheels for such tools; those of a bridge exist nowhere, and stand for
+    :param entry: the complete entry.
+    :param filenames: the wheels for such tools. Those of a bridge do not exist: they only stand for
         their requirements.
     :return: None if all of them are of a bridge.
     """
@@ -107,7 +107,7 @@ def put_entries(
 
 
 def effective_entries(table: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    """Return the entries that wheelfit reads: its own in place of those for other tools.
+    """Return the entries that wheelfit reads: its own replace those for other tools.
 
     :param table: a checked lock, as plain data.
     """
@@ -126,7 +126,7 @@ def entry_key(entry: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def is_bridged(wheel: Mapping[str, Any]) -> bool:
-    """Return whether a wheel is a bridge's own, and exists nowhere.
+    """Return whether a wheel belongs to a bridge, and does not exist as a file.
 
     :param wheel: its entry.
     """
@@ -134,9 +134,9 @@ def is_bridged(wheel: Mapping[str, Any]) -> bool:
 
 
 def _set_version(plain: Entry, filenames: Iterable[str]) -> None:
-    """Set the version that other tools hold wheels against, where builds have their own.
+    """Set the version that other tools compare with wheels, if builds have versions of their own.
 
-    Wheels of several versions have none in common that these tools would take.
+    If the wheels have several versions, it is removed: these tools would refuse any.
     """
     if "version" not in plain:
         return
@@ -152,7 +152,7 @@ def _versions(filenames: Iterable[str | None]) -> set[Version]:
 
 
 def _stand_in(entry: Mapping[str, Any]) -> Entry:
-    """Return a wheel that no tool supports: the first one under another name."""
+    """Return the entry of the first wheel, under a name that no tool supports."""
     first = entry["wheels"][0]
     name, version = parse_wheel_filename(file_name_of(first) or "").plain.split("-")[:2]
     if "+" not in str(entry.get("version", "+")):

@@ -22,8 +22,8 @@ STABLE = ("sdist", "archive")
 def source_entry(file: File, folder: Path | None) -> tuple[str, dict[str, Any]]:
     """Return the key and the table of a source in an entry of ``packages``.
 
-    :param file: the wheel that would be built of it.
-    :param folder: the folder of the lock file; sources on this machine get paths from there.
+    :param file: the wheel that would be built from it.
+    :param folder: the folder of the lock file, to which paths of local sources are relative.
     """
     origin = file.origin
     if origin is None:
@@ -31,14 +31,14 @@ def source_entry(file: File, folder: Path | None) -> tuple[str, dict[str, Any]]:
     direct = origin.direct_url
     if direct is None:
         return "sdist", file_entry(file, origin.name, folder)
-    place = _place(str(direct["url"]), folder)
+    place = _location(str(direct["url"]), folder)
     within = {"subdirectory": direct["subdirectory"]} if "subdirectory" in direct else {}
     if "dir_info" in direct:
         is_editable = bool(_table(direct, "dir_info").get("editable"))
         path = {"path": place.get("path") or file_path(place["url"])}
         return "directory", {**path, **({"editable": True} if is_editable else {}), **within}
     if "vcs_info" in direct:
-        return "vcs", {**_repository(_table(direct, "vcs_info"), place), **within}
+        return "vcs", {**_repository_entry(_table(direct, "vcs_info"), place), **within}
     hashes = _table(direct, "archive_info")["hashes"]
     return "archive", {**place, "hashes": dict(hashes), **within}
 
@@ -51,28 +51,28 @@ def usable_hashes(hashes: Mapping[str, str]) -> dict[str, str]:
 def file_entry(file: File, name: str, folder: Path | None) -> dict[str, Any]:
     """Return the entry of a file, in the order of the standard.
 
-    :param file: a wheel, or what is built of a source distribution.
-    :param name: the name of the file itself.
-    :param folder: the folder of the lock file; files on this machine get paths from there.
+    :param file: a wheel, or the wheel to build from a source distribution.
+    :param name: the name of the listed file: the wheel, or the source distribution.
+    :param folder: the folder of the lock file, to which paths of local files are relative.
     """
     entry: dict[str, Any] = {"name": name}
     uploaded = time_of_upload(file)
     if uploaded is not None:
         entry["upload-time"] = uploaded
-    entry |= _place(file.url, folder)
+    entry |= _location(file.url, folder)
     if file.size is not None:
         entry["size"] = file.size
     return {**entry, "hashes": usable_hashes(file.hashes)}
 
 
-def _repository(info: Mapping[str, Any], place: Mapping[str, str]) -> dict[str, Any]:
+def _repository_entry(info: Mapping[str, Any], place: Mapping[str, str]) -> dict[str, Any]:
     wanted = info.get("requested_revision")
     revision = {} if wanted is None else {"requested-revision": wanted}
     return {"type": info["vcs"], **place, **revision, "commit-id": info["commit_id"]}
 
 
-def _place(url: str, folder: Path | None) -> dict[str, str]:
-    """Return the location of a source: its path from the lock if it is on this machine."""
+def _location(url: str, folder: Path | None) -> dict[str, str]:
+    """Return the location of a source: its URL, or its path relative to the lock if it is local."""
     bare = split_userinfo(without_fragment(url))[0]
     if bare.startswith("file:") and folder is not None:
         return {"path": Path(os.path.relpath(file_path(bare), folder)).as_posix()}

@@ -23,22 +23,22 @@ if TYPE_CHECKING:
     from wheelfit.locking.document import LockedPackage, LockedSource
     from wheelfit.resolution.resolution import Pin
 
-_UNKNOWN = Version("0")
-"""The version of a source that shows it only when it is built."""
-_OF_REPOSITORIES = ("ssh", "git")
-"""Schemes of URLs of repositories, and of nothing else."""
+_UNKNOWN_VERSION = Version("0")
+"""The version of a source whose version only a build shows."""
+_REPOSITORY_SCHEMES = ("ssh", "git")
+"""URL schemes that only repositories have."""
 
 
 def stand_in_of(folder: Path | None) -> Callable[[LockedPackage], File]:
-    """Return a function that makes stand-in wheels for sources of a lock, without opening any.
+    """Return a function that returns a stand-in wheel for a source of a lock, without opening it.
 
-    :param folder: the folder of the lock file; None: it came from elsewhere.
+    :param folder: the folder of the lock file; None: the lock is not a local file.
     """
     return partial(_stand_in, folder)
 
 
 def archive_of(pin: Pin, packages: Mapping[NormalizedName, LockedPackage]) -> str:
-    """Return the file name of the archive that a pin stands for; empty: it is a wheel.
+    """Return the file name of the source archive of a pin; empty if the pin is a wheel.
 
     :param packages: the entries of the lock, by name.
     """
@@ -50,10 +50,10 @@ def _stand_in(folder: Path | None, package: LockedPackage) -> File:
     source = package.source
     if source is None:
         raise ValueError(package)
-    url, origin = _place(source, package, folder)
+    url, origin = _location(source, package, folder)
     version = package.version or _version_in(source, url)
     if version is None:
-        version, origin = _UNKNOWN, replace(origin, has_version=False)
+        version, origin = _UNKNOWN_VERSION, replace(origin, has_version=False)
     return File(
         made_up_name(package.name, version),
         url,
@@ -64,7 +64,7 @@ def _stand_in(folder: Path | None, package: LockedPackage) -> File:
     )
 
 
-def _place(
+def _location(
     source: LockedSource, package: LockedPackage, folder: Path | None
 ) -> tuple[str, WheelOrigin]:
     """Return the URL of a source, and the origin of its wheel."""
@@ -89,7 +89,7 @@ def _repository(
 ) -> tuple[str, WheelOrigin]:
     from wheelfit.projects.version_control import parse_repository_url
 
-    if source.url is not None and urlsplit(source.url).scheme in _OF_REPOSITORIES:
+    if source.url is not None and urlsplit(source.url).scheme in _REPOSITORY_SCHEMES:
         address = source.url
     else:
         address = address_of(source, package.name, where="the lock", folder=folder)

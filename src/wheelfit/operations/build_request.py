@@ -81,12 +81,12 @@ def open_build_places(
     prefix = environment.interpreter.prefix
     rules = read_rules(environ, prefix)
     if rules.constraints:
-        wanted = limited(wanted, rules.constraints, environ, rules.said_by("constraint"))
+        wanted = limited(wanted, rules.constraints, environ, rules.origin_of("constraint"))
     machine = choose_machine(request, environment.target(), context)
     policy = choice_policy(request, machine.policy, wanted.hashes, wanted.labels)
     settings = read_settings(request, environ, wanted.files, prefix=prefix)
     required = rules.require_hashes or wanted.requires_hashes
-    by = rules.said_by("require-hashes") if rules.require_hashes else ""
+    by = rules.origin_of("require-hashes") if rules.require_hashes else ""
     with ExitStack() as stack:
         repository: Repository = stack.enter_context(
             open_indexes(request, settings, context, by_content=required)

@@ -1,4 +1,4 @@
-"""Bundles: folders made from a lock that install with no network."""
+"""Bundles: folders, created from a lock, that install without a network."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class HostPackages:
 
     @property
     def size(self) -> int | None:
-        """Bytes of its files; None where one is unknown."""
+        """Size of its files in bytes; None if one is unknown."""
         return _sum(self.sizes[self.filenames[pin.name]] for pin in self.packages)
 
     def to_json(self) -> dict[str, object]:
@@ -94,7 +94,7 @@ class HostPackages:
 
 @dataclass(frozen=True, slots=True)
 class BundleReport:
-    """The bundle that was made, or would be."""
+    """The bundle that was created, or would be."""
 
     folder: str
     """The folder, as the user named it."""
@@ -176,12 +176,12 @@ def bundle(request: BundleRequest, context: Context) -> BundleReport:
     :param request: the lock, the machines and the folder.
     :param context: the environment variables and the reporter.
     :raises UsageError: options contradict each other.
-    :raises NoFit: a machine gets nothing that works.
+    :raises NoFit: a package has no wheel for a machine.
     :raises TooLarge: more would be downloaded than is allowed.
-    :raises WheelfitError: a wheel cannot be fetched, or the folder not be written.
+    :raises WheelfitError: a wheel cannot be downloaded, or the folder cannot be written.
     """
     if request.all and request.hosts:
-        raise UsageError("--all takes the wheels for every machine, so --for has no effect")
+        raise UsageError("--all includes the wheels for every machine, so --for has no effect")
     place = BundlePlace.of(request.output, update=request.update)
     opened = open_lock(request, context)
     with opened.repository:
@@ -200,8 +200,7 @@ def bundle(request: BundleRequest, context: Context) -> BundleReport:
                     check_download(
                         request.max_download,
                         file_sizes,
-                        hint="allow more, or make it for fewer machines; --dry-run shows "
-                        "every size",
+                        hint="allow more, or bundle for fewer machines; --dry-run shows every size",
                     )
             if not request.dry_run:
                 contents = make(plan, opened, place, transfers)
@@ -232,7 +231,7 @@ def verify(request: VerifyRequest, context: Context) -> VerifiedBundle:
         raise FileProblem(
             "the folder does not exist",
             where=request.verify,
-            hint="name the folder of a bundle, as `wheelfit bundle -o DIR` made it",
+            hint="name the folder of a bundle, as created by `wheelfit bundle -o DIR`",
         )
     manifest = load_manifest(folder)
     target = open_environment_of(request, context.environ, may_be_own=True).target()
@@ -249,7 +248,7 @@ class _Recorded(MachineOptions, VariantOptions):
 def _recorded(request: VerifyRequest, manifest: Manifest, folder: Path) -> _Recorded:
     """Return the options that a bundle was made with.
 
-    :raises DamagedBundle: it names options that there are not.
+    :raises DamagedBundle: it has unknown options.
     """
     try:
         options = read_options(manifest.options)

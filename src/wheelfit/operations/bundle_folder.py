@@ -1,4 +1,4 @@
-"""The folder of a bundle, written next to its place and renamed when it is complete."""
+"""The folder of a bundle, written under a temporary name and renamed when it is complete."""
 
 from __future__ import annotations
 
@@ -57,11 +57,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class BundlePlace:
-    """The folder of a bundle, and the bundle in it."""
+    """The folder of a bundle, and an earlier bundle in it."""
 
     folder: Path
     earlier: Manifest | None = None
-    """The manifest of the present bundle; None: there is none."""
+    """The manifest of the earlier bundle; None: there is none."""
 
     @classmethod
     def of(cls, name: str, *, update: bool) -> BundlePlace:
@@ -71,7 +71,7 @@ class BundlePlace:
         :param update: whether an earlier bundle may be replaced.
         :raises FileProblem: the folder has other content, or may not be replaced.
         """
-        with reporting_os_errors("the folder cannot be looked at", where=name):
+        with reporting_os_errors("the folder cannot be read", where=name):
             return cls._of(name, update=update)
 
     @classmethod
@@ -89,7 +89,7 @@ class BundlePlace:
             raise FileProblem(
                 "the bundle already exists",
                 where=name,
-                hint="--update makes it anew, and fetches only what it lacks",
+                hint="--update recreates it, and downloads only new files",
             )
         try:
             manifest = load_manifest(folder)
@@ -100,7 +100,7 @@ class BundlePlace:
                 note=error.note,
                 hint="name another folder, or move this one away",
             ) from None
-        # An attacker may have written the manifest to have the files it lists removed.
+        # A forged manifest could list files that are not the bundle's, so that they are removed.
         listed = (path for path in manifest.files if not is_of_bundle(path))
         others = sorted({*strangers(folder, manifest), *listed})
         if others:
@@ -113,12 +113,9 @@ class BundlePlace:
         return cls(folder, manifest)
 
     def find(self, wanted: WantedWheel) -> WantedWheel | None:
-        """Return the same wheel of the present bundle; None if it has none.
-
-        :param wanted: a wheel, with its hashes.
-        """
-        promised = None if self.earlier is None else self.earlier.wheels.get(wanted.filename.text)
-        if promised is None or not wanted.file.hashes:
+        """Return the wheel in the earlier bundle; None if it has none, or no hash is known."""
+        listed = None if self.earlier is None else self.earlier.wheels.get(wanted.filename.text)
+        if listed is None or not wanted.file.hashes:
             return None
         path = self.folder / "wheels" / wanted.filename.text
         if path.is_symlink() or not path.is_file():
@@ -129,12 +126,15 @@ class BundlePlace:
 def sizes_of(
     plan: ForHosts | Everything, place: BundlePlace, transfers: Transfers
 ) -> dict[str, FileSize]:
-    """Return the size of each wheel, and whether it must be fetched; no wheel is fetched for it."""
+    """Return the size of each wheel and archive, and whether it must be downloaded.
+
+    Nothing is downloaded.
+    """
     wanted = plan.wanted
 
     def size(wheel: WantedWheel) -> FileSize:
-        there = place.find(wheel) or wheel
-        return there.files.size(there.file)
+        source = place.find(wheel) or wheel
+        return source.files.size(source.file)
 
     sizes = several_at_once(list(wanted.values()), size, transfers)
     archives = {name: FileSize(one.file.size) for name, one in plan.archives.items()}
@@ -143,17 +143,17 @@ def sizes_of(
 
 @dataclass(frozen=True, slots=True)
 class BundleContents:
-    """The contents of a bundle that was made."""
+    """The contents of a new bundle."""
 
     manifest: Manifest
     reused: frozenset[str]
-    """Wheels that were taken from the bundle that was there before."""
+    """Wheels that were copied from the earlier bundle."""
 
 
 def make(
     plan: ForHosts | Everything, opened: OpenedLock, place: BundlePlace, transfers: Transfers
 ) -> BundleContents:
-    """Write a bundle; on failure its folder is as before.
+    """Write a bundle; if that fails, its folder is unchanged.
 
     :raises FileProblem: it cannot be written.
     """
@@ -162,18 +162,18 @@ def make(
     ):
         stage = Path(tempfile.mkdtemp(prefix=f".{place.folder.name}.", dir=place.folder.parent))
         try:
-            contents = _Making(plan, opened, place, stage, transfers).run()
-            _open_up(stage)
+            contents = _BundleWriter(plan, opened, place, stage, transfers).run()
+            _set_usual_permissions(stage)
             opened.context.reporter.note("reading the bundle back")
             verify(stage, contents.manifest, opened.environment.target(), plan.policy)
-            _put_in_place(stage, place)
+            _move_into_place(stage, place)
         finally:
             shutil.rmtree(stage, ignore_errors=True)
     return contents
 
 
-class _Making:
-    """The files of a bundle that is being made."""
+class _BundleWriter:
+    """A writer of the files of a bundle, in a temporary folder."""
 
     def __init__(
         self,
@@ -233,28 +233,28 @@ class _Making:
                 if reason is not None
             ]
             for filename, reason in refused:
-                self._opened.context.reporter.warn(f"{filename} is not taken: {reason}")
+                self._opened.context.reporter.warn(f"{filename} is not used: {reason}")
                 self._plan.refuse(filename, reason)
             if not refused:
                 break
         for path in folder.iterdir():
-            if path.name not in wanted:  # another one took its place
+            if path.name not in wanted:  # it was replaced by another wheel
                 path.unlink()
 
     def _fetch_one(self, wanted: WantedWheel) -> str | None:
-        there = self._place.find(wanted)
-        if there is not None:
+        earlier = self._place.find(wanted)
+        if earlier is not None:
             try:
-                reason = self._take(there, "taken over")
+                reason = self._add_wheel(earlier, "copied")
             except (IntegrityError, FileProblem):
-                pass  # it was changed since; there is a better one
+                pass  # it was changed since, so it is downloaded again
             else:
                 self._reused.add(wanted.filename.text)
                 return reason
-        return self._take(wanted)
+        return self._add_wheel(wanted)
 
-    def _take(self, wanted: WantedWheel, verb: str = "downloaded") -> str | None:
-        """Add a wheel to the bundle; return the reason if it may not stay, else None."""
+    def _add_wheel(self, wanted: WantedWheel, verb: str = "downloaded") -> str | None:
+        """Download a wheel into the bundle; return the reason if it must not be used, else None."""
         name = wanted.filename.text
         transfer = self._transfers.transfer(name, verb)
         path = wanted.files.download(wanted.file, self._stage / "wheels", transfer)
@@ -268,12 +268,12 @@ class _Making:
             raise
         reason = wanted.confirm(document) if wanted.filename.is_variant else None
         if reason is None:
-            _own(path, earlier=self._place.folder)
+            _replace_hard_link(path, earlier=self._place.folder)
             self._metadata[name] = metadata
         return reason
 
     def _fetch_archives(self) -> dict[str, BundledFile]:
-        """Download the archives that must be built where the bundle is used."""
+        """Download the archives that are built on installation."""
         archives = list(self._plan.archives.values())
         if not archives:
             return {}
@@ -282,7 +282,9 @@ class _Making:
 
         def fetch(archive: WantedArchive) -> None:
             transfer = self._transfers.transfer(archive.file.filename, "downloaded")
-            _own(archive.files.download(archive.file, folder, transfer), earlier=self._place.folder)
+            _replace_hard_link(
+                archive.files.download(archive.file, folder, transfer), earlier=self._place.folder
+            )
 
         several_at_once(archives, fetch, self._transfers)
         return self._hashed("sources")
@@ -333,29 +335,29 @@ class _Making:
         parts = [word for extra in self._plan.extras for word in ("--extra", extra)]
         built = sorted(archive.package for archive in self._plan.archives.values())
         parts += [word for name in built for word in ("--allow-source", name)]
-        options = "".join(f" {_word(word)}" for word in (*parts, *words))
+        options = "".join(f" {_shell_word(word)}" for word in (*parts, *words))
         names = [host.name for host in self._plan.hosts]
         host = f"hosts/{names[0]}.toml" if names else "HOST"
         for_whom = (
             f"It is for: {', '.join(names)} (the host files are in hosts/)."
             if names
-            else "It has every wheel of the lock it was made from."
+            else "It has every wheel of its lock."
         )
         return _README.format(for_whom=for_whom, options=options, host=host)
 
 
 _README = """\
-This folder installs with no network. {for_whom}
+This folder installs packages without a network. {for_whom}
 
-On a machine that it is for, in this folder:
+To install on such a machine, in this folder:
 
     wheelfit sync pylock.toml{options}
 
-For such a machine from elsewhere, into a folder that is taken there:
+To prepare a folder on another machine, and take it to such a machine:
 
     wheelfit sync pylock.toml{options} --for {host} --target FOLDER
 
-With an index; any static web server can serve simple/ and wheels/ too:
+As an index; any static web server can serve simple/ and wheels/:
 
     wheelfit install --index-url simple NAME
     uv pip install --default-index file:///PATH/simple/ NAME
@@ -363,7 +365,7 @@ With an index; any static web server can serve simple/ and wheels/ too:
 
 uv and pip see wheels without a label only.
 
-Whether the copy is complete and unchanged:
+To check that the folder is complete and unchanged:
 
     wheelfit bundle --verify .
 """
@@ -373,12 +375,12 @@ def _by_name(file: File) -> str:
     return file.filename
 
 
-def _word(text: str) -> str:
+def _shell_word(text: str) -> str:
     return shell_quote("".join(sign if sign.isprintable() else "?" for sign in text))
 
 
-def _own(path: Path, *, earlier: Path) -> None:
-    """Replace a hard link by a copy: a change of the file would change a cache too."""
+def _replace_hard_link(path: Path, *, earlier: Path) -> None:
+    """Replace a hard link to a file of a cache by a copy, so that the cache is independent."""
     status = path.stat()
     if status.st_nlink == 1:
         return
@@ -390,7 +392,7 @@ def _own(path: Path, *, earlier: Path) -> None:
     copy.replace(path)
 
 
-def _open_up(stage: Path) -> None:
+def _set_usual_permissions(stage: Path) -> None:
     """Set the permissions of files and folders to those of new files."""
     os.umask(mask := os.umask(0))
     stage.chmod(0o777 & ~mask)
@@ -398,7 +400,7 @@ def _open_up(stage: Path) -> None:
         path.chmod((0o777 if path.is_dir() else 0o666) & ~mask)
 
 
-def _put_in_place(stage: Path, place: BundlePlace) -> None:
+def _move_into_place(stage: Path, place: BundlePlace) -> None:
     """Rename the folder to its final name; an old folder is removed only after success."""
     folder = place.folder
     if place.earlier is None:

@@ -1,4 +1,4 @@
-"""Where a command keeps things between two runs, and whether it does."""
+"""The folder of the cache, from options, pip's configuration and the environment."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ def cache_folder(named: str | None, environ: Mapping[str, str]) -> Path:
 def cache_folder_in_use(request: CacheOptions, environ: Mapping[str, str]) -> Path | None:
     """Return the folder of the cache; None if the cache is off.
 
-    :param request: of any command; those without options for the cache use the usual one.
+    :param request: the request of any command; without cache options the default folder is used.
     """
-    from wheelfit.operations.pip_rules import pip_surroundings
+    from wheelfit.operations.pip_rules import pip_config_locations
     from wheelfit.sources.pip_configuration import read_pip_configuration
 
     if request.no_cache_dir:
         return None
     try:
-        configured = read_pip_configuration(pip_surroundings(environ, None))
+        configured = read_pip_configuration(pip_config_locations(environ, None))
     except InvalidConfiguration:
         return None  # the error is reported where the configuration is used
     return cache_folder(request.cache_dir, environ) if configured.cache else None

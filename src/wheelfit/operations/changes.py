@@ -12,9 +12,9 @@ from wheelfit.installation.environment import DestinationKind
 from wheelfit.installation.variant_change import variant_changes
 from wheelfit.installation.variant_fit import judge
 from wheelfit.operations.environments import (
-    mend_first,
-    tell_interruption,
-    tell_unnamed_environment,
+    note_default_environment,
+    recover_first,
+    warn_of_interruption,
 )
 from wheelfit.operations.pip_rules import check_changes, check_place
 from wheelfit.operations.requests import (
@@ -126,13 +126,15 @@ class ChangeDecision(Struct, frozen=True):
     """Variants that stay though they do not fit any more, or will not once this is done."""
 
 
-def check_ground(
+def prepare_environment(
     request: ChangeRequest,
     environment: Environment,
     rules: InstallRules,
     context: Context,
 ) -> None:
-    """Raise, before anything is fetched, if the environment may not or cannot be changed.
+    """Check that an environment can be changed, and recover it from an interrupted change.
+
+    Nothing has been fetched yet.
 
     :param context: gets a note with the environment, if the user named none.
     :raises PolicyRefusal: it may not be changed.
@@ -149,10 +151,10 @@ def check_ground(
     environment.check_allowed(break_system_packages=request.break_system_packages)
     environment.check_writable()
     if request.dry_run:
-        tell_interruption(environment, context.reporter)
+        warn_of_interruption(environment, context.reporter)
     else:
-        mend_first(environment, context.reporter)
-    tell_unnamed_environment(request, environment, context)
+        recover_first(environment, context.reporter)
+    note_default_environment(request, environment, context)
 
 
 def decided(
@@ -170,7 +172,7 @@ def decided(
     :raises NotRemovable: a distribution to remove was installed without a record of its files.
     :raises VariantChangeRefused: the user did not request a change of variant.
     :raises PolicyRefusal: ``own-requirement``; wheelfit itself would not work any more.
-    :raises ConcurrentChange: the reason to refuse is outdated; see `in_peace`.
+    :raises ConcurrentChange: the reason to refuse is outdated; see `retry_on_concurrent_change`.
     """
     _check_wishes(resolution, ground)
     _check_platform(planned, ground)
@@ -206,10 +208,12 @@ class ConcurrentChange(Exception):  # nothing is wrong
     """Raised when another process has changed the environment since it was read."""
 
 
-def in_peace(decide: Callable[[], ChangeDecision]) -> Callable[[], ChangeDecision]:
-    """Return a function that decides again while other processes change the environment."""
+def retry_on_concurrent_change(
+    decide: Callable[[], ChangeDecision],
+) -> Callable[[], ChangeDecision]:
+    """Return a function that decides again if another process changes the environment meanwhile."""
 
-    def decide_anew() -> ChangeDecision:
+    def decide_with_retries() -> ChangeDecision:
         for _ in range(_LOOKS):
             try:
                 return decide()
@@ -220,7 +224,7 @@ def in_peace(decide: Callable[[], ChangeDecision]) -> Callable[[], ChangeDecisio
             hint="nothing was changed; try again when they have finished",
         )
 
-    return decide_anew
+    return decide_with_retries
 
 
 def _is_as_seen(present: InstalledState, environment: Environment) -> bool:
@@ -323,7 +327,7 @@ def carry_out(
         return decision
     from wheelfit.installation.apply import PLANS, PlanOutdated, WheelGone, apply
     from wheelfit.installation.startup_files import StartupFiles
-    from wheelfit.operations.self_change import settle_modules, touches_us
+    from wheelfit.operations.self_change import affects_wheelfit, preload_modules
     from wheelfit.operations.source_builds import build_planned
     from wheelfit.operations.temporary_folders import scratch_folder
     from wheelfit.wheels.linking import Linker, LinkMode
@@ -345,8 +349,8 @@ def carry_out(
             left -= 1
             coming = {pin.name: wheels[pin.file.url] for pin in decision.planned.install}
             unsettle = None
-            if touches_us(ground.environment, coming.values(), decision.planned.remove):
-                unsettle = settle_modules(ground.environment)
+            if affects_wheelfit(ground.environment, coming.values(), decision.planned.remove):
+                unsettle = preload_modules(ground.environment)
             try:
                 with durations.measure("install"):
                     applied = apply(
@@ -400,7 +404,7 @@ def _words_of(planned: Plan) -> str:
     return f"{words[0].upper()}{words[1:]}"
 
 
-def told_accelerator_use(
+def report_accelerator_use(
     decision: ChangeDecision,
     ground: ChangeContext,
     reporter: Reporter,

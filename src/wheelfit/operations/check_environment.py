@@ -9,7 +9,7 @@ from wheelfit.core.shared_requirements import binding
 from wheelfit.doctor.environment import about_contents, read_environment
 from wheelfit.installation.variant_fit import judge
 from wheelfit.operations.environment_findings import finding_json, remedies_for, summary_json
-from wheelfit.operations.environments import open_environment_of, tell_interruption
+from wheelfit.operations.environments import open_environment_of, warn_of_interruption
 from wheelfit.operations.machine import choose_machine
 from wheelfit.operations.plain_data import plain_fields
 
@@ -46,7 +46,7 @@ class FitnessReport:
 def check_environment(request: ExaminationRequest, context: Context) -> FitnessReport:
     """Judge every installed variant with drivers probed again; nothing is changed."""
     environment = open_environment_of(request, context.environ)
-    tell_interruption(environment, context.reporter)
+    warn_of_interruption(environment, context.reporter)
     machine = choose_machine(request, environment.target(), context, recall=False)
     contents = read_environment(environment, machine.target)
     judged = judge((package.installed for package in contents.packages), machine.support)

@@ -32,7 +32,7 @@ _LIBC = re.compile(r"(manylinux|musllinux)_([0-9]+)_([0-9]+)_")
 
 @dataclass(frozen=True, slots=True)
 class SourcesReport:
-    """The places where files come from on a machine."""
+    """The sources of files on a machine."""
 
     configured: tuple[ConfiguredSource, ...] = ()
     owners: tuple[OwnersIndex, ...] = ()
@@ -40,12 +40,12 @@ class SourcesReport:
     builds: tuple[OwnersBuild, ...] = ()
     """Installed distributions of the families."""
     problems: Mapping[str, str] | None = None
-    """Reasons why families do not answer, by family, empty for those that do; None if none was
+    """By family, the reason why its index does not answer, empty if it does; None if no index was
     queried.
     """
 
     def to_json(self, scrub: Callable[[str], str]) -> dict[str, object]:
-        """Return the keys of the object of ``--json`` that are about them.
+        """Return the keys about sources of the object of ``--json``.
 
         :param scrub: removes data that identifies the machine.
         """
@@ -69,8 +69,8 @@ class SourcesReport:
         }
 
     def _problem(self, index: OwnersIndex) -> str | None:
-        asked = {} if index.reason or self.problems is None else self.problems
-        return asked.get(index.family)
+        problems = {} if index.reason or self.problems is None else self.problems
+        return problems.get(index.family)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class Diagnosis:
     findings: tuple[Finding, ...]
     scrubber: Scrubber
     host: Mapping[str, object] | None = None
-    """The host that results are judged for; None: the machine itself."""
+    """The host that the results are for; None: this machine."""
     replayed: bool = False
     """Whether it is a captured machine, whose interpreter is unknown."""
     overrides: tuple[str, ...] = ()
@@ -93,14 +93,14 @@ class Diagnosis:
     asked: tuple[TimedQuestion, ...] = ()
     """The child processes of detection."""
     settings: Settings | None = None
-    """None where another machine is judged for, which has its own."""
+    """The relevant settings; None if the results are for another machine."""
     sources: SourcesReport = SourcesReport()
     """The sources of files on this machine, by settings and pip's configuration."""
     contents: Contents | None = None
     process: Process | None = None
 
     def reduced(self, *, only: Sequence[str], ignore: Sequence[str]) -> Diagnosis:
-        """Return the same with fewer findings, in order: area, severity, place.
+        """Return the diagnosis with fewer findings, sorted by area and severity.
 
         :param only: codes that stay; empty: all.
         """
@@ -111,7 +111,10 @@ class Diagnosis:
             if (not only or finding.code in only) and finding.code not in ignore
         ]
         kept.sort(
-            key=lambda one: (areas.index(DIAGNOSES[one.code]), severities.index(one.severity))
+            key=lambda finding: (
+                areas.index(DIAGNOSES[finding.code]),
+                severities.index(finding.severity),
+            )
         )
         return replace(self, findings=tuple(kept))
 
@@ -191,8 +194,12 @@ def _detection(detection: Detection, scrub: Callable[[str], str]) -> dict[str, o
         ],
         "warnings": [scrub(text) for text in detection.warnings],
         "devices": [
-            {"device": scrub(d.device), "feature": d.feature, "values": sorted(d.values)}
-            for d in detection.devices
+            {
+                "device": scrub(device.device),
+                "feature": device.feature,
+                "values": sorted(device.values),
+            }
+            for device in detection.devices
         ],
     }
 

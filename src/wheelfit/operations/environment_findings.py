@@ -1,6 +1,6 @@
-"""Findings about an environment, and their request's common part.
+"""Findings about an environment, shared by ``check`` and ``doctor``.
 
-Apart from `check_environment`, since ``doctor`` needs them where only the standard library works.
+They are not in `check_environment`, because ``doctor`` must run without third-party packages.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class ExaminationRequest(EnvironmentOptions, MachineOptions):
 
 
 def faults_among(findings: Iterable[Finding], *, strict: bool) -> tuple[Finding, ...]:
-    """Return the findings that are faults."""
+    """Return the errors among findings, and with ``strict`` the warnings."""
     counted = {Severity.ERROR, Severity.WARNING} if strict else {Severity.ERROR}
     return tuple(finding for finding in findings if finding.severity in counted)
 
@@ -43,8 +43,8 @@ def summary_json(findings: Sequence[Finding]) -> dict[str, int]:
 def finding_json(finding: Finding, scrub: Callable[[str], str] = str) -> dict[str, object]:
     """Return a finding as plain data.
 
-    :param finding: of `wheelfit.doctor`.
-    :param scrub: removes data that identifies the machine; default: nothing.
+    :param finding: a finding of `wheelfit.doctor`.
+    :param scrub: removes data that identifies the machine; default: texts are kept.
     """
     return {
         "severity": finding.severity.value,
@@ -59,13 +59,17 @@ def finding_json(finding: Finding, scrub: Callable[[str], str] = str) -> dict[st
 
 def remedies_for(findings: Iterable[Finding], request: ExaminationRequest) -> Iterator[Finding]:
     """Add the requested environment and machine to the commands in remedies."""
-    given = {name: getattr(request, name) for name in ("python", "prefix", "target", "root")}
-    place = "".join(f" --{name} {quote(value)}" for name, value in given.items() if value)
-    host = f" --for {quote(request.host)}" if request.host else ""
+    options = {name: getattr(request, name) for name in ("python", "prefix", "target", "root")}
+    environment_options = "".join(
+        f" --{name} {quote(value)}" for name, value in options.items() if value
+    )
+    machine_option = f" --for {quote(request.host)}" if request.host else ""
     for finding in findings:
         remedy = re.sub(
             r"\bwheelfit (install|uninstall)(?= )",
-            lambda verb: verb[0] + place + (host if verb[1] == "install" else ""),
+            lambda verb: (
+                verb[0] + environment_options + (machine_option if verb[1] == "install" else "")
+            ),
             finding.remedy,
         )
         yield finding._replace(remedy=remedy)

@@ -72,16 +72,16 @@ def _store(request: EnvironmentOptions, environ: Mapping[str, str]) -> Store:
     return Store(cache_folder_in_use(request, environ))
 
 
-def tell_unnamed_environment(
+def note_default_environment(
     request: EnvironmentOptions, environment: Environment, context: Context
 ) -> None:
-    """Report the environment that will be changed, unless the user named or activated it."""
+    """Note the environment that will be changed, unless the user named or activated it."""
     named = (request.python, request.system, request.prefix, request.root, request.target)
     if not any(named) and not context.environ.get("VIRTUAL_ENV"):
         context.reporter.note(f"environment: {environment.name}")
 
 
-def mend_first(environment: Environment, reporter: Reporter) -> None:
+def recover_first(environment: Environment, reporter: Reporter) -> None:
     """Undo or finish an interrupted change before the next one, and report it.
 
     :raises EnvironmentUnavailable: that cannot be done now.
@@ -96,7 +96,7 @@ def mend_first(environment: Environment, reporter: Reporter) -> None:
             reporter.note(f"note: {note}")
 
 
-def tell_interruption(environment: Environment, reporter: Reporter) -> None:
+def warn_of_interruption(environment: Environment, reporter: Reporter) -> None:
     """Warn if a change was interrupted, which may have left neither the old nor the new state.
 
     :raises EnvironmentUnavailable: another process is at work on it.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec import structs
 
 from wheelfit.operations.accelerator_remarks import tell_accelerator_use
-from wheelfit.operations.environments import tell_interruption
+from wheelfit.operations.environments import warn_of_interruption
 from wheelfit.operations.indexes import tell_later, telling_later
 from wheelfit.operations.selection_session import FromRequirements, open_for_choice
 from wheelfit_runtime.errors import WheelfitError
@@ -107,7 +107,7 @@ def explain(request: ExplainRequest, context: Context) -> ExplainReport:
         open_for_choice(request, context, changes=False) as opened,
         telling_later(opened.repository.pool, context.reporter),
     ):
-        tell_interruption(opened.environment, context.reporter)
+        warn_of_interruption(opened.environment, context.reporter)
         agreements: tuple[AgreementOutcome, ...] = ()
         if request.with_deps:
             explanations, candidates, resolution, warnings = _together(
@@ -156,7 +156,7 @@ def overview(request: ExplainRequest, context: Context) -> OverviewReport:
     _check(request)
     overviews = []
     with open_for_choice(request, context, changes=False) as opened:
-        tell_interruption(opened.environment, context.reporter)
+        warn_of_interruption(opened.environment, context.reporter)
         for candidates, release in _releases(opened):
             metadata = metadata_of(candidates, release)
             machines = overview_hosts(

@@ -11,7 +11,7 @@ from msgspec import Struct, structs
 
 from wheelfit.errors import UsageError
 from wheelfit.operations.cache_folder import cache_folder
-from wheelfit.operations.pip_rules import pip_surroundings
+from wheelfit.operations.pip_rules import pip_config_locations
 from wheelfit.operations.user_folders import home
 from wheelfit.sources.open import OpenedSources, is_protected, open_sources
 from wheelfit.sources.pip_configuration import read_pip_configuration
@@ -59,7 +59,7 @@ def read_settings(
     :param prefix: the environment in use; it may have a pip configuration of its own.
     :raises InvalidConfiguration: a setting is invalid.
     """
-    settings = read_pip_configuration(pip_surroundings(environ, prefix))
+    settings = read_pip_configuration(pip_config_locations(environ, prefix))
     settings = settings.with_options(
         index_url=request.index_url,
         extra_index_urls=request.extra_index_url or (),

@@ -9,11 +9,11 @@ from msgspec.structs import replace
 from wheelfit.operations.changes import (
     ChangeRequest,
     InstalledState,
-    check_ground,
     decided,
-    in_peace,
+    prepare_environment,
+    report_accelerator_use,
     resolved_in_words,
-    told_accelerator_use,
+    retry_on_concurrent_change,
 )
 from wheelfit.operations.selection_session import FromRequirements, open_for_choice
 
@@ -49,8 +49,6 @@ def install(request: InstallRequest, context: Context) -> ChangeReport:
 
     If anything fails, the environment is unchanged.
 
-    :param request: what to install.
-    :param context: the environment variables and the reporter.
     :raises WheelfitError: a package is not available, or a change is not permitted.
     """
     from wheelfit.operations.change_reports import report_change
@@ -61,7 +59,7 @@ def install(request: InstallRequest, context: Context) -> ChangeReport:
     from wheelfit.operations.step_durations import StepDurations
 
     with open_for_choice(request, context, changes=not request.dry_run, may_be_own=False) as opened:
-        check_ground(request, opened.environment, opened.rules, context)
+        prepare_environment(request, opened.environment, opened.rules, context)
         opened.narrow()
 
         def decide_once() -> ChangeDecision:
@@ -70,7 +68,7 @@ def install(request: InstallRequest, context: Context) -> ChangeReport:
             check_substitutes(decided.resolution, opened.candidates, opened.repository)
             return decided
 
-        decide = in_peace(decide_once)
+        decide = retry_on_concurrent_change(decide_once)
         durations = StepDurations()
         with (
             durations.measure("resolve"),
@@ -81,7 +79,7 @@ def install(request: InstallRequest, context: Context) -> ChangeReport:
         check_folder_pins((pin.name for pin in pins), request)
         durations.report(resolved_in_words(decision), "resolve", context.reporter)
         tell_sources(decision.resolution.pins, opened.repository, context.reporter)
-        accelerators = told_accelerator_use(decision, opened, context.reporter)
+        accelerators = report_accelerator_use(decision, opened, context.reporter)
         decision, sizes = carry_out_or_rehearse(
             decision, decide, request, context, opened, durations
         )
@@ -89,18 +87,18 @@ def install(request: InstallRequest, context: Context) -> ChangeReport:
             decision,
             opened,
             sizes,
-            otherwise=_why_nothing(request, decision),
+            otherwise=_reason_for_no_change(request, decision),
             seconds=durations.to_json(),
             accelerators=accelerators,
         )
 
 
-def _why_nothing(request: InstallRequest, decision: ChangeDecision) -> str:
+def _reason_for_no_change(request: InstallRequest, decision: ChangeDecision) -> str:
     if decision.resolution.pins or decision.planned.keep:
         return "what is installed meets every requirement"
     if request.refit:
         return "every installed variant that could be judged fits"
-    return "the files ask for nothing"
+    return "the files have no requirements"
 
 
 def _decide(
@@ -114,26 +112,28 @@ def _decide(
     present = InstalledState.of(opened)
     companions = _companions(request, opened, present)
     resolution = with_consent(
-        lambda: resolve(_request(request, opened, present, companions), opened.candidates),
+        lambda: resolve(
+            _resolution_request(request, opened, present, companions), opened.candidates
+        ),
         opened.building,
         opened.candidates,
         reporter,
         may_ask=not (request.dry_run or request.no_input),
     )
-    resolution = _as_requested_before(request, opened, present, resolution)
+    resolution = _with_earlier_requests(request, opened, present, resolution)
     if companions is not None and not request.no_deps:
         leaving = {**companions.unneeded(resolution), **resolution.leaving}
         resolution = replace(resolution, leaving=leaving)
     planned = plan(resolution, present.installed, reinstall=request.force_reinstall)
     candidates = opened.candidates.within(resolution.context)
-    agreed = _agreed(request, opened, candidates, companions)
+    agreed = _consent_check(request, opened, candidates, companions)
     return decided(planned, resolution, present, opened, agreed)
 
 
 def _companions(
     request: InstallRequest, opened: SelectionSession, present: InstalledState
 ) -> Companions | None:
-    """Return the distributions exchanged along with builds to exchange; None if there are none."""
+    """Return the distributions to replace together with builds; None if no build is replaced."""
     from packaging.utils import canonicalize_name
 
     start = set(map(canonicalize_name, opened.candidates.policy.preferences.labels))
@@ -148,7 +148,7 @@ def _companions(
     return Companions.of(start, present.installed, opened.candidates.target.environment)
 
 
-def _request(
+def _resolution_request(
     request: InstallRequest,
     opened: SelectionSession,
     present: InstalledState,
@@ -158,10 +158,10 @@ def _request(
     from wheelfit.installation.installed import by_name
     from wheelfit.resolution.request import RequestedRequirement
 
-    there = by_name(present.installed)
-    staying = {} if request.force_reinstall else there
+    installed = by_name(present.installed)
+    staying = {} if request.force_reinstall else installed
     upgrade_only = _upgraded(request)
-    again = upgrade_only | (_named(opened) if request.upgrade else frozenset())
+    free_versions = upgrade_only | (_named(opened) if request.upgrade else frozenset())
     requirements = opened.wanted.requirements
     followers: frozenset[NormalizedName] = frozenset()
     builds: frozenset[NormalizedName] = frozenset()
@@ -170,33 +170,33 @@ def _request(
         if request.refit or request.allow_variant_change:
             builds = companions.builds
     if _is_only_refit(request, opened):
-        # Packages that only they need are chosen with them, or removed.
-        exchanged = [name for name in present.misfits if name not in followers]
-        requirements = tuple(RequestedRequirement(Requirement(name)) for name in exchanged)
-    around = {name: entry for name, entry in there.items() if name not in followers}
+        # Their followers are resolved with them, or removed.
+        replaced = [name for name in present.misfits if name not in followers]
+        requirements = tuple(RequestedRequirement(Requirement(name)) for name in replaced)
+    remaining = {name: entry for name, entry in installed.items() if name not in followers}
     return replace(
         opened.asked(dependencies=not request.no_deps),
         requirements=requirements,
-        # Where another build is needed, of the same version if there is one.
+        # If another build is needed, one of the same version is preferred.
         preferred={
             name: entry.version
             for name, entry in staying.items()
-            if entry.label is not None and name not in again
+            if entry.label is not None and name not in free_versions
         },
-        preferred_builds=_held(request, opened, present),
+        preferred_builds=_kept_builds(request, opened, present),
         installed={name: entry.present() for name, entry in staying.items()},
-        around={name: entry.present() for name, entry in around.items()},
-        there={name: entry.version for name, entry in there.items()},
+        around={name: entry.present() for name, entry in remaining.items()},
+        there={name: entry.version for name, entry in installed.items()},
         companions=builds,
         upgrade=request.upgrade,
         upgrade_only=upgrade_only,
-        hashes_required_by=opened.rules.said_by("require-hashes")
+        hashes_required_by=opened.rules.origin_of("require-hashes")
         if opened.rules.require_hashes
         else "",
     )
 
 
-# --- variants that are installed -------------------------------------------------------------
+# --- installed variants -------------------------------------------------------------
 
 
 def _named(opened: SelectionSession) -> frozenset[NormalizedName]:
@@ -216,13 +216,13 @@ def _is_only_refit(request: InstallRequest, opened: SelectionSession) -> bool:
     return bool(request.refit) and not (wanted.requirements or wanted.wheels or wanted.sources)
 
 
-def _as_requested_before(
+def _with_earlier_requests(
     request: InstallRequest,
     opened: SelectionSession,
     present: InstalledState,
     resolution: Resolution,
 ) -> Resolution:
-    """Mark pins as requested that the user requested before, but none that is only exchanged."""
+    """Mark pins as requested if the user requested them, now or before, and not only a refit."""
     from wheelfit.installation.installed import by_name
 
     before = {name for name, entry in by_name(present.installed).items() if entry.requested}
@@ -234,12 +234,12 @@ def _as_requested_before(
     return replace(resolution, pins=tuple(pins))
 
 
-def _held(
+def _kept_builds(
     request: InstallRequest, opened: SelectionSession, present: InstalledState
 ) -> Mapping[NormalizedName, tuple[Label, PropertySet]]:
-    """Return the builds that newer releases keep, where they exist and fit.
+    """Return the installed builds whose label newer releases should have, if it exists and fits.
 
-    Builds for versions of other packages are left out: those follow the other package.
+    Builds for versions of another package are left out: they follow that package.
     """
     from wheelfit.installation.installed import by_name
     from wheelfit.resolution.builds import is_bound
@@ -256,7 +256,7 @@ def _held(
     }
 
 
-def _agreed(
+def _consent_check(
     request: InstallRequest,
     opened: SelectionSession,
     candidates: Candidates,
@@ -264,8 +264,8 @@ def _agreed(
 ) -> Callable[[VariantChange], bool]:
     """Return a function that decides whether the user requested a change of variant.
 
-    The request may be general, for the package itself, by naming it with a preference that the
-    installed build does not meet, or for a build that it accompanies.
+    The user may have requested it in general, or for the package, by a preference that the
+    installed build does not meet, or for a build that the package accompanies.
     """
     exchanged = frozenset() if companions is None else companions.followers
     if companions is not None and request.refit:
@@ -280,13 +280,16 @@ def _agreed(
             or change.new.is_given
             or name in exchanged
             or name in labels
-            or (name in named and (request.force_reinstall or _is_unwanted(change, candidates)))
+            or (
+                name in named
+                and (request.force_reinstall or _is_excluded_by_preferences(change, candidates))
+            )
         )
 
     return agreed
 
 
-def _is_unwanted(change: VariantChange, candidates: Candidates) -> bool:
+def _is_excluded_by_preferences(change: VariantChange, candidates: Candidates) -> bool:
     """Return whether the user's preferences rule out the installed build."""
     from wheelfit.core.property_support import Support, namespaces_used
 

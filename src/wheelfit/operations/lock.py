@@ -460,7 +460,7 @@ class _Locking:
         """
         from wheelfit.errors import UsageError
         from wheelfit.locking.hosts import HostLock, lock_for_hosts
-        from wheelfit.locking.locking import lock_everywhere, put_together
+        from wheelfit.locking.locking import build_lock, lock_everywhere
         from wheelfit.locking.solving import JoinedBuilds, Solver
 
         request = self._request
@@ -502,7 +502,7 @@ class _Locking:
         if bounded is not None:
             self._project = bounded(locked.lock)
             del self._roots
-            again = put_together(
+            again = build_lock(
                 locked.settled,
                 solver.asking(self._roots),
                 where=where,
@@ -741,7 +741,7 @@ def _wanted(request: LockRequest, context: Context, rules: InstallRules) -> Requ
     """Return the requirements that are named, without those of a project."""
     wanted = read_wanted(request, context.environ, may_be_empty=works_on_project(request))
     if rules.constraints:
-        return limited(wanted, rules.constraints, context.environ, rules.said_by("constraint"))
+        return limited(wanted, rules.constraints, context.environ, rules.origin_of("constraint"))
     return wanted
 
 

@@ -1,4 +1,4 @@
-"""pip's configuration of installations, besides the sources."""
+"""Settings of pip that restrict installations, in its configuration."""
 
 from __future__ import annotations
 
@@ -24,41 +24,41 @@ def read_rules(environ: Mapping[str, str], prefix: Path, command: str = "install
     :param prefix: the environment in use; it may have a pip configuration of its own.
     :raises InvalidConfiguration: a setting is invalid.
     """
-    return read_pip_rules(pip_surroundings(environ, prefix), command)
+    return read_pip_rules(pip_config_locations(environ, prefix), command)
 
 
 def check_changes(rules: InstallRules, environment: Environment) -> None:
-    """Raise if pip, as configured, would not change the environment.
+    """Check that pip's configuration allows changes of the environment.
 
-    :raises PolicyRefusal: a virtual environment is required, and this is none.
+    :raises PolicyRefusal: a virtual environment is required, and this is not one.
     """
     if rules.require_virtualenv and not environment.interpreter.virtual:
         raise PolicyRefusal(
             "pip's configuration requires a virtual environment, and this is not one",
             where=environment.name,
-            note=f"it is required by {rules.said_by('require-virtualenv')}",
+            note=f"it is required by {rules.origin_of('require-virtualenv')}",
             hint="activate one, or name it with --python",
         )
 
 
 def check_place(rules: InstallRules, request: EnvironmentOptions) -> None:
-    """Raise if pip, as configured, would install to another place.
+    """Check that pip's configuration does not install to another folder.
 
-    :raises PolicyRefusal: the configuration names another place, and the user named none.
+    :raises PolicyRefusal: it does, and the user named no folder.
     """
     if request.target or request.prefix or request.root:
         return
     for name in ("target", "prefix", "root"):
         if place := rules.others.get(name):
             raise PolicyRefusal(
-                f"pip's configuration has everything installed into {place}; wheelfit needs "
-                "an option for that",
-                note=f"it is set by {rules.said_by(name)}",
-                hint=f"--{name} {place} installs there; for the environment take the setting away",
+                f"pip's configuration installs everything into {place}, which wheelfit only does "
+                f"with --{name}",
+                note=f"it is set by {rules.origin_of(name)}",
+                hint=f"add --{name} {place}, or remove the setting to install into the environment",
             )
 
 
-def pip_surroundings(environ: Mapping[str, str], prefix: Path | None) -> PipPlaces:
+def pip_config_locations(environ: Mapping[str, str], prefix: Path | None) -> PipPlaces:
     """Return the places of pip's configuration."""
     prefixes = tuple(dict.fromkeys(filter(None, (Path(sys.prefix), prefix))))
     return PipPlaces(environ, home(), sys.platform, prefixes)

@@ -19,7 +19,7 @@ from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.errors import UsageError
 from wheelfit.operations.check import FindingOptions
 from wheelfit.operations.live_index import TOKEN
-from wheelfit.operations.pip_rules import pip_surroundings
+from wheelfit.operations.pip_rules import pip_config_locations
 from wheelfit.operations.user_folders import home
 from wheelfit.operations.whole_index import open_target
 from wheelfit.server.generate.manifest import MANIFEST, read_manifest
@@ -338,7 +338,7 @@ def _index(
     clean, host = _checked(url)
     if request.check_url:
         _checked(request.check_url)
-    settings = read_pip_configuration(pip_surroundings(environ, None)).with_options(
+    settings = read_pip_configuration(pip_config_locations(environ, None)).with_options(
         cert=request.cert, client_cert=request.client_cert
     )
     base = tls = None

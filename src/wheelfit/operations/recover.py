@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wheelfit.operations.environments import open_environment_of, tell_unnamed_environment
+from wheelfit.operations.environments import note_default_environment, open_environment_of
 from wheelfit.operations.plain_data import plain_report
 from wheelfit.operations.requests import EnvironmentOptions
 
@@ -50,7 +50,7 @@ def recover(request: RecoverRequest, context: Context) -> RecoverReport:
     from wheelfit.operations.temporary_folders import clear_abandoned
 
     environment = open_environment_of(request, context.environ, tags=False)
-    tell_unnamed_environment(request, environment, context)
+    note_default_environment(request, environment, context)
     if request.dry_run:
         interruption = find_interruption(environment)
         if interruption is not None and interruption.refusal and not request.trust_journal:

@@ -1,4 +1,4 @@
-"""Which releases of several projects can be joined as variants of one, and how."""
+"""A plan to join releases of several projects as variants of one."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ if TYPE_CHECKING:
     from wheelfit.wheels.bytes_source import ByteSource
 
 SHOWN = 10
-"""Releases of the answer, the newest; older ones only if they can be joined and are examined."""
-_EXAMINED = 3
-"""Releases whose wheels are examined."""
+"""The number of newest releases in a plan; older ones are added if they can be joined."""
+_MAX_COMPARED = 3
+"""The number of releases whose wheels are compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class RepackPlan:
     releases: tuple[JoinedRelease, ...]
     """The newest first."""
     sources: tuple[str, ...] = ()
-    """Files that were named, for the command; empty for projects of an index."""
+    """The files in the request, for the command; empty for projects of an index."""
 
     @property
     def newest(self) -> JoinedRelease | None:
@@ -84,21 +84,21 @@ class RepackPlan:
             return
         newer = [release for release in self.releases if release.version > newest.version]
         if newer:
-            have = sorted({project.name for one in newer for project, _ in one.parts})
+            names = sorted({project.name for release in newer for project, _ in release.parts})
             yield (
-                f"{newer[0].version} is of {', '.join(have)} only: leave releases after "
-                f"{newest.version} out of the index, or every machine gets these as the newest"
+                f"only {', '.join(names)} has releases after {newest.version}: leave these out of "
+                f"the index, or every machine gets {newer[0].version} as the newest"
             )
         yield from newest.notes()
 
     @property
     def config(self) -> str:
-        """The file that joins that release; empty if there is none."""
+        """The configuration that joins the newest release; empty if none can be joined."""
         return "" if self.newest is None else repack_file(self.name, self.newest)
 
     @property
     def command(self) -> str:
-        """The command that joins it; empty if there is none."""
+        """The command that joins it; empty if none can be joined."""
         if self.newest is None:
             return ""
         sources = self.sources or tuple(
@@ -109,7 +109,7 @@ class RepackPlan:
             for project, _ in self.newest.parts
             for namespace in (project.properties.namespaces if project.properties else ())
         )
-        words = [word for one in namespaces for word in ("--provider", one)]
+        words = [word for namespace in namespaces for word in ("--provider", namespace)]
         return " ".join(
             ["wheelfit wheel repack --config repack.toml -o dist", *words, *sources, "--index-file"]
         )
@@ -146,17 +146,21 @@ def _release(release: JoinedRelease) -> dict[str, object]:
             for (python, platform), names in release.targets().items()
         ],
         differences=[
-            {"what": d.what, "message": d.message, "rule": d.rule or None}
-            for d in release.differences
+            {
+                "what": difference.what,
+                "message": difference.message,
+                "rule": difference.rule or None,
+            }
+            for difference in release.differences
         ],
         notes=list(release.notes()),
     )
 
 
 def plan_repack(request: RepackRequest, context: Context) -> RepackPlan:
-    """Return the plan that turns projects named by their builds into variants of one.
+    """Return the plan that joins projects with one build each as variants of one project.
 
-    :raises UsageError: fewer than two projects, or names that have nothing in common.
+    :raises UsageError: fewer than two projects, or names without a common beginning.
     """
     with ExitStack() as stack:
         requirements = [
@@ -173,16 +177,17 @@ def plan_repack(request: RepackRequest, context: Context) -> RepackPlan:
         families = known_families(context.environ, shipped_bridges=request.shipped_bridges)
         name, projects = _projects(finder.listed, request.name, families)
         releases, examined = [], 0
-        for number, one in enumerate(join_releases(projects)):
-            joined = one
-            is_examined = not one.obstacles and examined < _EXAMINED
-            if number >= SHOWN and not is_examined:
-                continue
+        for number, release in enumerate(join_releases(projects)):
+            is_examined = not release.obstacles and examined < _MAX_COMPARED
             if is_examined:
                 examined += 1
-                summaries = {p.name: finder.summary(p.releases[v]) for p, v in one.parts}
-                joined = replace(one, differences=tuple(differences(summaries)))
-            releases.append(joined)
+                summaries = {
+                    project.name: finder.summary(project.releases[version])
+                    for project, version in release.parts
+                }
+                releases.append(replace(release, differences=tuple(differences(summaries))))
+            elif number < SHOWN:
+                releases.append(release)
     return RepackPlan(name, projects, tuple(releases), files)
 
 
@@ -197,12 +202,12 @@ def _projects(
     name = canonicalize_name(wanted) if wanted else joined_name(list(wheels_by_project))
     if not name:
         raise UsageError(
-            f"{', '.join(wheels_by_project)} have no name in common", hint="give one by --name"
+            f"{', '.join(wheels_by_project)} have no name in common", hint="set one with --name"
         )
     family = families.named(name)
     projects = []
     for project, releases in wheels_by_project.items():
-        label, properties = _known(family, project, max(releases)) or (
+        label, properties = _from_bridge(family, project, max(releases)) or (
             label_of(project, name),
             None,
         )
@@ -211,7 +216,7 @@ def _projects(
     return name, tuple(projects)
 
 
-def _known(
+def _from_bridge(
     family: BridgeFamily | None, project: str, version: Version
 ) -> tuple[Label | None, PropertySet] | None:
     """Return label and properties of a project by its bridge; None if there is none.
@@ -225,7 +230,7 @@ def _known(
 
 
 class _Wheels:
-    """The wheels that a request names, by project and version."""
+    """The wheels of a request, by project and version."""
 
     def __init__(self, request: RepackRequest, context: Context, stack: ExitStack) -> None:
         self._request = request.with_options(no_bridges=True)  # wheels under their published names
@@ -234,7 +239,7 @@ class _Wheels:
         self._open: dict[str, Callable[[], ByteSource]] = {}
         self.listed: dict[NormalizedName, dict[Version, list[ListedWheel]]] = {}
 
-    def find_published(self, name: NormalizedName, is_asked: Callable[[Version], bool]) -> None:
+    def find_published(self, name: NormalizedName, is_requested: Callable[[Version], bool]) -> None:
         """Add the wheels of a project of an index."""
         settings = read_settings(self._request, self._context.environ)
         repository = self._stack.enter_context(open_indexes(self._request, settings, self._context))
@@ -243,10 +248,10 @@ class _Wheels:
             raise ProjectNotFound(f"{name} was not found in any index", where=repository.name)
         for file in page.files:
             if file.yanked is None:
-                self._add(file.filename, file.size, partial(repository.open, file), is_asked)
+                self._add(file.filename, file.size, partial(repository.open, file), is_requested)
 
     def find_files(self, names: Sequence[str]) -> None:
-        """Add wheels, and those of folders."""
+        """Add wheel files, and the wheels in folders."""
         for path in find_wheels(names) if names else ():
             self._add(path.name, path.stat().st_size, partial(open_local, path), lambda _: True)
 
@@ -255,25 +260,28 @@ class _Wheels:
         filename: str,
         size: int | None,
         opened: Callable[[], ByteSource],
-        is_asked: Callable[[Version], bool],
+        is_requested: Callable[[Version], bool],
     ) -> None:
         try:
             name = parse_wheel_filename(filename)
         except InvalidFilename:
             return
-        if is_asked(name.version):
+        if is_requested(name.version):
             releases = self.listed.setdefault(name.name, {})
             releases.setdefault(name.version, []).append(ListedWheel(name, size))
             self._open[filename] = opened
 
     def summary(self, wheels: Sequence[ListedWheel]) -> WheelSummary:
-        """Return the summary of one of some wheels, preferably one for Linux."""
+        """Return the summary of one of several wheels, preferably one for Linux."""
         ranked = sorted(
             wheels, key=lambda wheel: ("linux" not in wheel.filename.text, wheel.filename.text)
         )
-        chosen = ranked[0].filename
-        self._context.reporter.detail(f"reading {chosen.text}")
-        with closing(self._open[chosen.text]()) as source, WheelArchive(source, chosen) as archive:
+        filename = ranked[0].filename
+        self._context.reporter.detail(f"reading {filename.text}")
+        with (
+            closing(self._open[filename.text]()) as source,
+            WheelArchive(source, filename) as archive,
+        ):
             return _summary(archive)
 
 

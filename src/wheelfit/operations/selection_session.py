@@ -171,10 +171,10 @@ def open_for_choice(
     )
     rules = read_rules(context.environ, environment.interpreter.prefix)
     if rules.constraints:
-        wanted = limited(wanted, rules.constraints, context.environ, rules.said_by("constraint"))
+        wanted = limited(wanted, rules.constraints, context.environ, rules.origin_of("constraint"))
     if rules.no_binary:
         context.reporter.warn(
-            f"{rules.said_by('no-binary')} is not followed: a wheel that fits is never passed over "
+            f"{rules.origin_of('no-binary')} is ignored: a wheel that fits is never passed over "
             "for a build"
         )
     current = environment.target()
@@ -208,7 +208,7 @@ def open_for_choice(
     )
     if repository.bridged is not None:
         repository.bridged.here = machine.target.tags
-    by = rules.said_by("require-hashes") if rules.require_hashes else ""
+    by = rules.origin_of("require-hashes") if rules.require_hashes else ""
     building = DeferredBuilding(
         repository,
         lambda: open_building(

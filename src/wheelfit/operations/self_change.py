@@ -93,10 +93,10 @@ def check_own_requirements(plan: Plan, environment: Environment) -> None:
         )
 
 
-def touches_us(
+def affects_wheelfit(
     environment: Environment, coming: Iterable[UnpackedWheel], going: Iterable[Installed]
 ) -> bool:
-    """Return whether a change affects modules that run now, or that they may import."""
+    """Return whether a change affects the modules of this process, or what they may import."""
     if not _is_ours(environment):
         return False
     return any(entry.name in _NAMES for entry in going) or any(
@@ -120,10 +120,10 @@ def _module(name: str) -> str:
     return parts[0].partition(".")[0] if parts else ""
 
 
-def settle_modules(environment: Environment) -> Callable[[], None]:
-    """Import all modules that may be needed, and none of an environment from now on.
+def preload_modules(environment: Environment) -> Callable[[], None]:
+    """Import all modules that may be needed, and refuse imports from an environment from then on.
 
-    Returns a function that undoes this, for use if nothing was changed.
+    :return: a function that allows imports again, for use if nothing was changed.
     """
     for name in _modules():
         with suppress(ImportError):

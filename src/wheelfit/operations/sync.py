@@ -14,10 +14,10 @@ from wheelfit.installation.installed import by_name
 from wheelfit.operations.changes import (
     ChangeRequest,
     InstalledState,
-    check_ground,
     decided,
-    in_peace,
-    told_accelerator_use,
+    prepare_environment,
+    report_accelerator_use,
+    retry_on_concurrent_change,
 )
 from wheelfit.operations.lock_files import FromLock, open_lock
 from wheelfit.operations.locked_builds import LockedBuilds
@@ -79,7 +79,7 @@ def sync_without(
     opened = open_lock(request, context, may_be_own=False)
     with opened.repository:
         rules = read_rules(context.environ, opened.environment.interpreter.prefix)
-        check_ground(request, opened.environment, rules, context)
+        prepare_environment(request, opened.environment, rules, context)
         machine = opened.machine(request.host)
         with closing(_open_building(request, opened, machine)) as building:
             return _sync(request, opened, machine, building, leaving)
@@ -136,13 +136,13 @@ def _sync(
         check_bounds(request, decided, choosing.candidates, reporter)
         return decided
 
-    decide = in_peace(decide_once)
+    decide = retry_on_concurrent_change(decide_once)
     durations = StepDurations()
     with durations.measure("resolve"):
         decision = decide()
     if request.refit:
         _tell_unlisted(decision, choosing, reporter)
-    accelerators = told_accelerator_use(decision, ground, reporter, lock="wheelfit lock")
+    accelerators = report_accelerator_use(decision, ground, reporter, lock="wheelfit lock")
     decision, sizes = carry_out_or_rehearse(
         decision, decide, request, opened.context, ground, durations
     )

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from wheelfit.operations.environments import (
-    mend_first,
+    note_default_environment,
     open_environment_of,
-    tell_interruption,
-    tell_unnamed_environment,
+    recover_first,
+    warn_of_interruption,
 )
 from wheelfit.operations.requests import EnvironmentOptions
 from wheelfit_runtime.wording import count_of
@@ -37,7 +37,7 @@ class UninstallReport:
 
     uninstalled: Applied
     dry_run: bool
-    """Whether nothing was done."""
+    """Whether nothing was removed."""
     seconds: Mapping[str, float] = field(default_factory=dict)
     """The time that ``uninstall`` took."""
 
@@ -58,17 +58,15 @@ class UninstallReport:
 def uninstall(request: UninstallRequest, context: Context) -> UninstallReport:
     """Remove packages from an environment.
 
-    :param request: the packages, and the environment.
-    :param context: the environment variables and the reporter.
     :raises WheelfitError: a package is not installed, or must not be removed.
     """
     from wheelfit.installation.plan import plan_uninstall
     from wheelfit.installation.uninstall import uninstall as remove
     from wheelfit.operations.pip_rules import check_changes, read_rules
     from wheelfit.operations.self_change import (
+        affects_wheelfit,
         check_own_requirements,
-        settle_modules,
-        touches_us,
+        preload_modules,
     )
     from wheelfit.operations.step_durations import StepDurations
 
@@ -77,15 +75,15 @@ def uninstall(request: UninstallRequest, context: Context) -> UninstallReport:
         read_rules(context.environ, environment.interpreter.prefix, "uninstall"), environment
     )
     if request.dry_run:
-        tell_interruption(environment, context.reporter)
+        warn_of_interruption(environment, context.reporter)
     else:
-        mend_first(environment, context.reporter)
-    tell_unnamed_environment(request, environment, context)
+        recover_first(environment, context.reporter)
+    note_default_environment(request, environment, context)
     names = [_name(text) for text in request.names]
     plan, _ = plan_uninstall(names, environment.installed())
     check_own_requirements(plan, environment)
-    if not request.dry_run and touches_us(environment, (), plan.remove):
-        settle_modules(environment)
+    if not request.dry_run and affects_wheelfit(environment, (), plan.remove):
+        preload_modules(environment)
     durations = StepDurations()
     with durations.measure("uninstall"):
         uninstalled = remove(
@@ -110,5 +108,5 @@ def _name(text: str) -> NormalizedName:
         return canonicalize_name(text, validate=True)
     except InvalidName:
         raise InvalidRequirement(
-            "this is not the name of a package", source=text, hint="give the name alone"
+            "this is not a valid package name", source=text, hint="write only the name"
         ) from None

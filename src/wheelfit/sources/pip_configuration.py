@@ -79,7 +79,7 @@ class InstallRules(Struct, frozen=True):
     origins: Mapping[str, str] = field(default_factory=dict)
     """The file or variable of each value, by pip's name of the option."""
 
-    def said_by(self, name: str) -> str:
+    def origin_of(self, name: str) -> str:
         """Return the place that sets an option, for messages.
 
         :param name: pip's name of an option that is set.

@@ -346,7 +346,7 @@ def test_a_file_without_requirements(shop: Shop) -> None:
     """A requirements file that asks for nothing is not a mistake."""
     empty = shop.folder / "empty.txt"
     empty.write_text("# nothing yet\n")
-    assert shop.install("-r", empty).out == "nothing to do: the files ask for nothing\n"
+    assert shop.install("-r", empty).out == "nothing to do: the files have no requirements\n"
 
 
 def test_a_requirement_for_another_platform(shop: Shop) -> None:

@@ -1,7 +1,7 @@
 """A bill of materials for one machine: CycloneDX 1.6, with the variant of each component.
 
-Equal contents give equal documents: the serial number follows from the rest, and there is no
-time but one that is given.
+Equal contents give equal documents: the serial number is derived from the content, and there is no
+time unless the caller passes one.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _HASHES = {
     "sha3_512": "SHA3-512",
     "blake2b": "BLAKE2b-512",
 }
-"""The names of known algorithms in the format."""
-_LENGTHS = frozenset([32, 40, 64, 96, 128])
-"""Hexadecimal digits that it lets a digest have."""
+"""The format's names of hash algorithms."""
+_DIGEST_LENGTHS = frozenset([32, 40, 64, 96, 128])
+"""The numbers of hexadecimal digits that the format allows for a digest."""
 _LOCK = "lock"
 
 
@@ -119,7 +119,7 @@ def _component(package: ExportedPackage) -> dict[str, Any]:
         "licenses": _licenses(package.license),
         "purl": reference,
     }
-    if not _is_here(pin):
+    if not _has_local_path(pin):
         kind = "vcs" if package.source == "vcs" else "distribution"
         component["externalReferences"] = [{"type": kind, "url": pin.file.url}]
     component["properties"] = [_property(name, value) for name, value in _properties(package)]
@@ -157,7 +157,7 @@ def _hashes(hashes: Mapping[str, str]) -> list[dict[str, str]]:
     return [
         {"alg": _HASHES[name], "content": hashes[name]}
         for name in sorted(hashes)
-        if name in _HASHES and len(hashes[name]) in _LENGTHS
+        if name in _HASHES and len(hashes[name]) in _DIGEST_LENGTHS
     ]
 
 
@@ -167,13 +167,13 @@ def _purl(package: ExportedPackage) -> str:
     name = f"pkg:pypi/{pin.name}" + ("" if version is None else f"@{quote(str(version), safe='')}")
     if pin.file.hashes:
         return f"{name}?file_name={quote(last_segment(pin.file.shown), safe='')}"
-    if package.source == "vcs" and not _is_here(pin):
+    if package.source == "vcs" and not _has_local_path(pin):
         return f"{name}?vcs_url={quote(pin.file.url, safe='')}"
     return name
 
 
-def _is_here(pin: Pin) -> bool:
-    """Return whether a package has a local path, which is private and of no use elsewhere."""
+def _has_local_path(pin: Pin) -> bool:
+    """Return whether a package has a local path, which is private and useless elsewhere."""
     return pin.file.is_local or pin.file.url.startswith("git+file:")
 
 
