@@ -167,7 +167,7 @@ def test_newer_format() -> None:
     )
     assert file.version == "0.2"
     assert file.notes == (
-        "version 0.2 of the format is newer than 0.1; what is not known is ignored",
+        "version 0.2 of the format is newer than 0.1; unknown keys are ignored",
         "unknown key providers is ignored",
         "unknown key metadata.created_by is ignored",
     )

@@ -1,4 +1,4 @@
-"""The file of a family of distributions, in TOML."""
+"""Parsing of the TOML file that describes a family of distributions (a bridge)."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 FORMAT = 1
-"""The newest format of these files that can be read."""
+"""The newest supported format of these files."""
 LARGEST = 1 << 20
-"""Bytes of the longest file."""
-_KNOWN = (
+"""Bytes of a file, at most."""
+_FAMILY_KEYS = (
     "base", "by-default", "checked", "exclusive", "extras", "format", "hosts", "member", "name",
     "no-fit", "projects", "registry", "says", "source",
 )  # fmt: skip
-_OF_INDEXES = ("files", "index", "local", "page", "projects")
-_OF_MEMBER = (
+_INDEX_MEMBER_KEYS = ("files", "index", "local", "page", "projects")
+"""Keys of members that only a family of indexes has."""
+_MEMBER_KEYS = (
     "distribution", "each", "extras", "label", "platforms", "requires", "versions", "when",
-    *_OF_INDEXES,
+    *_INDEX_MEMBER_KEYS,
 )  # fmt: skip
-_MOST_ROWS = 2000
-"""Members that one row may stand for."""
+_MAX_MEMBERS_OF_ROW = 2000
 
 
 def parse_family(data: bytes, *, where: str = "") -> BridgeFamily:
     """Read the file of a family.
 
-    :raises InvalidDocument: ``invalid-bridge``; something is wrong; names every fault.
+    :raises InvalidDocument: ``invalid-bridge``; the file has faults.
     """
     from wheelfit.core.strict_toml import load
 
@@ -62,9 +62,9 @@ def parse_family(data: bytes, *, where: str = "") -> BridgeFamily:
 
 
 def newer_format(data: bytes) -> int | None:
-    """Return the format of a file if it is newer than the supported ones.
+    """Return the format of a file if it is newer than the supported one; else None.
 
-    :param data: the file; one that is no TOML has none.
+    :param data: the content, which need not be valid.
     """
     from wheelfit.core.strict_toml import load
 
@@ -76,14 +76,14 @@ def newer_format(data: bytes) -> int | None:
 
 
 def _family(table: Table) -> BridgeFamily:
-    table.only(*_KNOWN)
+    table.only(*_FAMILY_KEYS)
     name = _name(table, "name")
     base = _line(table, "base")
     projects = table.each("projects", _projects)
     for key in ("projects", "hosts", "registry"):
         if key in table and not base:
             table.fault("is for a family of indexes only", key)
-    rows = [one for row in table.tables("member") for one in _each(row)]
+    rows = [expanded for row in table.tables("member") for expanded in _expand_each(row)]
     members = [_member(row, name, base) for row in rows]
     if not members:
         table.fault("must have at least one table", "member")
@@ -117,8 +117,8 @@ def _family(table: Table) -> BridgeFamily:
     return family
 
 
-def _each(row: Table) -> Iterator[Table]:
-    """Yield the rows that a row stands for: one for every combination of its ``each``."""
+def _expand_each(row: Table) -> Iterator[Table]:
+    """Yield a copy of a row for every combination of the values in its ``each``."""
     each = row.table("each")
     if not each.content:
         yield row
@@ -129,30 +129,32 @@ def _each(row: Table) -> Iterator[Table]:
         count *= len(values_of_key)
         if not values_of_key:
             each.fault("must not be empty", key)
-    if count > _MOST_ROWS:
-        row.fault(f"stands for {count} members, more than {_MOST_ROWS}", "each")
+    if count > _MAX_MEMBERS_OF_ROW:
+        row.fault(f"stands for {count} members, more than {_MAX_MEMBERS_OF_ROW}", "each")
         return
     content = {key: value for key, value in row.content.items() if key != "each"}
     for combination in itertools.product(*values.values()):
         words = dict(zip(values, combination, strict=True))
-        yield Table(_filled(content, words), row.report, *row.steps)
+        yield Table(_replace_keys(content, words), row.report, *row.steps)
 
 
-def _filled(value: Any, words: dict[str, str]) -> Any:
-    """Return a value of a row with the words of ``each`` in it, written ``{key}``."""
+def _replace_keys(value: Any, words: dict[str, str]) -> Any:
+    """Return a value with every ``{key}`` in its strings replaced by a word."""
     if isinstance(value, str):
         for key, word in words.items():
             value = value.replace(f"{{{key}}}", word)
         return value
     if isinstance(value, list):
-        return [_filled(one, words) for one in value]
+        return [_replace_keys(item, words) for item in value]
     if isinstance(value, dict):
-        return {_filled(key, words): _filled(one, words) for key, one in value.items()}
+        return {
+            _replace_keys(key, words): _replace_keys(item, words) for key, item in value.items()
+        }
     return value
 
 
 def _member(row: Table, name: NormalizedName, base: str) -> FamilyMember:
-    row.only(*_OF_MEMBER)
+    row.only(*_MEMBER_KEYS)
     distribution = name if base else _name(row, "distribution")
     if base and "distribution" in row:
         row.fault("must not be there: a family of indexes has only one name", "distribution")
@@ -164,8 +166,9 @@ def _member(row: Table, name: NormalizedName, base: str) -> FamilyMember:
         row.fault("is missing: what has a condition is a variant", "label")
     if label is not None and bool(when) == (label == NULL):
         row.fault("must be 'null' for a member without conditions, and for no other", "label")
-    if not base and any(key in row for key in _OF_INDEXES):
-        row.fault(f"must not have {', '.join(_OF_INDEXES)}: only a family of indexes has them")
+    if not base and any(key in row for key in _INDEX_MEMBER_KEYS):
+        keys = ", ".join(_INDEX_MEMBER_KEYS)
+        row.fault(f"must not have {keys}: only a family of indexes has them")
     if sum(key in row for key in ("files", "index", "page")) > 1:
         row.fault("must have one of files, index and page, or none for the registry")
     return FamilyMember(
@@ -193,7 +196,7 @@ def _label(row: Table) -> Label | None:
 
 
 def _when(row: Table) -> PropertySet:
-    """Return the conditions, written as ``variants.json`` has the properties of a label."""
+    """Return the conditions, which have the form of the properties of a label."""
     properties = []
     for namespace, features in row.named("when").items():
         if namespace not in PLUGINS and namespace != ABI:
@@ -269,7 +272,7 @@ def _canonical(text: str) -> NormalizedName:
 
 
 def _projects(text: str) -> str:
-    """Return a name, or the begin of names with ``*`` behind it."""
+    """Return the name of a project, or the beginning of names followed by ``*``."""
     name = text.removesuffix("*")
     return text if text != name and _canonical(name.strip("-")) else str(_canonical(text))
 

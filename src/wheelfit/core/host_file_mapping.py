@@ -1,7 +1,7 @@
-"""Host files as mappings: the keys of P-44, read with care and written in order.
+"""Parsing of host files from TOML, and the mapping for writing them (P-44).
 
-A mistake is an error that names the place. An unknown key is ignored with a note, unless it looks
-like a misspelled known one.
+A fault is an error with its place in the file. An unknown key is ignored with a note, unless it
+looks like a misspelled known key, which is an error.
 """
 
 from __future__ import annotations
@@ -53,16 +53,18 @@ def parse_host_file(data: bytes, where: str) -> HostFile:
 def read_host_file(
     mapping: Mapping[str, Any], where: str, line_of: Callable[[str], int | None] | None = None
 ) -> HostFile:
-    """Read a host file.
+    """Return the host file of a mapping.
 
-    :raises UserError: ``invalid-host-file``; the file is of another version, a key is missing or
-        misspelled, or a value is not valid; names the place.
+    :param where: the path in errors.
+    :param line_of: returns the line of a path in the file; None: the lines are unknown.
+    :raises UserError: ``invalid-host-file``; the format has another version, a key is missing or
+        misspelled, or a value is not valid.
     """
     reader = _Reader(where, line_of)
     root = _Table(mapping, reader)
     metadata = root.optional("metadata")
     if metadata is None:
-        root.only(*_ROOT)  # a misspelled key is the better explanation
+        root.only(*_ROOT)  # a misspelled key is the better error
         root.fail("metadata", "is missing", hint=f'write [metadata] version = "{FILE_VERSION}"')
     version = _file_version(metadata)
     root.only(*_ROOT)
@@ -85,15 +87,15 @@ def read_host_file(
             f"of platform {file.platforms[0]} no marker values are known; "
             "those of the current platform count, unless [environment] has others"
         )
-    reader.notes += _unsaid(file, root)
+    reader.notes += _notes_on_uv_file(file, root)
     return replace(file, notes=tuple(reader.notes))
 
 
 _ROOT: Final = ("metadata", "provider", "interpreter", "platform", "environment")
 
 
-def _unsaid(file: HostFile, root: _Table) -> Iterator[str]:
-    """Yield notes on how a file of uv's experiment is read where it states less than ours."""
+def _notes_on_uv_file(file: HostFile, root: _Table) -> Iterator[str]:
+    """Yield notes on assumptions about a file that uv has written, which has fewer keys."""
     if not file.created_by.lower().startswith("uv"):
         return
     if file.interpreter is None and not file.platforms:
@@ -110,19 +112,16 @@ def _unsaid(file: HostFile, root: _Table) -> Iterator[str]:
 
 
 def to_mapping(file: HostFile) -> dict[str, Any]:
-    """Return a host file as a mapping that can be written as TOML.
-
-    Reading it again gives an equal host file.
-    """
+    """Return a mapping for TOML, from which `read_host_file` returns an equal host file."""
     metadata = {
         "created-by": file.created_by,
         "version": file.version,
         "origin": file.origin,
         "overrides": list(file.overrides),
     }
-    return _filled(
+    return _without_empty(
         {
-            "metadata": _filled(metadata),
+            "metadata": _without_empty(metadata),
             "interpreter": _interpreter_mapping(file.interpreter) if file.interpreter else None,
             "platform": _platform_mapping(file.platforms) if file.platforms else None,
             "environment": dict(file.environment),
@@ -131,36 +130,36 @@ def to_mapping(file: HostFile) -> dict[str, Any]:
     )
 
 
-def _filled(mapping: Mapping[str, Any]) -> dict[str, Any]:
+def _without_empty(mapping: Mapping[str, Any]) -> dict[str, Any]:
     """Return a mapping without empty values."""
     return {key: value for key, value in mapping.items() if value}
 
 
 class _Reader(FirstFault):
-    """The faults and notes of one host file."""
+    """The notes of one host file, whose first fault is raised."""
 
     def __init__(self, where: str, line_of: Callable[[str], int | None] | None) -> None:
         super().__init__(UserError, where, line_of, code="invalid-host-file")
         self.is_newer = False
-        """Whether the file may have keys that were not known when this was written."""
+        """Whether the format is newer, so that unknown keys may be valid."""
         self.notes: list[str] = []
 
 
 class _Table(Table):
-    """A table of a host file; the first fault is raised."""
+    """A table of a host file."""
 
     __slots__ = ()
     report: _Reader
 
     def fail(self, key: str, message: str, *, hint: str | None = None) -> NoReturn:
-        """Raise a fault of a key."""
+        """Raise the error for a key."""
         self.report(Fault(self.path(key), message), hint)
 
     def only(self, *known: str) -> None:
         """Note unknown keys; raise an error for misspelled ones."""
-        for key, near in self.unknown(known, cutoff=0.75):
-            if near and not self.report.is_newer:  # else it may be a key of the newer format
-                self.fail(key, "is an unknown key", hint=f'did you mean "{near}"?')
+        for key, close in self.unknown(known, cutoff=0.75):
+            if close and not self.report.is_newer:
+                self.fail(key, "is an unknown key", hint=f'did you mean "{close}"?')
             self.report.notes.append(f"unknown key {self.path(key)} is ignored")
 
     def optional(self, key: str) -> Self | None:
@@ -177,7 +176,7 @@ class _Table(Table):
 
 
 def _file_version(metadata: _Table) -> str:
-    """Return the version of the format; a newer one of the same first number adds keys only."""
+    """Return the version of the format; a newer one with the same major number only adds keys."""
     version = metadata.required("version")
     if version != FILE_VERSION:
         known, match = FILE_VERSION.split("."), re.fullmatch(r"(\d{1,9})\.(\d{1,9})", version)
@@ -191,7 +190,7 @@ def _file_version(metadata: _Table) -> str:
         metadata.report.is_newer = True
         metadata.report.notes.append(
             f"version {version} of the format is newer than {FILE_VERSION}; "
-            "what is not known is ignored"
+            "unknown keys are ignored"
         )
     return version
 
@@ -340,7 +339,7 @@ def _environment(table: _Table) -> dict[str, str]:
 
 
 def _interpreter_mapping(interpreter: HostInterpreter) -> dict[str, Any]:
-    return _filled(
+    return _without_empty(
         {
             "implementation": interpreter.implementation,
             "version": str(interpreter.version),
@@ -360,7 +359,7 @@ _FIRST_OF_MACOS = re.compile(
 
 
 def _platform_mapping(platforms: tuple[str, ...]) -> dict[str, Any]:
-    """Return three facts instead of forty tags where they are equivalent."""
+    """Return the machine and a version if they are equivalent to the tags, else the tags."""
     if match := _FIRST_TAGS.fullmatch(" ".join(platforms[:2])):
         machine, minor = match["machine"], int(match["minor"])
         if platforms == linux_platforms(machine, glibc=minor):
@@ -377,7 +376,7 @@ def _platform_mapping(platforms: tuple[str, ...]) -> dict[str, Any]:
 
 def _provider_mapping(provider: HostProvider) -> dict[str, Any]:
     names = [feature.name for feature in provider.features]
-    listed = _filled(
+    listed = _without_empty(
         {
             "version": provider.version,
             "plugin-api": provider.plugin_api,
@@ -386,7 +385,7 @@ def _provider_mapping(provider: HostProvider) -> dict[str, Any]:
             "multi-value": [feature.name for feature in provider.features if feature.multi_value],
         }
     )
-    seen = _filled(
+    observed = _without_empty(
         {
             "warnings": list(provider.warnings),
             "evidence": [
@@ -400,4 +399,4 @@ def _provider_mapping(provider: HostProvider) -> dict[str, Any]:
     )
     # An empty table means that nothing is supported.
     properties = {feature.name: list(feature.values) for feature in provider.features}
-    return {"namespace": provider.namespace, **listed, "properties": properties, **seen}
+    return {"namespace": provider.namespace, **listed, "properties": properties, **observed}

@@ -1,11 +1,10 @@
-"""The grammar of environment markers: text to expression and back.
+"""The grammar of environment markers: parsing of text to an expression, and formatting.
 
-The grammar is the one of dependency specifiers (PEP 508 with its later changes), plus
-the four variables of PEP 825 (F-100). What an expression means is in
-`wheelfit.core.markers`.
+The grammar is that of dependency specifiers, plus the four variables of PEP 825 (F-100).
+`wheelfit.core.markers` evaluates expressions.
 
-The tree keeps how the text was written: a conjunction or disjunction in parentheses is
-``grouped``, so that writing a tree gives the parentheses that were read.
+An expression preserves parentheses: a conjunction or disjunction in parentheses is ``grouped``, so
+that formatting returns the parentheses of the text.
 """
 
 from __future__ import annotations
@@ -52,8 +51,8 @@ VARIABLES: Final = (
     | SET_VARIABLES
     | VARIANT_VARIABLES
 )
-"""Every variable a marker may name."""
-# PEP 345 wrote dots, and one name was changed later; old metadata has both.
+"""All variables of markers."""
+# PEP 345 had dots in names, and one name was changed later; old metadata may have both.
 _ALIASES: Final = {
     "os.name": "os_name",
     "platform.machine": "platform_machine",
@@ -69,19 +68,19 @@ _QUOTED = pattern(r"""'[^']*'|"[^"]*\"""")
 _OPERATOR = pattern(r"===|==|~=|!=|<=|>=|<|>|in\b|not[ \t]+in\b")
 _AND = pattern(r"and\b")
 _OR = pattern(r"or\b")
-# What a quoted string can hold only as an escape; a lone surrogate is not text at all.
+# Characters that a quoted string can have only as escapes; a lone surrogate cannot be encoded.
 _ESCAPED = r"[\\\n\r\0\ud800-\udfff]"
-_DEEPEST = 100
-"""More parentheses than this are refused before Python's stack is exhausted."""
+_MAX_DEPTH = 100
+"""Nested parentheses; many more would exhaust Python's stack."""
 
 
 class Variable(Struct, frozen=True):
-    """A marker variable; the same wherever it stands."""
+    """A marker variable; equal at any position."""
 
     name: str
-    """Its current name; aliases are replaced on reading."""
+    """The current name, also for aliases."""
     position: int = 0
-    """Where it stands in the source, for errors."""
+    """The position in the text, for errors."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Variable) and other.name == self.name
@@ -105,13 +104,13 @@ class Comparison(Struct, frozen=True):
 
     left: Operand
     operator: str
-    """``==``, ``~=``, ``in``, ``not in`` and so on; one blank in the last."""
+    """``==``, ``~=``, ``in`` …; ``not in`` has one blank."""
     right: Operand
 
     def variable(self) -> str:
-        """Return the name that decides how the values are compared.
+        """Return the name of the variable, of two the left one; empty for two literals.
 
-        A comparison of two literals has none; of two variables the left one counts.
+        It determines how the values are compared.
         """
         if isinstance(self.left, Variable):
             return self.left.name
@@ -140,16 +139,16 @@ Expression: TypeAlias = Comparison | Conjunction | Disjunction
 
 
 def parse_expression(source: str, start: int = 0) -> Expression:
-    """Read a marker that reaches to the end of a text.
+    """Parse a marker that is the end of a text.
 
-    :param source: the text; anything before ``start`` is there for errors only.
+    :param source: the text; the part before ``start`` is used for errors only.
     :raises InvalidMarker: the text breaks the grammar, or F-105.
     """
     return _Reader(source, start).marker()
 
 
 def format_expression(expression: Expression) -> str:
-    """Write an expression; reading it again gives an equal one."""
+    """Return the text of an expression; parsing it returns an equal one."""
     if isinstance(expression, Comparison):
         left, right = _format_operand(expression.left), _format_operand(expression.right)
         return f"{left} {expression.operator} {right}"
@@ -159,7 +158,7 @@ def format_expression(expression: Expression) -> str:
 
 
 def without_outer_parentheses(expression: Expression) -> Expression:
-    """Return the expression as it is written when it stands alone."""
+    """Return the expression without parentheses around all of it."""
     if isinstance(expression, Comparison) or not expression.grouped:
         return expression
     return replace(expression, grouped=False)
@@ -204,7 +203,7 @@ def _escape(match: re.Match[str]) -> str:
 
 
 class _Reader:
-    """A recursive-descent parser of one marker; ``position`` is where it stands."""
+    """A recursive-descent parser of one marker; ``position`` is that of the next character."""
 
     __slots__ = ("depth", "position", "source")
 
@@ -241,8 +240,8 @@ class _Reader:
         if self.source.startswith("(", opened):
             self.position += 1
             self.depth += 1
-            if self.depth > _DEEPEST:
-                raise self.error(f"more than {_DEEPEST} nested parentheses", opened)
+            if self.depth > _MAX_DEPTH:
+                raise self.error(f"more than {_MAX_DEPTH} nested parentheses", opened)
             expression = self.disjunction()
             self.depth -= 1
             if not self.source.startswith(")", self.position):
@@ -325,12 +324,12 @@ class _Reader:
             raise self.error("this is not a valid quoted string", position) from None
 
     def blanks(self) -> None:
-        """Skip blanks and tabs; nothing else separates."""
+        """Skip blanks and tabs, the only separators."""
         match = _BLANKS.match(self.source, self.position)
         self.position = match.end() if match else self.position
 
     def take(self, pattern: re.Pattern[str]) -> str:
-        """Move past a pattern and return its text; empty when it is not there."""
+        """Move past a pattern and return its text; empty if the text does not match."""
         match = pattern.match(self.source, self.position)
         if match is None:
             return ""
@@ -340,16 +339,17 @@ class _Reader:
     def error(
         self, message: str, position: int | None = None, *, hint: str | None = None
     ) -> InvalidMarker:
-        """Build an error that points at a position, by default the current one."""
-        at = self.position if position is None else position
-        return InvalidMarker(message, source=self.source, position=at, hint=hint)
+        """Return an error that points at a position, by default the current one."""
+        if position is None:
+            position = self.position
+        return InvalidMarker(message, source=self.source, position=position, hint=hint)
 
 
 def _without_warning(match: re.Match[str]) -> str:
-    """Return an escape of the same meaning without a warning of Python."""
+    """Return an escape with the same meaning, for which Python does not warn."""
     if len(match[1]) > 1:  # an octal number beyond one byte
         return f"\\u{int(match[1], 8):04x}"
-    # An unknown escape stands for itself; doubled, it does so silently.
+    # An unknown escape means itself; with a second backslash, Python does not warn.
     return match[0] if match[1] in "\n\r\\'\"abfnrtvxuUN01234567" else f"\\{match[0]}"
 
 

@@ -1,4 +1,4 @@
-"""Projects that a lock is made for, named as folders, archives or repositories."""
+"""Requirements on folders, archives and repositories, as roots of a lock."""
 
 from __future__ import annotations
 
@@ -39,37 +39,41 @@ def open_named(
     folder: Path,
     free: Collection[NormalizedName] | None,
 ) -> GivenWheel:
-    """Return the wheel that represents a project on every machine.
+    """Return the wheel that represents a project on all machines.
 
     For a repository, the commit of an older lock for the same revision is kept, as long as it is
     available.
 
-    :param given: opens it, and returns the wheel that represents it here.
-    :param old: the older lock; None: there is none.
-    :param free: names of projects whose commit need not stay; None: none need.
+    :param given: returns the wheel that represents a project on this machine.
+    :param old: the older lock; None if there is none.
+    :param folder: the folder of the lock.
+    :param free: names of projects whose commit may change; None: all may.
     """
     if old is None or free is None or not is_repository_url(source.url):
         return _as_unbuilt(given(source))
     from wheelfit.projects.version_control import parse_repository_url
 
-    wanted = parse_repository_url(source.url, where=source.where)
-    commit = _locked_commit(wanted, old, folder, free)
+    requested = parse_repository_url(source.url, where=source.where)
+    commit = _locked_commit(requested, old, folder, free)
     if commit is None:
         return _as_unbuilt(given(source))
     try:
-        wheel = given(structs.replace(source, url=_at(source.url, wanted, commit)))
+        wheel = given(structs.replace(source, url=_at_commit(source.url, requested, commit)))
     except NetworkError as error:
         if error.reference != "checkout-failed":
             raise
         return _as_unbuilt(given(source))
-    return _as_unbuilt(_as_requested(wheel, wanted, commit))
+    return _as_unbuilt(_as_requested(wheel, requested, commit))
 
 
 def root_of(source: GivenSource, opened: Callable[[GivenSource], GivenWheel]) -> Root:
-    """Return the root of a lock for a named project."""
+    """Return the root of a lock for a requested folder, archive or repository.
+
+    :param opened: returns the wheel that represents a project.
+    """
     wheel = opened(source)
-    named = Requirement(wheel.requirement().name, source.extras, marker=source.marker)
-    return Root(named, source.where, wheel=wheel)
+    requirement = Requirement(wheel.requirement().name, source.extras, marker=source.marker)
+    return Root(requirement, source.where, wheel=wheel)
 
 
 def from_sources(
@@ -77,39 +81,48 @@ def from_sources(
     sources: Mapping[NormalizedName, Sequence[ProjectSource]],
     opened: Callable[[GivenSource], GivenWheel],
 ) -> Iterator[Root]:
-    """Yield a requirement as its project's tables have it: of a folder, archive or repository."""
+    """Yield a root of a project, and the same root for each source that its tables have.
+
+    :param root: a requirement of the project.
+    :param sources: the sources in the tables of the project, by name.
+    :param opened: returns the wheel that represents a project.
+    """
     requirement = root.requirement
-    bare = structs.replace(requirement, marker=None)
-    named = source_of(RequestedRequirement(bare, root.where))
-    if named is not None:
-        yield _from(root, named, None, opened)
+    without_marker = structs.replace(requirement, marker=None)
+    by_url = source_of(RequestedRequirement(without_marker, root.where))
+    if by_url is not None:
+        yield _with_source(root, by_url, None, opened)
         return
-    yield root  # without a matching marker of a source, it is used alone
-    for one in sources.get(requirement.name, ()) if requirement.url is None else ():
-        if one.extra not in (None, root.extra) or one.group not in (None, root.group):
+    yield root  # for machines on which no marker of a source matches
+    if requirement.url is not None:
+        return
+    for source in sources.get(requirement.name, ()):
+        if source.extra not in (None, root.extra) or source.group not in (None, root.group):
             continue
-        if last_segment(one.url).endswith(".whl"):
-            wheel = given_wheel(one.url, where=root.where)
-            yield replace(root, requirement=_limited(requirement, one.marker), wheel=wheel)
+        if last_segment(source.url).endswith(".whl"):
+            wheel = given_wheel(source.url, where=root.where)
+            yield replace(root, requirement=_with_marker(requirement, source.marker), wheel=wheel)
             continue
-        given = GivenSource(one.url, requirement.name, editable=one.editable, where=root.where)
-        yield _from(root, given, one.marker, opened)
+        given = GivenSource(
+            source.url, requirement.name, editable=source.editable, where=root.where
+        )
+        yield _with_source(root, given, source.marker, opened)
 
 
-def _from(
+def _with_source(
     root: Root,
     source: GivenSource,
     marker: Marker | None,
     opened: Callable[[GivenSource], GivenWheel],
 ) -> Root:
-    """Return a requirement with the wheel of its source; extras are its own."""
+    """Return a root with the wheel of a source, which gets no extras: the requirement has them."""
     wheel = opened(structs.replace(source, extras=frozenset()))
-    requirement = _limited(structs.replace(root.requirement, url=None), marker)
+    requirement = _with_marker(structs.replace(root.requirement, url=None), marker)
     return replace(root, requirement=requirement, wheel=wheel)
 
 
-def _limited(requirement: Requirement, marker: Marker | None) -> Requirement:
-    """Return a requirement that applies only if a marker matches, too."""
+def _with_marker(requirement: Requirement, marker: Marker | None) -> Requirement:
+    """Return a requirement that applies only if a second marker matches, too."""
     if marker is None:
         return requirement
     own = requirement.marker
@@ -118,42 +131,42 @@ def _limited(requirement: Requirement, marker: Marker | None) -> Requirement:
 
 
 def _locked_commit(
-    wanted: RepositoryUrl, old: Lock, folder: Path, free: Collection[NormalizedName]
+    requested: RepositoryUrl, old: Lock, folder: Path, free: Collection[NormalizedName]
 ) -> str | None:
-    """Return the commit that a lock has for the revision of a repository; None: it has none."""
+    """Return the commit that a lock has for the revision of a repository; None if it has none."""
     stand_in = stand_in_of(folder)
     for package in old.packages:
         source = package.source
         if source is None or source.kind != "vcs" or package.name in free:
             continue
-        asked_for = source.requested_revision, source.subdirectory.strip("/")
-        if asked_for != (wanted.revision, wanted.subdirectory):
+        locked = source.requested_revision, source.subdirectory.strip("/")
+        if locked != (requested.revision, requested.subdirectory):
             continue
         origin = stand_in(package).origin
-        if origin is not None and (origin.direct_url or {}).get("url") == wanted.url:
+        if origin is not None and (origin.direct_url or {}).get("url") == requested.url:
             return source.commit
     return None
 
 
-def _at(url: str, wanted: RepositoryUrl, commit: str) -> str:
-    """Return the URL of a repository at a commit, with the login that it has."""
-    bare, hash_, fragment = url.partition("#")
-    if wanted.revision is not None:
-        bare = bare.removesuffix(f"@{wanted.revision}")
-    return f"{bare}@{commit}{hash_}{fragment}"
+def _at_commit(url: str, requested: RepositoryUrl, commit: str) -> str:
+    """Return the URL of a repository at a commit, with any login of the URL."""
+    bare, hash_sign, fragment = url.partition("#")
+    if requested.revision is not None:
+        bare = bare.removesuffix(f"@{requested.revision}")
+    return f"{bare}@{commit}{hash_sign}{fragment}"
 
 
-def _as_requested(wheel: GivenWheel, wanted: RepositoryUrl, commit: str) -> GivenWheel:
+def _as_requested(wheel: GivenWheel, requested: RepositoryUrl, commit: str) -> GivenWheel:
     """Return a wheel of a repository with the requested revision in its record."""
     origin = wheel.file.origin
     if origin is None:
         return wheel
-    origin = structs.replace(origin, name=str(wanted), direct_url=wanted.record(commit))
+    origin = structs.replace(origin, name=str(requested), direct_url=requested.record(commit))
     return structs.replace(wheel, file=structs.replace(wheel.file, origin=origin))
 
 
 def _as_unbuilt(wheel: GivenWheel) -> GivenWheel:
-    """Return the file of a project that fits every machine, though it was built for this one."""
+    """Return the file of a project as if it were not built yet, so that it fits all machines."""
     origin = wheel.file.origin
     if origin is None or not origin.is_built:
         return wheel
