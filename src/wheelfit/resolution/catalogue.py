@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from itertools import takewhile
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -137,7 +138,7 @@ class Catalogue:
                 versions = tuple(sorted((*versions, present.version), reverse=True))
             floor = self._floors.get(name)
             if floor is not None:
-                versions = tuple(version for version in versions if version >= floor)
+                versions = tuple(takewhile(floor.__le__, versions))
             self._versions[name] = versions
         return versions
 

@@ -110,13 +110,14 @@ class VersionPolicy:
         doubtful = frozenset(self._doubtful[name])
         yanked = self._releases.yanked(name)
         kept = self._releases.kept(name)
+        welcomed = versions.welcomed(version for version in members if version in admitted)
         first: list[Version] = []
         last: list[Version] = []
         for version in members:
             if version not in doubtful or version == kept:
                 first.append(version)
             elif version in admitted:
-                willing = version not in yanked and versions.welcomes(version)
+                willing = version not in yanked and version in welcomed
                 (first if willing else last).append(version)
         return first + last
 
@@ -131,11 +132,12 @@ class VersionPolicy:
 
     def _welcome(self, name: NormalizedName, need: Need) -> frozenset[Version]:
         """Return the doubtful versions that a need admits."""
-        doubtful = set(need.versions.members(self._doubtful[name]))
+        doubtful = need.versions.members(self._doubtful[name])
         if not doubtful:
             return frozenset()
         yanked = self._releases.yanked(name)
-        others = set(need.versions.members(self.listed(name))) - set(self._doubtful[name])
+        has_others = len(need.versions.members(self.listed(name))) > len(doubtful)
+        welcomed = need.versions.welcomed(doubtful)
         return frozenset(
             version
             for version in doubtful
@@ -143,7 +145,7 @@ class VersionPolicy:
             and (
                 self._prereleases
                 or not version.is_prerelease
-                or not others
-                or need.versions.welcomes(version)
+                or not has_others
+                or version in welcomed
             )
         )

@@ -192,13 +192,20 @@ class VersionSet:
 
         True for a final release; false for no member at all.
         """
-        if not version.is_prerelease:
-            return version in self._range
-        if version not in self._range:
-            return False
+        return version in self.welcomed((version,))
+
+    def welcomed(self, versions: Iterable[Version]) -> frozenset[Version]:
+        """Return the final releases in the set, and the pre-releases that a specifier names.
+
+        :param versions: the versions in question.
+        """
+        members = self.members(versions)
+        if not any(version.is_prerelease for version in members):
+            return frozenset(members)
         # Beside a final release the filter lets a pre-release through only where a
         # specifier named one.
-        return version in (self._range | _ANY_FINAL).filter((_FINAL, version))
+        named = (self._range | _ANY_FINAL).filter((_FINAL, *members))
+        return frozenset(named).intersection(members)
 
     # --- for people -----------------------------------------------------------
 
