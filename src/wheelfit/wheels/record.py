@@ -6,11 +6,10 @@ so that commas, quotes and non-ASCII names survive (B-35).
 
 from __future__ import annotations
 
-import base64
 import csv
 import hashlib
 import io
-from dataclasses import dataclass
+from binascii import b2a_base64
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -38,6 +37,7 @@ DIGEST_SIZES = {
 
 _HEXADECIMAL = pattern(r"[0-9A-Fa-f]+")
 _ROOTS = ("/", "\\")
+_URL_SAFE = bytes.maketrans(b"+/", b"-_")
 
 
 class RecordRow(Struct, frozen=True, gc=False):
@@ -51,8 +51,7 @@ class RecordRow(Struct, frozen=True, gc=False):
     """Size in bytes, decimal; may be empty."""
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(Struct, frozen=True):
     """The rows of a RECORD in their order, and how its lines end."""
 
     rows: tuple[RecordRow, ...]
@@ -98,7 +97,7 @@ def encode_digest(digest: bytes) -> str:
     >>> encode_digest(bytes([255, 254, 253, 252]))
     '__79_A'
     """
-    return base64.urlsafe_b64encode(digest).decode("ascii").rstrip("=")
+    return b2a_base64(digest, newline=False).translate(_URL_SAFE).decode("ascii").rstrip("=")
 
 
 def sha256_of_file(path: Path) -> str:

@@ -77,18 +77,6 @@ class FileTable(Mapping[str, UnpackedFile]):
         self.marks = marks
         self.times = times
 
-    @classmethod
-    def of(cls, files: Mapping[str, UnpackedFile]) -> FileTable:
-        """Return a table of files that were described one by one."""
-        each = files.values()
-        return cls(
-            tuple(files),
-            [file.row.hash for file in each],
-            [file.size for file in each],
-            "".join("x" if file.executable else "-" for file in each),
-            [file.mtime_ns for file in each],
-        )
-
     @cached_property
     def folders(self) -> Mapping[str, Mapping[str, int]]:
         """The files by folder, empty for the root: name, and where it stands in the columns."""

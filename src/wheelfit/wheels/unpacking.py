@@ -25,9 +25,9 @@ from wheelfit.wheels.background import BackgroundCalls
 from wheelfit.wheels.linking import current_umask
 from wheelfit.wheels.native_file_system import NATIVE
 from wheelfit.wheels.paths import target_faults
-from wheelfit.wheels.record import DIGEST_SIZES, RecordRow, encode_digest, leads_out
+from wheelfit.wheels.record import DIGEST_SIZES, encode_digest, leads_out
 from wheelfit.wheels.rooted_folder import write_all
-from wheelfit.wheels.unpacked import TREE, FileTable, UnpackedFile, UnpackedWheel, write_manifest
+from wheelfit.wheels.unpacked import TREE, FileTable, UnpackedWheel, write_manifest
 from wheelfit.wheels.zip_archive import unsound
 from wheelfit_runtime.errors import InvalidWheel
 
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from wheelfit.wheels.archive import WheelArchive
     from wheelfit.wheels.file_system import FileSystem
+    from wheelfit.wheels.record import RecordRow
     from wheelfit.wheels.zip_directory import Member
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
@@ -83,9 +84,14 @@ def unpack(
         batches.sort(key=_size, reverse=True)
     work.do(batches)
     digest = sha256 if isinstance(sha256, str) else sha256()
-    done = work.done
-    table = FileTable.of(
-        {each.name: done[each.name] for each in archive.members if not each.is_folder}
+    members = [member for member in archive.members if not member.is_folder]
+    written = [work.done[member.name] for member in members]
+    table = FileTable(
+        [member.name for member in members],
+        [digest for digest, _ in written],
+        [member.size for member in members],
+        "".join(["x" if member.is_executable else "-" for member in members]),
+        [time for _, time in written],
     )
     wheel = UnpackedWheel(
         folder, archive.filename, digest, archive.dist_info, table, umask, archive.where
@@ -117,10 +123,10 @@ def promised_rows(archive: WheelArchive) -> dict[str, RecordRow]:
             faults.append(f"{name} is not in RECORD")
         elif promise.hash.partition("=")[0] not in DIGEST_SIZES:
             faults.append(f"{name} has no strong hash in RECORD")
-        elif not (promise.size.isascii() and promise.size.isdigit()):
-            faults.append(f"{name} has no size in RECORD")
         elif promise.size != str(member.size):
-            faults.append(f"{name} has another size than RECORD says")
+            is_size = promise.size.isascii() and promise.size.isdigit()
+            what = "another size than RECORD says" if is_size else "no size in RECORD"
+            faults.append(f"{name} has {what}")
         elif promise.hash.endswith("="):
             # Padding is not wanted but seen; nothing depends on it.
             promised[name] = replace(promise, hash=promise.hash.rstrip("="))
@@ -190,6 +196,29 @@ Known: TypeAlias = "Callable[[Member, RecordRow], KnownFile | None]"
 """From a member and what RECORD promises of it to a file that has its content, if there is one."""
 
 
+class _Counter:
+    """A count of the wheels that this process unpacks at the moment.
+
+    Where several of them take more threads than there are processors, the threads mostly wait for
+    each other, and a hundred wheels cost half as much processor time again.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self.count += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self.count -= 1
+
+
+_UNPACKING = _Counter()
+
+
 class _Stopped(Exception):
     """Another worker failed."""
 
@@ -205,7 +234,8 @@ class _Work:
         umask: int,
         advance: Callable[[int], None],
     ) -> None:
-        self.done: dict[str, UnpackedFile] = {}
+        self.done: dict[str, tuple[str, int]] = {}
+        """The hash of each file as in RECORD, and when it was written."""
         self._archive = archive
         self._promises = promises
         self._tree = tree
@@ -254,13 +284,17 @@ class _Work:
         ):
             os.unlink(target)  # noqa: PTH108
             return False
-        self.done[member.name] = UnpackedFile(promise, member.size, executable, file.written)
+        self.done[member.name] = promise.hash, file.written
         return True
 
     def do(self, batches: Sequence[list[Member]]) -> None:
         """Unpack batches, in about their order."""
+        with _UNPACKING:
+            self._do(batches)
+
+    def _do(self, batches: Sequence[list[Member]]) -> None:
         left = iter(batches)
-        count = min(self._processors, _MOST_WORKERS, len(batches))
+        count = min(self._share(), _MOST_WORKERS, len(batches))
         helpers = [
             threading.Thread(target=self._work, args=(left,), name=f"unpack-{number}")
             for number in range(1, count)
@@ -272,6 +306,10 @@ class _Work:
             helper.join()
         if self._failures:
             raise self._failures[0]
+
+    def _share(self) -> int:
+        """Return the number of processors for this wheel while others are unpacked as well."""
+        return max(1, self._processors // _UNPACKING.count)
 
     def _work(self, left: Iterator[list[Member]]) -> None:
         try:
@@ -309,14 +347,15 @@ class _Work:
         """Write a file that is held in memory as a whole."""
         algorithm = _algorithm(promise)
         digest = getattr(hashlib, algorithm)(data).digest()
-        row = self._checked(member, promise, f"{algorithm}={encode_digest(digest)}")
+        actual = f"{algorithm}={encode_digest(digest)}"
+        self._check(member, promise, actual)
         number = self._create(member)
         try:
             write_all(number, data)
             written = os.fstat(number).st_mtime_ns
         finally:
             os.close(number)
-        self.done[member.name] = UnpackedFile(row, member.size, member.is_executable, written)
+        self.done[member.name] = actual, written
 
     def _write_large(self, member: Member, promise: RecordRow | None) -> None:
         """Write a file piece by piece; another thread hashes and writes the unpacked pieces."""
@@ -337,7 +376,7 @@ class _Work:
                 begun = count
 
         try:
-            apart = BackgroundCalls(take, "unpack-write") if self._processors > 1 else None
+            apart = BackgroundCalls(take, "unpack-write") if self._share() > 1 else None
             with apart or nullcontext(take) as hand_over:
                 for piece in self._archive.chunks(member.name):
                     if self._failures:
@@ -347,8 +386,9 @@ class _Work:
             written = os.fstat(number).st_mtime_ns
         finally:
             os.close(number)
-        row = self._checked(member, promise, f"{algorithm}={encode_digest(seen.digest())}")
-        self.done[member.name] = UnpackedFile(row, member.size, member.is_executable, written)
+        actual = f"{algorithm}={encode_digest(seen.digest())}"
+        self._check(member, promise, actual)
+        self.done[member.name] = actual, written
 
     def _create(self, member: Member) -> int:
         executable = member.is_executable
@@ -357,11 +397,9 @@ class _Work:
             os.fchmod(number, self._executable)
         return number
 
-    def _checked(self, member: Member, promise: RecordRow | None, digest: str) -> RecordRow:
+    def _check(self, member: Member, promise: RecordRow | None, digest: str) -> None:
         """Compare a content with RECORD; without a promise its CRC was all there is to compare."""
-        if promise is None:
-            return RecordRow(member.name, digest, str(member.size))
-        if promise.hash != digest:  # the sizes were compared before
+        if promise is not None and promise.hash != digest:  # the sizes were compared before
             raise InvalidWheel(
                 f"{member.name} is not what RECORD of the wheel promises",
                 where=self._archive.where,
@@ -369,7 +407,6 @@ class _Work:
                 f"found is    {digest}, {member.size} bytes",
                 hint="the wheel was damaged or changed",
             )
-        return promise
 
 
 def _algorithm(promise: RecordRow | None) -> str:
