@@ -282,6 +282,7 @@ def open_environment(
     store: Callable[[], Store] | None = None,
     tags: bool = True,
     tell: Callable[[str], object] = lambda _text: None,
+    meanwhile: Callable[[], object] = lambda: None,
 ) -> Environment:
     """Return an environment; nothing is changed, and the folders need not exist yet.
 
@@ -297,6 +298,7 @@ def open_environment(
     :param store: opens the cache of interpreters' facts; None: each interpreter is run.
     :param tags: whether wheels will be chosen for it; without, the standard library is enough.
     :param tell: called for interpreters on ``PATH`` that were skipped because they do not work.
+    :param meanwhile: called while an interpreter that has to be started describes itself.
     :raises UsageError: ``target`` together with another of the three, or one that is not a folder.
     :raises UnusableInterpreter: there is no such interpreter, or it cannot be used.
     :raises UserError: ``no-environment``; no environment is named, active or in a folder above.
@@ -324,7 +326,7 @@ def open_environment(
         program = None
 
     def inspect(path: Path | None) -> Interpreter:
-        return inspect_interpreter(path, environ, store=store, tags=tags)
+        return inspect_interpreter(path, environ, store=store, tags=tags, meanwhile=meanwhile)
 
     try:
         interpreter = inspect(program)

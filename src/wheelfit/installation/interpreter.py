@@ -258,6 +258,7 @@ def inspect_interpreter(
     store: Callable[[], Store] | None = None,
     clock: Callable[[], int] = time.time_ns,
     tags: bool = True,
+    meanwhile: Callable[[], object] = lambda: None,
 ) -> Interpreter:
     """Return the description of an interpreter.
 
@@ -270,6 +271,7 @@ def inspect_interpreter(
     :param store: opens the cache of answers, used while they cannot have changed.
     :param tags: whether to find out the supported wheel tags too; without them only the standard
         library is used, and nothing is kept.
+    :param meanwhile: called while an interpreter that has to be started describes itself.
     :raises UnusableInterpreter: it cannot be started, is not a Python, is too old, or fails.
     """
     if path is None:
@@ -277,9 +279,9 @@ def inspect_interpreter(
         return _interpreter(own, cast("tuple[Tag, ...]", own["tags"]), running=True)
     path = Path(os.path.abspath(path))  # noqa: PTH100  # the link must not be followed
     if not tags:
-        return _interpreter(_ask(path, environ, deadline, tags=False), (), running=False)
+        return _interpreter(_ask(path, environ, deadline, meanwhile, tags=False), (), running=False)
     if store is None:
-        return _foreign(_ask(path, environ, deadline))
+        return _foreign(_ask(path, environ, deadline, meanwhile))
     from wheelfit.installation.known_interpreters import keep, recall
 
     kept = store()
@@ -288,7 +290,7 @@ def inspect_interpreter(
         with suppress(ValueError, KeyError, TypeError, AttributeError):
             return _foreign(known)
     began = clock()
-    facts = _ask(path, environ, deadline)
+    facts = _ask(path, environ, deadline, meanwhile)
     keep(str(path), environ, facts, began, kept)
     return _foreign(facts)
 
@@ -300,7 +302,12 @@ def _foreign(facts: Mapping[str, Any]) -> Interpreter:
 
 
 def _ask(
-    path: Path, environ: Mapping[str, str], deadline: float, *, tags: bool = True
+    path: Path,
+    environ: Mapping[str, str],
+    deadline: float,
+    meanwhile: Callable[[], object],
+    *,
+    tags: bool = True,
 ) -> Mapping[str, Any]:
     """Start an interpreter, and return its facts about itself."""
     own_packaging = []
@@ -310,7 +317,8 @@ def _ask(
         # A folder inside a zip file would be of no use to another interpreter; not a supported
         # case.
         own_packaging = [next(iter(packaging.__path__))]
-    done = _run(path, ["-I", "-S", "-B", isolated.__file__, *own_packaging], environ, deadline)
+    arguments = ["-I", "-S", "-B", isolated.__file__, *own_packaging]
+    done = _run(path, arguments, environ, deadline, meanwhile)
     answers = [line for line in done.stdout.splitlines() if line.startswith(isolated.MARK)]
     if done.returncode == 0 and answers:
         try:
@@ -328,21 +336,30 @@ def _ask(
 
 
 def _run(
-    path: Path, arguments: list[str], environ: Mapping[str, str], deadline: float
+    path: Path,
+    arguments: list[str],
+    environ: Mapping[str, str],
+    deadline: float,
+    meanwhile: Callable[[], object] = lambda: None,
 ) -> subprocess.CompletedProcess[str]:
     # On macOS this variable makes a child believe that it is another environment.
     variables = {key: value for key, value in environ.items() if key != "__PYVENV_LAUNCHER__"}
     try:
-        return subprocess.run(
+        with subprocess.Popen(
             [str(path), *arguments],
-            capture_output=True,
-            check=False,
             encoding="utf-8",
             env=variables,
             errors="replace",
             stdin=subprocess.DEVNULL,
-            timeout=deadline,
-        )
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        ) as process:
+            try:
+                meanwhile()
+                answer, complaint = process.communicate(timeout=deadline)
+            except BaseException:
+                process.kill()
+                raise
     except subprocess.TimeoutExpired:
         raise UnusableInterpreter(
             f"the interpreter did not answer within {deadline:g} s", where=str(path)
@@ -351,6 +368,7 @@ def _run(
         raise UnusableInterpreter(
             f"the interpreter cannot be started: {error.strerror or error}", where=str(path)
         ) from None
+    return subprocess.CompletedProcess(arguments, process.returncode, answer, complaint)
 
 
 def _why(

@@ -26,6 +26,7 @@ def open_environment_of(
     may_be_own: bool = False,
     tags: bool = True,
     tell: Callable[[str], object] = lambda _text: None,
+    meanwhile: Callable[[], object] = lambda: None,
 ) -> Environment:
     """Open the environment of a request.
 
@@ -35,6 +36,7 @@ def open_environment_of(
         or in a parent folder, because only tags of wheels are taken from it.
     :param tags: whether wheels will be chosen for it; otherwise the standard library is enough.
     :param tell: gets the interpreters on ``PATH`` that were skipped because they do not work.
+    :param meanwhile: called while an interpreter that has to be started describes itself.
     :raises FileProblem: there is no such folder.
     """
     if not may_be_new:
@@ -60,6 +62,7 @@ def open_environment_of(
         store=lambda: _store(request, environ),
         tags=tags,
         tell=tell,
+        meanwhile=meanwhile,
     )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Self
 
 from msgspec import Struct
@@ -145,6 +146,13 @@ class SelectionSession(Struct, frozen=True):
         )
 
 
+def _import_what_follows(*, changes: bool) -> None:
+    """Import what every choice needs next, which takes as long as an interpreter's start."""
+    import_module("wheelfit.resolution.resolver")
+    if changes:
+        import_module("wheelfit.installation.apply")
+
+
 def open_for_choice(
     request: FromRequirements,
     context: Context,
@@ -168,6 +176,7 @@ def open_for_choice(
         may_be_new=True,
         may_be_own=may_be_own,
         tell=context.reporter.detail,
+        meanwhile=partial(_import_what_follows, changes=changes),
     )
     rules = read_rules(context.environ, environment.interpreter.prefix)
     if rules.constraints:
