@@ -199,8 +199,8 @@ Known: TypeAlias = "Callable[[Member, RecordRow], KnownFile | None]"
 class _Counter:
     """A count of the wheels that this process unpacks at the moment.
 
-    Where several of them take more threads than there are processors, the threads mostly wait for
-    each other, and a hundred wheels cost half as much processor time again.
+    With more threads than processors they change places twice as often, and a hundred wheels take
+    a tenth more processor time.
     """
 
     def __init__(self) -> None:
