@@ -87,8 +87,14 @@ SCENARIOS = {
     "warm-torch": MANY_FILES(TORCH, "warm", goals={"uv": 0.75}, rounds=NONE),
     "warm-torch-disk": Scenario(TORCH, "warm", goals={"uv": 0.75}, rounds=NONE),
     "reinstall-torch": MANY_FILES(TORCH, "reinstall", goals={"uv": 0.75}, rounds=FEW),
-    "cold-tree": MANY_FILES(TREE, shelf="tree", deps=True, goals={"MB": 200}, rounds=FEW),
+    "cold-tree": MANY_FILES(
+        TREE, shelf="tree", deps=True, goals={"uv": 1.3, "MB": 200}, rounds=FEW
+    ),
+    "link-tree": MANY_FILES(
+        TREE, shelf="tree", deps=True, rate=100e6, delay=0.02, goals={"uv": 1.0}, rounds=NONE
+    ),
     "warm-tree": MANY_FILES(TREE, "warm", "tree", deps=True, goals={"uv": 1.5}, rounds=FEW),
+    "warm-tree-disk": Scenario(TREE, "warm", "tree", deps=True, goals={"uv": 1.1}, rounds=NONE),
     "exchange-cublas": Scenario(CUBLAS, "exchange", goals={"uv": 0.25}, rounds=NONE),
     "exchange-torch": MANY_FILES(TORCH, "exchange", goals={"uv": 0.25}, rounds=NONE),
     "slow-exchange-cublas": SLOW(
