@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -390,6 +391,18 @@ class TestUnusable:
         """An interpreter that does not answer is given up after the deadline."""
         with pytest.raises(UnusableInterpreter, match="did not answer"):
             inspect(script(tmp_path, "exec sleep 60"), deadline=0.3)
+
+    def test_interrupted_meanwhile(self, tmp_path: Path) -> None:
+        """What is interrupted while an interpreter describes itself does not wait for it."""
+
+        def interrupted() -> None:
+            raise KeyboardInterrupt
+
+        python = script(tmp_path, "exec sleep 60")
+        begin = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            inspect_interpreter(python, ENVIRON, meanwhile=interrupted)
+        assert time.monotonic() - begin < 30
 
     def test_nonsense(self, tmp_path: Path) -> None:
         """An answer of the wrong shape is no answer."""

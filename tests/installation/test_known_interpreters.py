@@ -89,6 +89,20 @@ def test_not_asked_twice(describe: Describing, python: Path) -> None:
     assert not told.running
 
 
+def test_other_work_is_done_while_it_is_started(describe: Describing, python: Path) -> None:
+    """What is to be done meanwhile is left where nothing is started."""
+    calls: list[str] = []
+    for _ in range(2):
+        inspect_interpreter(
+            python,
+            describe.environ,
+            store=lambda: describe.store,
+            clock=lambda: time.time_ns() + describe.ahead,
+            meanwhile=lambda: calls.append("called"),
+        )
+    assert calls == ["called"]
+
+
 def test_what_was_made_just_now(describe: Describing, tmp_path: Path) -> None:
     """Times do not tell apart two changes at once, so what is new is asked again."""
     python = make_environment(tmp_path / "new")
