@@ -49,6 +49,8 @@ def install(request: InstallRequest, context: Context) -> ChangeReport:
 
     If anything fails, the environment is unchanged.
 
+    :param request: the requirements and the environment.
+    :param context: the environment variables and the reporter.
     :raises WheelfitError: a package is not available, or a change is not permitted.
     """
     from wheelfit.operations.change_reports import report_change

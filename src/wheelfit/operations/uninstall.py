@@ -58,6 +58,8 @@ class UninstallReport:
 def uninstall(request: UninstallRequest, context: Context) -> UninstallReport:
     """Remove packages from an environment.
 
+    :param request: the packages and the environment.
+    :param context: the environment variables and the reporter.
     :raises WheelfitError: a package is not installed, or must not be removed.
     """
     from wheelfit.installation.plan import plan_uninstall

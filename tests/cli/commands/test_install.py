@@ -140,7 +140,7 @@ def test_upgrade_never_goes_back(shop: Shop, run: Runner) -> None:
     shop.install(newer)
     for words in (["-U", "plain"], ["-U", "needs", "plain"], ["-P", "plain", "needs"]):
         said = shop.install(*words)
-        assert "plain 2.5.dev1 stays: it is newer than plain 2.0" in said.err
+        assert "plain 2.5.dev1 is kept: it is newer than plain 2.0" in said.err
         assert shop.installed()["plain"] == ("2.5.dev1", None)
     said = shop.install("-U", "plain<2.5.dev0")
     assert said.out == "installed plain 2.0, replacing the newer 2.5.dev1\n"

@@ -431,7 +431,7 @@ class TestOdd:
         [
             ("RECORD", b'"', "CSV"),
             ("RECORD", b"a/__init__.py,sha256=x\n", "columns"),
-            ("RECORD", b"a-1.0.dist-info/RECORD,,\n", "does not name"),
+            ("RECORD", b"a-1.0.dist-info/RECORD,,\n", "does not list"),
             ("RECORD", b"\xff", "UTF-8"),
             ("METADATA", b"Name: b\nVersion: 1.0\n", "name"),
             ("WHEEL", b"Wheel-Version: 2.0\n", "the Wheel-Version is 2.0"),
@@ -459,7 +459,7 @@ class TestOdd:
         words = ("--accept-record-errors", "--overwrite")
         said = run("wheel", "make", wheel, "-o", out, *MKL, *words)
         assert "twice" in said.err
-        assert "which is not there" in said.err
+        assert "which the wheel does not contain" in said.err
 
     def test_wrong_dist_info(self, tmp_path: Path, out: Path, run: Runner) -> None:
         """B-34: a dist-info folder of another release stops it."""
