@@ -13,25 +13,25 @@ from wheelfit.cli.commands import working_commands
 
 REFERENCE = Path(__file__).parents[1] / "docs" / "reference"
 VERBS = """
-accept add added allow ask at attest break breaks broken built changed checked clean clear compare
-convert copied create created damaged debug delete deny diff disable drop edits emulate enable
-exclude expires explain failed fake fetched find forbid force freeze frozen generate going held
-ignore import imported initialize inspect install installed invert keep left load looked losses lost
+accept add added allow ask at attest break broken built changed checked clean clear compare convert
+copied create created damaged debug delete deny diff disable drop edits emulate enable exclude
+excluded expires explain failed fake fetched find forbid force freeze frozen generate going hashed
+held ignore import imported initialize inspect install installed invert keep left load losses lost
 make missing mixed open outdated owned prefer prefetch probe prune publish published quiet raw read
 rebuild recover refit refused reinstall relabel remove removed rename repair replace replay require
 requires reserved resolve restricted resumed reused revoke revoked rewrite rewritten save select
-serve set shared shipped show skip strip sync tracks trusted try uninstall unmake untrust unyank
-update upgrade uploaded validate verify warn with written
+serve set shared shipped show skip split strip sync tracks truncated trusted try uninstall unmake
+untrust unyank update upgrade uploaded validate verify warn with written
 """
 QUALITIES = """
-alternate apart compat dev empty first full incomplete inexact local max newer newest offline older
-online optional private public strict unchecked unknown unlisted unmatched unnamed unread verbose
-vulnerable
+alternate compat dev empty first full incompatible incomplete inexact local max newer newest offline
+older online optional private public strict unchecked unknown unlisted unmatched unreadable
+unreferenced verbose vulnerable
 """
 EVERYDAY = """
-against all back bar by choices count demo depth for from here info init list more name new no note
-notes one only out overwrite pass per pip prior python reason results seconds since size sizes than
-time to until uv way wheelfit why yes
+against all back bar by choices count demo depth for from here info init list method name new no
+note notes one only out overwrite pass per pip prior python reason results seconds since size sizes
+than time to until uv wheelfit why yes
 """
 PLAIN = {*VERBS.split(), *QUALITIES.split(), *EVERYDAY.split()}
 """Words that are no terms, or programs' names."""

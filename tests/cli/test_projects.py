@@ -304,11 +304,11 @@ class TestInstalling:
         assert "warning" not in said.err
         said = desk.run("install", *words, "lib", "--override", "lib==1")
         said = desk.run("install", *words, "lib==2", "--override", "lib", "--json", "-U")
-        assert said.object["breaks"] == []
+        assert said.object["broken_requirements"] == []
         assert "note: app 1 needs lib<2, and will find lib 2, as was decided\n" in said.err
         said = desk.run("install", *words, "lib==1")
         said = desk.run("install", *words, "lib==2", "--json")
-        assert [one["name"] for one in said.object["breaks"]] == ["app"]
+        assert [one["name"] for one in said.object["broken_requirements"]] == ["app"]
 
     def test_what_a_lock_does_not_meet_on_purpose(self, desk: Desk) -> None:
         """What was locked with an override is synced without a warning."""
@@ -318,7 +318,7 @@ class TestInstalling:
         python = f"{sys.version_info.major}.{sys.version_info.minor}"
         desk.run("lock", "--python-version", python)
         said = desk.run("sync", *words, "--json")
-        assert said.object["breaks"] == []
+        assert said.object["broken_requirements"] == []
         assert "note: app 1 needs lib<2, and will find lib 2, as was decided\n" in said.err
 
     def test_the_settings_of_the_folder_do_not_count(self, desk: Desk) -> None:

@@ -321,7 +321,7 @@ class TestFinalBoss:
                 "values": ["12"],
                 "packages": {"flash-attn": ["12"], "torch": ["12"], "vllm": ["12"]},
                 "forced_by": ["vllm"],
-                "because": ["vllm 0.11.0 has only builds for CUDA 12"],
+                "reasons": ["vllm 0.11.0 has only builds for CUDA 12"],
                 "changes": [
                     {
                         "name": "torch",
@@ -369,7 +369,7 @@ class TestFinalBoss:
             assert mixed in boss.said
         answer = boss.run("explain", "--with-deps", "flash-attn", "vllm", "--allow-mixed", "cuda")
         assert mixed in boss.said
-        assert (answer["agreements"][0]["values"], answer["agreements"][0]["because"]) == ([], [])
+        assert (answer["agreements"][0]["values"], answer["agreements"][0]["reasons"]) == ([], [])
         error = boss.run("install", "vllm", "--allow-mixed", "cuda_version", code=1)
         assert error["hint"] == "they agree on cuda, rocm, blas, openmp, mpi, pytorch"
 
@@ -446,7 +446,7 @@ class TestFinalBoss:
         boss.driver("13.0")
         answer = boss.run("install", "--dry-run", *place, "flash-attn")
         assert [one["label"] for one in answer["install"]] == ["cu12_pyt2.9.0"]
-        assert answer["agreements"][0]["because"] == [
+        assert answer["agreements"][0]["reasons"] == [
             "torch 2.9.0 (cuda12.8) is installed, which is built for CUDA 12"
         ]
 

@@ -154,7 +154,7 @@ def test_wheelfit_upgrades_what_pip_installed(
     """The variant that fits replaces the plain wheel, and everybody stays happy."""
     found = {"fast-fft": "open", "openblas-runtime": None, "extra-runtime": None}
     assert exchanged["remove"] == [
-        {"name": "fast-fft", "version": "2.0", "label": None, "because": None}
+        {"name": "fast-fft", "version": "2.0", "label": None, "reason": None}
     ]
     assert {entry["name"]: entry["label"] for entry in exchanged["install"]} == found
     assert labels(run, python) == {**found, "always": None}

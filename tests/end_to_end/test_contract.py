@@ -243,7 +243,7 @@ class TestExplainAll:
         check("explain-all", said)
         fast, _ = said["releases"]
         assert [one["label"] for one in fast["labels"]] == ["gpu", "mkl", "open", "null", None]
-        takers = {taker for one in fast["labels"] for taker in one["taken_by"]}
+        takers = {taker for one in fast["labels"] for taker in one["selected_by"]}
         assert takers <= said["machines"].keys()
 
 
@@ -263,7 +263,7 @@ class TestLocks:
         said = run("tree", lock, "--json").object
         check("tree", said)
         assert said["target"] is None
-        (need,) = said["packages"][0]["needs"]
+        (need,) = said["packages"][0]["dependencies"]
         assert need["labels"] == ["mkl", "null", "open", None]
         assert [said["packages"][one]["name"] for one in need["packages"]] == ["plain"]
 
@@ -272,7 +272,7 @@ class TestLocks:
         said = run("tree", lock, "--for", "cuda-12.8-sm90", "--json").object
         check("tree", said)
         assert [one["chosen"]["label"] for one in said["packages"]] == ["gpu"]
-        assert said["left_out"] == [{"name": "plain", "reason": "no chosen wheel needs it"}]
+        assert said["excluded"] == [{"name": "plain", "reason": "no chosen wheel needs it"}]
 
     @pytest.mark.parametrize("format_", ["requirements", "cyclonedx", "licenses"])
     def test_exports(self, lock: Path, run: Runner, format_: str, tmp_path: Path) -> None:
@@ -458,9 +458,7 @@ class TestInstall:
         said = run("install", *sources, *target, "--upgrade", "fast", "plain").object
         check("install", said)
         assert [entry["label"] for entry in said["install"]] == ["open"]
-        assert said["remove"] == [
-            {"name": "fast", "version": "1.0", "label": None, "because": None}
-        ]
+        assert said["remove"] == [{"name": "fast", "version": "1.0", "label": None, "reason": None}]
         kept = {"name": "plain", "version": "1.0", "label": None, "better": None}
         assert said["keep"] == [kept]
         assert [(one["from"], one["to"]) for one in said["variant_changes"]] == [(None, "open")]
@@ -479,7 +477,7 @@ class TestInstall:
         said = run("install", *sources, *target, "-U", "--label", "fast=mkl", "fast").object
         check("install", said)
         assert [entry["label"] for entry in said["install"]] == ["mkl"]
-        gone = {"name": "fast", "version": "2.0", "label": "open", "because": None}
+        gone = {"name": "fast", "version": "2.0", "label": "open", "reason": None}
         assert said["remove"] == [gone]
 
 

@@ -144,12 +144,12 @@ def test_a_release_is_published_at_once_and_installed(
     said = publish(tmp_path, "dist", "--to", index.origin, token=index.token)
     over.set()
     thread.join()
-    assert (said["way"], said["published"]) == ("stage", True)
+    assert (said["method"], said["published"]) == ("stage", True)
     assert seen <= {0, 5}
     for to in (index.url, index.upload_url, index.url.rstrip("/")):
         again = publish(tmp_path, "dist", "--to", to)  # nobody has to be known for nothing
         assert isinstance(again["files"], list)
-        assert {one["state"] for one in again["files"]} == {"was there"}
+        assert {one["state"] for one in again["files"]} == {"existing"}
     install_everywhere(index.url, "shown", pip, uv, tmp_path)
 
 
@@ -307,7 +307,7 @@ def test_an_index_of_ours_has_publishing_sessions(
     assert index.get("/simple/staged/")[0] == 404
     words = ("dist", "--to", index.url, "--session-url", root)
     said = publish(tmp_path, *words, token=index.token)
-    assert (said["way"], said["published"]) == ("session", True)
+    assert (said["method"], said["published"]) == ("session", True)
     assert len([one for one in index.events("upload") if one["file"] == plain.name]) == 1
     names = {one.filename for one in files} | {"staged-1.0-variants.json"}
     page = json.loads(index.get("/simple/staged/", accept=JSON)[2])
@@ -407,11 +407,11 @@ def test_pypiserver(pypiserver: str, pip: Path, tmp_path: Path) -> None:
     """An index of somebody else's gets the wheels in order, and is asked what it has."""
     release(tmp_path / "dist", "elsewhere")
     said = publish(tmp_path, "dist", "--to", pypiserver)
-    assert (said["way"], said["published"]) == ("one-by-one", True)
+    assert (said["method"], said["published"]) == ("one-by-one", True)
     assert "elsewhere-1.0-variants.json is refused" in str(said["refused_index_files"])
     again = publish(tmp_path, "dist", "--to", pypiserver)
     assert isinstance(again["files"], list)
-    assert {one["state"] for one in again["files"]} == {"was there"}
+    assert {one["state"] for one in again["files"]} == {"existing"}
     url = f"{pypiserver}simple/"
     target = tmp_path / "target"
     words = ("install", "--no-cache-dir", "--index-url", url, "--target", target, "elsewhere")

@@ -138,7 +138,7 @@ def test_why_json(run: Runner, python: Path) -> None:
         'plugin<2; extra == "more"',
     ]
     assert [one["extra"] for one in chain] == [None, None, "more"]
-    assert (report["lock"], report["more"], report["versions"]) == (None, False, ["1.0"])
+    assert (report["lock"], report["truncated"], report["versions"]) == (None, False, ["1.0"])
 
 
 def test_why_where_an_extra_was_asked_for(

@@ -53,7 +53,7 @@ class TestBreakages:
             "name": "flask",
             "version": "3",
             "requirement": "click>=8",
-            "found": "7",
+            "installed": "7",
         }
 
     @pytest.mark.parametrize("need", ["Zope.Interface>1", "zope_interface>1", "ZOPE--interface >1"])
@@ -76,7 +76,7 @@ class TestBreakages:
         click, flask, other = put("click", "8"), put("flask", "3", "click"), put("x", "1", "click")
         (found,) = breakages(Plan(remove=(click, other)), [click, flask, other], ENVIRONMENT)
         assert str(found) == "flask 3 needs click, and nothing of click will be left"
-        assert found.to_mapping()["found"] is None
+        assert found.to_mapping()["installed"] is None
 
     def test_hidden(self, put: Callable[..., Installed]) -> None:
         """What was hidden behind the removed one is found afterwards and may do."""

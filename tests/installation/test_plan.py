@@ -193,6 +193,6 @@ def test_mapping(variant: Pin) -> None:
                 "reason": "the only wheel",
             }
         ],
-        "remove": [{"name": "demo", "version": "0.9", "label": None, "because": None}],
+        "remove": [{"name": "demo", "version": "0.9", "label": None, "reason": None}],
         "keep": [{"name": "torch", "version": "1", "label": "cu128"}],
     }

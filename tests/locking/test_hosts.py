@@ -106,7 +106,7 @@ def test_only_what_they_take_is_listed(shelf: Shelf) -> None:
         {"fast": "cu13", "lib13": "1"},
         {"fast": "null"},
     ]
-    assert made.apart is None
+    assert made.split_reason is None
 
 
 def test_platforms_that_markers_tell_apart(shelf: Shelf) -> None:
@@ -132,9 +132,12 @@ def test_versions_that_no_marker_tells_apart(shelf: Shelf) -> None:
     shelf.add_variants("fast 1", cuda("12", "13"), {"cu12": ["lib<2"], "cu13": ["lib>=2"]})
     shelf.add("lib 1", "lib 2")
     one, other = lock(shelf, [machine("old", CUDA_12), machine("new", CUDA_13)], "fast")
-    assert one.apart == other.apart
-    assert one.apart is not None
-    assert "old needs lib 1, new 2, and no marker of a lock file tells the two apart" in one.apart
+    assert one.split_reason == other.split_reason
+    assert one.split_reason is not None
+    assert (
+        "old needs lib 1, new 2, and no marker of a lock file tells the two apart"
+        in one.split_reason
+    )
     assert chosen(one) == [{"fast": "cu12", "lib": "1"}]
     assert chosen(other) == [{"fast": "cu13", "lib": "2"}]
     assert [machine.environment.name for machine in one.machines] == ["old"]
@@ -153,7 +156,7 @@ def test_needs_that_the_label_does_not_tell(shelf: Shelf) -> None:
     ]
     made = lock(shelf, machines, "fast")
     assert len(made) == 2
-    assert made[0].apart == "sm80 would get lib90, which it does not need"
+    assert made[0].split_reason == "sm80 would get lib90, which it does not need"
     assert [chosen(one) for one in made] == [
         [{"fast": "gpu", "lib80": "1"}],
         [{"fast": "gpu", "lib90": "1"}],

@@ -162,4 +162,4 @@ class TestOfOne:
         assert fastfft.chosen.label == "v4"
         assert fastfft.reason == "best fit: x86_64 :: level :: v4"
         assert fastfft.requested
-        assert tree.left_out == ((canonicalize_name("gpu-lib"), "no chosen wheel needs it"),)
+        assert tree.excluded == ((canonicalize_name("gpu-lib"), "no chosen wheel needs it"),)

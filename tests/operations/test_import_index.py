@@ -67,7 +67,7 @@ def reasons(report: ImportedPackages) -> dict[str, set[str]]:
 def test_everything_of_an_index(old: RecordingIndex, tmp_path: Path) -> None:
     """Files, yanks, times of upload and the document of variants are as they were."""
     report = bring(old.url, tmp_path / "new", owner="acme")
-    assert (report.files, report.added, report.kept) == (5, 5, 0)
+    assert (report.files, report.added, report.existing) == (5, 5, 0)
     assert (report.refused, report.failed, report.missing) == ((), (), ())
     assert files(tmp_path / "new") == files(tmp_path / "old")
     assert files(tmp_path / "new", "other") == files(tmp_path / "old", "other")
@@ -83,7 +83,7 @@ def test_only_what_is_missing(old: RecordingIndex, tmp_path: Path) -> None:
     assert set(files(tmp_path / "new", "other")) == {"other-1.0-py3-none-any.whl"}
     assert not files(tmp_path / "new")
     old.forget()
-    assert bring(old.url, tmp_path / "new").kept == 1
+    assert bring(old.url, tmp_path / "new").existing == 1
     assert not old.requests_for("other-1.0-py3-none-any.whl")
     with open_store(tmp_path / "old") as store:
         store.records.yank(["other-1.0-py3-none-any.whl"], "late", time="2021-01-01T00:00:00Z")
@@ -104,7 +104,7 @@ def test_a_dry_run(old: RecordingIndex, tmp_path: Path) -> None:
     assert not (tmp_path / "new").exists()
     bring(old.url, tmp_path / "new", projects=("some",))
     report = bring(old.url, tmp_path / "new", dry_run=True)
-    assert (report.added, report.kept) == (1, 4)
+    assert (report.added, report.existing) == (1, 4)
 
 
 def test_names_that_are_not_there(old: RecordingIndex, tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def test_what_is_refused(old: RecordingIndex, tmp_path: Path) -> None:
         "other-1.0-py3-none-any.whl": {"name-taken"},
         wheel: {"hash-mismatch"},
     }
-    assert (report.added, report.kept) == (3, 0)
+    assert (report.added, report.existing) == (3, 0)
     del old.faults.content[wheel]
     assert bring(old.url, tmp_path / "new").added == 1
 
@@ -219,7 +219,7 @@ def test_a_private_index_of_old_pages(tmp_path: Path) -> None:
         index.faults.login = ("me", "secret")
         for added in (1, 0):  # only its content tells that a file is there
             report = bring(index.url_with_login("me", "secret"), tmp_path / "new")
-            assert (report.added, report.kept) == (added, 1 - added)
+            assert (report.added, report.existing) == (added, 1 - added)
             assert (report.refused, report.failed) == ((), ())
         assert bring(index.url, tmp_path / "newer", projects=("some",)).failed
 
@@ -237,7 +237,7 @@ def test_a_folder_of_packages(tmp_path: Path) -> None:
         report = bring(there, tmp_path / "new")
         assert (report.files, report.added) == (3, expected)
         assert reasons(report).keys() == {"bad-1.0-py3-none-any.whl"}
-    assert report.kept == 2
+    assert report.existing == 2
     assert files(tmp_path / "new").keys() == {"some-1.0-py3-none-any.whl"}
 
 

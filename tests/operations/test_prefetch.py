@@ -61,7 +61,7 @@ def served(upstream: RecordingIndex, folder: Path, path: str) -> bytes:
 def test_a_filled_mirror_needs_no_upstream(upstream: RecordingIndex, tmp_path: Path) -> None:
     """Pages, wheels, their metadata and documents are served once the upstream is gone."""
     report = fill(upstream, tmp_path / "index", "some>=2", "other")
-    assert [(one.name, one.mirror, one.files, one.kept) for one in report.projects] == [
+    assert [(one.name, one.mirror, one.files, one.existing) for one in report.projects] == [
         ("other", "up", 2, 0),
         ("some", "up", 1, 0),
     ]
@@ -84,7 +84,7 @@ def test_only_what_is_missing_is_fetched(upstream: RecordingIndex, tmp_path: Pat
     assert not [one for one in upstream.requests_for("/files/") if one.path.endswith(".whl")]
     assert fill(upstream, tmp_path / "index", "some", newest=1).fetched == 1
     again = fill(upstream, tmp_path / "index", "some")
-    assert (again.fetched, again.projects[0].kept) == (1, 1)
+    assert (again.fetched, again.projects[0].existing) == (1, 1)
     wheels = [one for one in upstream.requests_for("/files/") if one.path.endswith(".whl")]
     assert len(wheels) == 2
 

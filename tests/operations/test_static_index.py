@@ -69,9 +69,9 @@ def test_publish(dist: Path, tmp_path: Path, context: Context) -> None:
     report = publish(sending, context)
     assert report.act is not None
     assert len(report.act.sent) == 3
-    assert report.way == "static"
+    assert report.method == "static"
     report = publish(sending, context)
-    assert {report.state(one.filename) for one in report.outgoing.files} == {"was there"}
+    assert {report.state(one.filename) for one in report.outgoing.files} == {"existing"}
 
 
 def test_a_whole_release_without_naming_files(

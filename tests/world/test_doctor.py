@@ -44,7 +44,7 @@ def test_without_asking(world: World) -> None:
     """It says what counts and where torch is from, and asks nobody."""
     world.net.hosts.clear()
     said, words = examined(world)
-    assert (of_pytorch(said)["counts"], of_pytorch(said)["problem"]) == (True, None)
+    assert (of_pytorch(said)["active"], of_pytorch(said)["problem"]) == (True, None)
     assert said["owned"] == [
         {
             "name": "torch",
@@ -86,7 +86,7 @@ def test_why_not(world: World, settings: str, reason: str | None) -> None:
     path.parent.mkdir(parents=True)
     path.write_text(settings, "utf-8")
     said, words = examined(world, "--online")
-    assert of_pytorch(said)["counts"] is (reason is None)
+    assert of_pytorch(said)["active"] is (reason is None)
     assert of_pytorch(said)["problem"] == ("" if reason is None else None)
     assert reason is None or reason in words
     assert ORIGIN in words

@@ -75,7 +75,7 @@ def test_each_layer(
     found = owners(world)["pytorch"]
     assert "torch" in found["projects"]
     assert found["url"] == "https://download.pytorch.org/whl"
-    assert found["counts"] is (says is None)
+    assert found["active"] is (says is None)
     assert says is None or says in found["reason"]
 
 
@@ -96,8 +96,8 @@ def test_what_is_shown_can_be_written(world: World, variable: str) -> None:
     before = owners(world)
     world.variables = {}
     write(world, USER, f"{line}\n")
-    assert {name: one["counts"] for name, one in owners(world).items()} == {
-        name: one["counts"] for name, one in before.items()
+    assert {name: one["active"] for name, one in owners(world).items()} == {
+        name: one["active"] for name, one in before.items()
     }
 
 

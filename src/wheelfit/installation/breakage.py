@@ -38,7 +38,7 @@ class Breakage(Struct, frozen=True):
             "name": self.needing.name,
             "version": str(self.needing.version),
             "requirement": str(self.requirement),
-            "found": None if self.found is None else str(self.found),
+            "installed": None if self.found is None else str(self.found),
         }
 
     def __str__(self) -> str:

@@ -49,7 +49,7 @@ class Plan(Struct, frozen=True):
                 for pin in self.install
             ],
             "remove": [
-                {**_installed(entry), "because": self.reasons.get(entry.name)}
+                {**_installed(entry), "reason": self.reasons.get(entry.name)}
                 for entry in self.remove
             ],
             "keep": [_installed(entry) for entry in self.keep],

@@ -51,7 +51,7 @@ class VariantChange(Struct, frozen=True):
             "to": self.new.label,
             "from_version": str(self.old.version),
             "to_version": str(self.new.version),
-            "because": self.because,
+            "reason": self.because,
             "needs_consent": self.needs_consent,
         }
 

@@ -51,7 +51,7 @@ class HostLock:
 
     locked: LockResult
     machines: tuple[NamedMachine, ...]
-    apart: str | None = None
+    split_reason: str | None = None
     """Why there is one lock for each machine; None: it is for all of them."""
 
 

@@ -106,7 +106,7 @@ class Tree:
     packages: tuple[TreePackage, ...]
     roots: tuple[Root, ...] | None
     """The requirements the lock was made for; None: it lists none."""
-    left_out: tuple[tuple[NormalizedName, str], ...] = ()
+    excluded: tuple[tuple[NormalizedName, str], ...] = ()
     """The packages the machine does not get, with the reason."""
     notes: tuple[str, ...] = ()
     """The unknown facts, one sentence each."""
@@ -204,7 +204,7 @@ class Tree:
                 for root in self.roots
             ],
             "packages": [_package(package) for package in self.packages],
-            "left_out": [{"name": name, "reason": reason} for name, reason in self.left_out],
+            "excluded": [{"name": name, "reason": reason} for name, reason in self.excluded],
             "notes": list(self.notes),
         }
 
@@ -261,8 +261,8 @@ def tree_of_one(lock: Lock, selection: LockSelection) -> Tree:
     if selection.asked is not None:
         roots_of_lock = (Root(one, places.get(one.name, ())) for one in selection.asked)
         roots = tuple(root for root in roots_of_lock if root.entries)
-    left_out = tuple(sorted(selection.left_out.items()))
-    return _of(lock, Tree(tuple(packages), roots, left_out, selection.notes))
+    excluded = tuple(sorted(selection.left_out.items()))
+    return _of(lock, Tree(tuple(packages), roots, excluded, selection.notes))
 
 
 def _of(lock: Lock, tree: Tree) -> Tree:
@@ -420,8 +420,8 @@ def _package(package: TreePackage) -> dict[str, Any]:
             }
             for one in package.labels
         ],
-        "known": package.known,
-        "needs": [
+        "dependencies_known": package.known,
+        "dependencies": [
             {
                 "name": branch.name,
                 "labels": list(branch.labels),

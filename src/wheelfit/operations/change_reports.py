@@ -58,10 +58,10 @@ class ChangeReport(Struct, frozen=True):
             **sized(planned.to_mapping(), self.sizes, dry_run=self.dry_run),
             "keep": [_kept(entry, resolution) for entry in planned.keep],
             "variant_changes": [change.to_mapping() for change in self.decided.changes],
-            "misfits": [_misfit(misfit) for misfit in self.decided.misfits],
+            "incompatible_variants": [_misfit(misfit) for misfit in self.decided.misfits],
             "held_back": [one.to_mapping() for one in resolution.held_back],
             "agreements": [one.to_mapping() for one in resolution.held],
-            "breaks": [one.to_mapping() for one in self.broken],
+            "broken_requirements": [one.to_mapping() for one in self.broken],
             "accelerators": [accelerator.to_mapping() for accelerator in self.accelerators],
             "plugins": _plugins(resolution),
             "degradations": [
@@ -135,7 +135,7 @@ def _misfit(verdict: FitVerdict) -> dict[str, object]:
         "name": variant.name,
         "version": str(variant.version),
         "label": variant.label,
-        "because": verdict.reason,
+        "reason": verdict.reason,
     }
 
 

@@ -59,5 +59,5 @@ def check_environment(request: ExaminationRequest, context: Context) -> FitnessR
 def _variant(verdict: FitVerdict) -> dict[str, object]:
     variant = verdict.variant
     return plain_fields(
-        variant, "name version label", fits=verdict.fits, because=verdict.reason or None
+        variant, "name version label", fits=verdict.fits, reason=verdict.reason or None
     )

@@ -62,7 +62,7 @@ class GeneratedIndex:
         generated = self.generated
         return plain_report(
             generated,
-            "projects releases files looked_at left_out written removed unnamed",
+            "projects releases files hashed excluded written removed unreferenced",
             folder=self.folder,
             target=self.target,
             published=generated.is_published,

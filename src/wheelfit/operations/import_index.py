@@ -62,7 +62,7 @@ class ImportedPackages:
     """Wheels and source distributions of the other index."""
     size: int
     """Total size of the packages of known size, in bytes."""
-    kept: int
+    existing: int
     """Files that were there already."""
     added: int
     """Files that are new; of a dry run, that would be fetched and checked."""
@@ -76,7 +76,7 @@ class ImportedPackages:
         """Return the report as plain data."""
         return plain_report(
             self,
-            "dry_run files size kept added added_size missing",
+            "dry_run files size existing added added_size missing",
             refused=[
                 plain_fields(
                     one,
@@ -142,7 +142,7 @@ def import_packages(
         dry_run,
         len(files),
         sum(file.size or 0 for file in files),
-        counts["kept"],
+        counts["existing"],
         counts["added"],
         counts["size"],
         tuple(sorted(importing.refused, key=lambda one: one.filename)),
@@ -238,7 +238,7 @@ class _Import:
             return
         try:
             if self._is_there(file):
-                self.counts["kept"] += 1
+                self.counts["existing"] += 1
             elif self._store is None or self._dry_run:
                 self.counts.update(added=1, size=file.size or 0)
             else:
@@ -291,4 +291,4 @@ class _Import:
             elif result.is_new:
                 self.counts.update(added=1, size=draft.size)
             else:  # impossible to detect for a page without hashes
-                self.counts["kept"] += 1
+                self.counts["existing"] += 1

@@ -118,7 +118,7 @@ class WrittenLock:
     """Requirements of packages that the lock does not meet, as overrides make it so."""
     held_back: tuple[LockHeldBack, ...] = ()
     """Packages older than the newest requested release, unless they were unchanged."""
-    apart: str | None = None
+    split_reason: str | None = None
     """The reason for a lock for each machine; None: it is for all of them."""
     accelerators: tuple[AcceleratorUse, ...] = ()
     """Accelerator builds that cannot be used, and accelerators left idle, of the named machines or
@@ -145,9 +145,9 @@ class LockReport:
     """The time that ``resolve`` took, or finding out that nothing has changed."""
 
     @property
-    def apart(self) -> str | None:
+    def split_reason(self) -> str | None:
         """The reason for a lock for each machine; None: there is one for all."""
-        return self.locks[0].apart
+        return self.locks[0].split_reason
 
     @property
     def accelerators(self) -> tuple[AcceleratorUse, ...]:
@@ -160,7 +160,7 @@ class LockReport:
             "version": 1,
             "dry_run": not self.writes,
             "seconds": dict(self.seconds),
-            "apart": self.apart,
+            "split_reason": self.split_reason,
             "locks": [_mapping(one, writes=self.writes) for one in self.locks],
             "notes": list(self.notes),
             "accelerators": [accelerator.to_mapping() for accelerator in self.accelerators],
@@ -519,7 +519,7 @@ class _Locking:
         from wheelfit.locking.held_back import held_back
 
         path, old = self._path, self._old
-        if host_lock.apart is not None:
+        if host_lock.split_reason is not None:
             (machine,) = host_lock.machines
             path, old = self._path_for(machine.environment.name), machine.old
         lock, settled = host_lock.locked.lock, host_lock.locked.settled
@@ -535,7 +535,7 @@ class _Locking:
             host_lock.locked.notes,
             tuple(dict.fromkeys(text for each in resolutions for text in each.unmet)),
             tuple(held_back(settled)),
-            host_lock.apart,
+            host_lock.split_reason,
             tuple(self._accelerators([each.solution for each in settled])),
         )
 

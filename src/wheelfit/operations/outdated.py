@@ -70,7 +70,7 @@ class OutdatedReport:
         return plain_report(
             self,
             "environment packages unknown",
-            unread=[{"name": name, "reason": reason} for name, reason in self.unread],
+            unreadable=[{"name": name, "reason": reason} for name, reason in self.unread],
         )
 
 

@@ -43,7 +43,7 @@ class OwnersIndex(Struct, frozen=True):
             "family": self.family,
             "url": self.url,
             "projects": list(self.projects),
-            "counts": not self.reason,
+            "active": not self.reason,
             "reason": self.reason or None,
         }
 

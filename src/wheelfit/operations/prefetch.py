@@ -80,9 +80,9 @@ class PlannedProject:
     """Total size of the files of known size, in bytes."""
     unknown: int
     """Number of files of unknown size."""
-    kept: int
+    existing: int
     """Files that are kept already."""
-    kept_size: int
+    existing_size: int
     """Their bytes."""
 
 
@@ -100,7 +100,7 @@ class PrefetchReport:
 
     def to_json(self) -> dict[str, object]:
         """Return the report as plain data."""
-        names = "name mirror releases files size unknown kept kept_size"
+        names = "name mirror releases files size unknown existing existing_size"
         return plain_report(
             self,
             "dry_run missing fetched fetched_size",
@@ -290,7 +290,7 @@ class _Plan:
     @property
     def to_fetch(self) -> int:
         """Bytes to fetch, as far as sizes are known."""
-        return sum(project.size - project.kept_size for project in self.projects)
+        return sum(project.size - project.existing_size for project in self.projects)
 
     def report(self, *, dry_run: bool) -> PrefetchReport:
         """Return the report before anything was fetched."""

@@ -87,7 +87,7 @@ class PublishReport:
 
     to: str
     """The name of the destination."""
-    way: str
+    method: str
     """``stage``, ``session``, ``static`` or ``one-by-one``."""
     dry_run: bool
     is_public: bool
@@ -107,11 +107,11 @@ class PublishReport:
         act = self.act
         if act is None:
             there = {one.filename for one in self.compared.there}
-            return "is there" if filename in there else "new"
+            return "existing" if filename in there else "new"
         if filename in act.unlisted:
-            return "not listed"
+            return "not-listed"
         if filename not in act.sent:
-            return "was there"
+            return "existing"
         return "published" if act.is_confirmed else "sent"
 
     def to_json(self) -> dict[str, object]:
@@ -120,7 +120,7 @@ class PublishReport:
         return {
             "version": 1,
             "to": self.to,
-            "way": self.way,
+            "method": self.method,
             "dry_run": self.dry_run,
             "published": act is not None and act.is_confirmed and not act.unlisted,
             "resumed": act is not None and act.is_resumed,
@@ -284,8 +284,8 @@ def _send(
         renew = partial(trusted_login, url, context.environ, index.tls)
         return TwineSender(url, index.login, index.tls, renew=renew if index.is_trusting else None)
 
-    way = _way_of(index, one_by_one=request.one_by_one)
-    if index.base is not None and way == "stage":
+    method = _way_of(index, one_by_one=request.one_by_one)
+    if index.base is not None and method == "stage":
         base = index.base
         if not compare(outgoing.files, _by_name(there)).new:  # needs no login
             return PublishResult(there=tuple(file.filename for file in outgoing.files))
@@ -302,7 +302,7 @@ def _send(
     # An index of ours makes them itself.
     new_files = {} if index.base else new_index_files(index_files, there)
     with context.reporter.work("sending") as progress:
-        if index.session_url is not None and way == "session":
+        if index.session_url is not None and method == "session":
             act = publish_in_sessions(
                 outgoing.files,
                 new_files,

@@ -68,7 +68,7 @@ class PackageVariant:
             "host": None if choice is None else choice.circumstances.host,
             "overrides": [] if choice is None else list(choice.circumstances.overrides),
             "fits": self.fits,
-            "because": self.reason or None,
+            "reason": self.reason or None,
         }
 
 

@@ -107,7 +107,7 @@ def _check_known(tree: Tree, name: NormalizedName, lock: str) -> None:
     names = {str(package.name) for package in tree.packages}
     if name in names:
         return
-    reason = dict(tree.left_out).get(name)
+    reason = dict(tree.excluded).get(name)
     close = get_close_matches(name, sorted(names), n=3)
     raise UserError(
         f"{name[:80]} is not among the packages",

@@ -51,7 +51,7 @@ class UninstallReport:
                 {"name": entry.name, "version": str(entry.version), "label": entry.label}
                 for entry in self.uninstalled.removed
             ],
-            "breaks": [one.to_mapping() for one in self.uninstalled.breaks],
+            "broken_requirements": [one.to_mapping() for one in self.uninstalled.breaks],
         }
 
 

@@ -70,7 +70,7 @@ class WheelTestsReport:
     results: tuple[WheelResult, ...]
     """Plain wheels first."""
 
-    def times_plain(self, result: WheelResult) -> float | None:
+    def relative_time(self, result: WheelResult) -> float | None:
         """Return the time of a wheel in that of the plain one; None if both did not run here."""
         tags = _tags_of(result.filename)
         for plain in self.results:
@@ -92,7 +92,7 @@ class WheelTestsReport:
         return {
             "version": 1,
             "results": [
-                {**result.to_mapping(), "times_plain": self.times_plain(result)}
+                {**result.to_mapping(), "relative_time": self.relative_time(result)}
                 for result in self.results
             ],
         }

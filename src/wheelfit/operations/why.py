@@ -92,7 +92,7 @@ class WhyReport:
             "lock": self.where if self.is_lock else None,
             "versions": list(self.versions),
             "chains": [[link.to_json() for link in chain] for chain in self.chains],
-            "more": self.has_more,
+            "truncated": self.has_more,
         }
 
 

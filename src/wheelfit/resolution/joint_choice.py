@@ -180,7 +180,7 @@ class AgreementOutcome(Struct, frozen=True):
             "values": list(self.values),
             "packages": {name: list(values) for name, values in sorted(self.packages.items())},
             "forced_by": list(self.forced.by),
-            "because": list(self.forced.because),
+            "reasons": list(self.forced.because),
             "changes": [
                 {
                     "name": change.taken.name,

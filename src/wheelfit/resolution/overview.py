@@ -115,11 +115,11 @@ class Overview:
                         }
                         for wheel in row.wheels
                     ],
-                    "taken_by": list(row.takers),
+                    "selected_by": list(row.takers),
                 }
                 for row in self.rows
             ],
-            "taken_by_none_of": list(self.without),
+            "unmatched_machines": list(self.without),
             "notes": list(self.notes),
             "degradations": [degradation.to_mapping() for degradation in self.degradations],
         }

@@ -176,11 +176,11 @@ def test_the_operation(
 ) -> None:
     """A conflict that is lost to somebody else is the finding that it would have been before."""
     report = published(index, tmp_path)
-    assert report.way == "session"
+    assert report.method == "session"
     assert report.act is not None
     assert index.names == {*(one.filename for one in files), INDEX_FILE}
     again = published(index, tmp_path)
-    assert {again.state(one.filename) for one in again.outgoing.files} == {"was there"}
+    assert {again.state(one.filename) for one in again.outgoing.files} == {"existing"}
     build_wheel(tmp_path / "dist", "fast", "1.0", tag="py2-none-any")
     index.refuses = "fast-1.0-py2-none-any.whl"
     refused = published(index, tmp_path)

@@ -109,7 +109,7 @@ def test_all_fits(place: Place) -> None:
         "version": "2.8",
         "label": "cu128",
         "fits": True,
-        "because": None,
+        "reason": None,
     }
 
 
@@ -124,7 +124,7 @@ def test_it_does_not_fit_any_more(place: Place) -> None:
     found = values(place.check(CUDA_OLD, "--json", code=13))
     (variant,) = found["variants"]
     assert variant["fits"] is False
-    assert "cuda_version_lower_bound" in variant["because"]
+    assert "cuda_version_lower_bound" in variant["reason"]
     assert found["summary"]["errors"] == 1
     assert tree(place.folder) == before
 
@@ -266,7 +266,7 @@ class TestConsent:
         said = place.install(CUDA_OLD, "plain")
         assert said.out == "installed plain 2.0\n"
         assert "torch 2.8 (cu128) does not fit any more" in said.err
-        (misfit,) = place.install(CUDA_OLD, "plain", "--json").object["misfits"]
+        (misfit,) = place.install(CUDA_OLD, "plain", "--json").object["incompatible_variants"]
         assert (misfit["name"], misfit["label"]) == ("torch", "cu128")
 
     def test_an_upgrade_keeps_the_label(self, place: Place) -> None:

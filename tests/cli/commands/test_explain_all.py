@@ -76,7 +76,7 @@ def test_own_hosts_come_first(
     said = run("explain", "--all", "torch", "-i", index.url, "--json")
     (release,) = said.object["releases"]
     (cu13,) = [one for one in release["labels"] if one["label"] == "cu13"]
-    assert cu13["taken_by"][0] == "node"
+    assert cu13["selected_by"][0] == "node"
     assert "broken is left out: " in said.err
     assert "cuda-13.0-sm90" in said.object["machines"]
     assert not [name for name in said.object["machines"] if name.startswith("rocm")]
@@ -91,8 +91,8 @@ def test_labels_without_versions(run: Runner, tmp_path: Path) -> None:
     build_wheel(tmp_path, "fast", "1", label="gfx", document=document)
     said = run("explain", "--all", tmp_path / "fast-1-py3-none-any-gfx.whl", "--json").object
     (row,) = said["releases"][0]["labels"]
-    assert row["taken_by"]
-    assert all(name.startswith("rocm-") for name in row["taken_by"])
+    assert row["selected_by"]
+    assert all(name.startswith("rocm-") for name in row["selected_by"])
     assert not [name for name in said["machines"] if name.startswith(("cuda", "cpu"))]
 
 
@@ -119,7 +119,7 @@ def test_a_plain_release(index: RecordingIndex, run: Runner) -> None:
     (row,) = said["releases"][0]["labels"]
     assert row["label"] is None
     assert row["properties"] is None
-    assert "linux-x86_64" in row["taken_by"]
+    assert "linux-x86_64" in row["selected_by"]
 
 
 def test_a_wheel_by_its_path(index: RecordingIndex, run: Runner, tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ def test_json(run: Runner, dist: Path, tmp_path: Path) -> None:
     said = run("index", "generate", dist, "--json", code=9).object
     check(said)
     assert not said["published"]
-    assert said["left_out"] == ["fast-2.0-py3-none-any.whl"]
+    assert said["excluded"] == ["fast-2.0-py3-none-any.whl"]
 
 
 def test_refusals(run: Runner, dist: Path) -> None:

@@ -91,7 +91,7 @@ def test_mirrors_are_filled(run: Runner, tmp_path: Path) -> None:
         assert "fetched 1 file (" in run(*words).out
         found = run(*words, "other", "--json", code=3).object
     assert (found["missing"], found["fetched"]) == (["other"], 0)
-    assert found["projects"][0]["kept_size"] == wheel.stat().st_size
+    assert found["projects"][0]["existing_size"] == wheel.stat().st_size
 
 
 def test_tokens_come_and_go(run: Runner, place: str) -> None:

@@ -324,8 +324,8 @@ def test_what_others_need(shop: Shop) -> None:
     shop.add("needing", "1", requires=("needed>=2",))
     shop.install("needing")
     dry = shop.install("needed==1", "--dry-run", "--json").object
-    assert dry["breaks"] == [
-        {"name": "needing", "version": "1", "requirement": "needed>=2", "found": "1"}
+    assert dry["broken_requirements"] == [
+        {"name": "needing", "version": "1", "requirement": "needed>=2", "installed": "1"}
     ]
     said = shop.install("needed==1")
     assert "warning: needing 1 needs needed>=2, and will find needed 1\n" in said.err

@@ -125,7 +125,7 @@ class TestWriting:
         """``--json`` has the same."""
         answer = office.lock("app", "--json").object
         (lock,) = answer["locks"]
-        assert (answer["version"], answer["dry_run"], answer["apart"]) == (1, False, None)
+        assert (answer["version"], answer["dry_run"], answer["split_reason"]) == (1, False, None)
         assert answer["seconds"]["resolve"] > 0
         assert (lock["path"], lock["written"], lock["up_to_date"]) == ("pylock.toml", True, False)
         assert lock["for"] == [f"{one}, Python 3.12" for one in PLATFORMS]
@@ -481,7 +481,7 @@ class TestMachines:
         assert versions == ["1.0", "2.0"]
         answer = self.lock(office, "split", *hosts, "--json").object
         assert [lock["for"] for lock in answer["locks"]] == [["cuda-12.8-sm90"], ["cuda-13.0-sm90"]]
-        assert "no marker of a lock file tells the two apart" in answer["apart"]
+        assert "no marker of a lock file tells the two apart" in answer["split_reason"]
         assert [lock["up_to_date"] for lock in answer["locks"]] == [True, True]
 
     def test_locks_of_another_time(self, office: Office) -> None:

@@ -89,7 +89,7 @@ def test_explained(run: Runner, shelf: Path) -> None:
     sources = ("--no-index", "--find-links", shelf)
     assert NEWER_FORMAT in str(run("explain", "--json", *sources, "beans", code=3).object)
     (release,) = run("explain", "--all", "--json", *sources, "beans").object["releases"]
-    assert [row["taken_by"] for row in release["labels"]] == [[]]
+    assert [row["selected_by"] for row in release["labels"]] == [[]]
 
 
 @pytest.mark.parametrize(

@@ -98,7 +98,7 @@ def test_a_release_is_sent_in_order(run: Runner, dist: Path, legacy: LegacyIndex
     assert "already has all files" in run("publish", dist, "--to", legacy.url).out
     assert len(legacy.uploads) == count
     said = run("publish", dist, "--to", legacy.url, "--dry-run", "--json")
-    assert {one["state"] for one in said.object["files"]} == {"is there"}
+    assert {one["state"] for one in said.object["files"]} == {"existing"}
 
 
 def test_a_source_distribution_goes_first(run: Runner, source: Path, legacy: LegacyIndex) -> None:
@@ -123,10 +123,10 @@ def test_drafts(run: Runner, dist: Path, legacy: LegacyIndex) -> None:
 def test_a_dry_run_sends_nothing(run: Runner, dist: Path, legacy: LegacyIndex) -> None:
     """``--dry-run`` says what would be sent, and with how much the project ends up."""
     said = run("publish", dist, "--to", legacy.url, "--dry-run", "--json").object
-    assert (said["way"], said["published"], said["dry_run"]) == ("one-by-one", False, True)
+    assert (said["method"], said["published"], said["dry_run"]) == ("one-by-one", False, True)
     assert [one["label"] for one in said["files"]] == [None, "mkl", "null", "open"]
     size = sum(path.stat().st_size for path in dist.iterdir())
-    assert said["forecast"][0]["after"] == size
+    assert said["forecast"][0]["total_size"] == size
     assert legacy.uploads == []
 
 
@@ -245,7 +245,7 @@ def test_an_index_that_keeps_nothing_is_found_out(
     assert said["published"] is False
     assert codes(said) == ["not-listed"]
     states = {one["filename"]: one["state"] for one in said["files"]}
-    assert states.pop(lost) == "not listed"
+    assert states.pop(lost) == "not-listed"
     assert set(states.values()) == {"published"}
     assert "which does not list 1" in run(*words, code=9).out
     legacy.swallows = frozenset()
@@ -302,7 +302,7 @@ def test_what_an_index_refuses_while_files_are_sent_is_a_finding(
     assert said["published"] is False
     states = {one["filename"]: one["state"] for one in said["files"]}
     assert states[refused] == "new"
-    assert states[first] == "is there"
+    assert states[first] == "existing"
     legacy.answers[refused] = [Answer.text(409, "Conflict")]
     assert codes(run("publish", dist, "--to", legacy.url, "--json", code=9).object) == [
         "name-taken"
@@ -490,7 +490,7 @@ def test_a_static_index_gets_a_release_at_once(run: Runner, dist: Path, tmp_path
     assert "already has all files" in run("publish", dist, "--to", public).out
     assert tree(public) == before
     said = run("publish", dist, older, "--to", public, "--dry-run", "--json")
-    assert {one["state"] for one in said.object["files"]} == {"is there"}
+    assert {one["state"] for one in said.object["files"]} == {"existing"}
 
 
 def test_a_release_of_a_static_index_can_grow(run: Runner, dist: Path, tmp_path: Path) -> None:

@@ -137,7 +137,7 @@ def test_a_lost_gpu(world: World) -> None:
 def test_as_json(world: World) -> None:
     """What goes without a successor has its reason there."""
     planned = world.install(LOST_GPU, "--refit", "--dry-run", "--json").object
-    reasons = {entry["name"]: entry["because"] for entry in planned["remove"]}
+    reasons = {entry["name"]: entry["reason"] for entry in planned["remove"]}
     because = "only torch 2.9.0 (cuda12.8) needed it"
     gone = {"nvidia-cublas": because, "nvidia-nccl-cu12": because}
     assert reasons == {"torch": None, "torchvision": None, **gone}
@@ -210,7 +210,7 @@ def test_a_newer_driver(world: World, words: str) -> None:
         "torch",
         "torchvision",
     }
-    gone = {entry["name"]: entry["because"] for entry in planned["remove"]}
+    gone = {entry["name"]: entry["reason"] for entry in planned["remove"]}
     assert gone["nvidia-nccl-cu12"] == "only torch 2.9.0 (cuda12.8) needed it"
     assert "removed nvidia-nccl-cu12 2.27: only torch 2.9.0 (cuda12.8) needed it" in said.out
     assert world.installed() == {

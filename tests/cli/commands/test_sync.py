@@ -245,7 +245,7 @@ def test_a_newer_lock_without_the_label(place: Place, locks: Path, index: Record
     (change,) = error["variant_changes"]
     assert (change["from"], change["to"], change["needs_consent"]) == ("v3", "v1", True)
     (change,) = place.sync(V3, "--json", "--label", "fast=v1").object["variant_changes"]
-    assert change["because"] == "fast 2.0 has no build v3"
+    assert change["reason"] == "fast 2.0 has no build v3"
 
 
 def test_refit(place: Place, locks: Path) -> None:

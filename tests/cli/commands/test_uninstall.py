@@ -54,7 +54,7 @@ def test_for_machines(target: Path, run: Runner) -> None:
             {"name": "fast-one", "version": "2.0", "label": "mkl"},
             {"name": "plain", "version": "1.0", "label": None},
         ],
-        "breaks": [],
+        "broken_requirements": [],
     }
     assert said.err == ""
 
@@ -98,8 +98,8 @@ def test_what_others_need(run: Runner, tmp_path: Path) -> None:
     build_wheel(tmp_path, "needing", "2", requires=("needed>=1",))
     run("install", "--no-index", "-f", tmp_path, "--target", folder, "needing")
     dry = run("uninstall", "--json", "--dry-run", "--target", folder, "needed")
-    assert dry.object["breaks"] == [
-        {"name": "needing", "version": "2", "requirement": "needed>=1", "found": None}
+    assert dry.object["broken_requirements"] == [
+        {"name": "needing", "version": "2", "requirement": "needed>=1", "installed": None}
     ]
     said = run("uninstall", "--target", folder, "needed")
     assert said.out == "removed needed 1\n"

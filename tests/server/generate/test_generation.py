@@ -54,7 +54,7 @@ class TestPages:
     def test_every_file_is_what_its_entry_says(self, site: Site) -> None:
         """F-70: wheels and index file are listed with digest, size and metadata that are true."""
         done = site.generate()
-        assert (done.projects, done.releases, done.files, done.looked_at) == (1, 1, 4, 3)
+        assert (done.projects, done.releases, done.files, done.hashed) == (1, 1, 4, 3)
         for name, entry in site.page().items():
             data = site.file(entry["url"]).read_bytes()
             assert entry["hashes"]["sha256"] == hashlib.sha256(data).hexdigest()
@@ -165,7 +165,7 @@ class TestRefusals:
         assert site.page() == {}
         done = site.generate(keep_going=True)
         assert done.is_published
-        assert done.left_out == ("fast-2.0-py3-none-any.whl",)
+        assert done.excluded == ("fast-2.0-py3-none-any.whl",)
         assert [one.code for one in done.refused] == ["unsound-archive"]
         assert len(site.page()) == 4
 
@@ -174,7 +174,7 @@ class TestRefusals:
         requires = ['x; "blas" in variant_namespaces']
         build_wheel(site.folder, "fast", "2.0", requires=requires)
         assert codes(site) == {"variant-marker-in-plain-wheel"}
-        assert site.generate(keep_going=True).left_out == ("fast-2.0-py3-none-any.whl",)
+        assert site.generate(keep_going=True).excluded == ("fast-2.0-py3-none-any.whl",)
 
     def test_wheels_that_contradict_each_other(self, site: Site) -> None:
         """F-65: the variants of the release are left out, its plain wheel stays."""
@@ -267,7 +267,7 @@ class TestRefusals:
         done = site.generate(keep_going=True, prune=True)
         assert {one.code for one in done.refused} >= {"changed-file"}
         assert "fast==1.0 stays as it was published" in done.notes
-        assert done.left_out == ("fast-1.0-2-py3-none-any.whl",)
+        assert done.excluded == ("fast-1.0-2-py3-none-any.whl",)
         page = site.page()
         assert page.pop("fast-2.0-py3-none-any.whl")
         assert page == before
@@ -315,7 +315,7 @@ class TestReleases:
         build_release(site.folder, version="2.0")
         build_release(site.folder, version="3.0")
         done = site.generate(releases=frozenset({release("fast", "2.0")}))
-        assert done.looked_at == 3
+        assert done.hashed == 3
         assert done.releases == 2
         versions = {name.split("-")[1] for name in site.page()}
         assert versions == {"1.0", "2.0"}
@@ -330,7 +330,7 @@ class TestReleases:
         done = site.generate(releases=wanted, keep_going=True)
         assert site.page() == {}
         assert site.page("other")
-        assert len(done.left_out) == 4
+        assert len(done.excluded) == 4
 
     def test_a_release_does_not_lose_files(self, site: Site) -> None:
         """A folder that lacks a published file of the release changes nothing."""
@@ -355,7 +355,7 @@ class TestReleases:
         new = site.page()["fast-1.0-variants.json"]
         assert site.file(old["url"]).exists()
         assert site.file(new["url"]) != site.file(old["url"])
-        assert done.unnamed == 1
+        assert done.unreferenced == 1
         assert site.generate(prune=True).removed  # nor did the last change name it
         assert not site.file(old["url"]).exists()
         assert site.file(new["url"]).exists()
@@ -369,7 +369,7 @@ class TestAgain:
         site.generate()
         before = {path: path.stat().st_mtime_ns for path in site.place.rglob("*")}
         done = site.generate()
-        assert (done.looked_at, done.written, done.removed) == (0, (), ())
+        assert (done.hashed, done.written, done.removed) == (0, (), ())
         assert {path: path.stat().st_mtime_ns for path in site.place.rglob("*")} == before
 
     def test_only_what_changed_is_looked_at(self, site: Site) -> None:
@@ -377,7 +377,7 @@ class TestAgain:
         site.generate()
         build_release(site.folder, "other", labels=(None,))
         done = site.generate()
-        assert done.looked_at == 1
+        assert done.hashed == 1
         assert all("fast" not in path for path in done.written)
 
     def test_the_first_upload_time_stays(self, site: Site) -> None:
@@ -387,7 +387,7 @@ class TestAgain:
         for path in site.folder.rglob("*.whl"):
             os.utime(path, (1, 1))
         (site.place / "simple/.facts.json").unlink()
-        assert site.generate().looked_at == 3
+        assert site.generate().hashed == 3
         assert {name: one.get("upload-time") for name, one in site.page().items()} == times
 
     def test_pages_that_somebody_damaged_are_mended(self, site: Site) -> None:
@@ -412,7 +412,7 @@ class TestAgain:
         """What is remembered of files is a cache."""
         site.generate()
         (site.place / "simple/.facts.json").write_bytes(data)
-        assert site.generate().looked_at == 3
+        assert site.generate().hashed == 3
 
 
 RELEASES = st.lists(

@@ -148,7 +148,7 @@ def test_what_is_not_named_goes_with_the_next_run(runs: Runs) -> None:
     runs.do()
     wheel(runs.site).unlink()
     prune = GenerateOptions(prune=True)
-    assert runs.do(prune).unnamed
+    assert runs.do(prune).unreferenced
     assert runs.look(prune) is None
     assert runs.do(prune).removed
     assert runs.look(prune) is not None

@@ -80,10 +80,10 @@ class Forecast:
         """Return it as plain data, as ``docs/reference/json.md`` describes."""
         return {
             "project": self.project,
-            "there": self.there,
-            "new": self.new,
-            "after": self.after,
-            "largest": self.largest,
+            "current_size": self.there,
+            "new_size": self.new,
+            "total_size": self.after,
+            "largest_file": self.largest,
             "file_limit": self.limits.file,
             "project_limit": self.limits.project,
             "further_releases": self.further,

@@ -111,7 +111,7 @@ def show_prefetch(report: PrefetchReport, output: Output) -> int:
             str(one.releases),
             str(one.files),
             size_words(one.size) + (f" and {one.unknown} unknown" if one.unknown else ""),
-            f"{one.kept} ({size_words(one.kept_size)})" if one.kept else "",
+            f"{one.existing} ({size_words(one.existing_size)})" if one.existing else "",
         )
         for one in report.projects
     ]
@@ -122,9 +122,9 @@ def show_prefetch(report: PrefetchReport, output: Output) -> int:
     for failure in report.failed:
         output.warn(f"{failure.name} was not fetched: {failure.message}")
     files = sum(one.files for one in report.projects)
-    kept = sum(one.kept for one in report.projects)
+    kept = sum(one.existing for one in report.projects)
     if report.dry_run:
-        size = size_words(sum(one.size - one.kept_size for one in report.projects))
+        size = size_words(sum(one.size - one.existing_size for one in report.projects))
         output.report(f"{count_of(files - kept, 'file')} ({size}) would be fetched")
     else:
         fetched = f"{count_of(report.fetched, 'file')} ({size_words(report.fetched_size)})"
@@ -182,7 +182,7 @@ def show_import(report: MovedIndexReport | ImportedPackages, output: Output) -> 
     added = f"{count_of(report.added, 'file')} ({size_words(report.added_size)})"
     done = f"{added} would be imported" if report.dry_run else f"imported {added}"
     refusals = f", {len(report.refused)} refused" if report.refused else ""
-    output.report(f"{done}; {report.kept} of {report.files} were there{refusals}")
+    output.report(f"{done}; {report.existing} of {report.files} were there{refusals}")
     if report.refused:
         return FAULTS
     if report.failed:
@@ -269,12 +269,12 @@ def show_generated_index(report: GeneratedIndex, output: Output) -> int:
     else:
         done = "nothing has changed"
     output.report(f"{report.target}/simple/: {there}; {done}", "good")
-    if generated.left_out:
-        output.report(f"left out: {', '.join(generated.left_out)}", "warning")
-    if generated.unnamed:
+    if generated.excluded:
+        output.report(f"left out: {', '.join(generated.excluded)}", "warning")
+    if generated.unreferenced:
         output.say(
-            f"{count_of(generated.unnamed, 'file')} no page names any more; --prune removes what "
-            "was so before the last change",
+            f"{count_of(generated.unreferenced, 'file')} no page names any more; --prune removes "
+            "what was so before the last change",
             "dim",
         )
     return FAULTS if generated.refused else 0
@@ -359,6 +359,6 @@ def _show_end(report: PublishReport, output: Output) -> None:
         words = f"{files} sent to {report.to}; whether it lists them could not be asked"
         output.report(words, "warning")
     else:
-        how = "one by one" if report.way == "one-by-one" else "in one act"
+        how = "one by one" if report.method == "one-by-one" else "in one act"
         resumed = ", going on with what was sent before" if act.is_resumed else ""
         output.report(f"{files} published at {report.to} {how}{resumed}", "good")

@@ -41,9 +41,10 @@ def tell_lock(report: LockReport, output: Output, *, accelerators: bool = True) 
             labels = labels_of(package)
             if labels:
                 output.report(f"{package.name} {package.version}: {', '.join(labels)}")
-    if report.apart is not None:
+    if report.split_reason is not None:
         output.warn(
-            f"one lock cannot be for all of these machines, so each has its own: {report.apart}"
+            "one lock cannot be for all of these machines, so each has its own: "
+            f"{report.split_reason}"
         )
     for one in report.locks:
         packages = count_of(len({package.name for package in one.lock.packages}), "package")

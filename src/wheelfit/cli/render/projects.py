@@ -48,7 +48,7 @@ def show_tests(report: WheelTestsReport, output: Output) -> int:
     rows = []
     for result in report.results:
         seconds = "" if result.seconds is None else f"{result.seconds:.1f} s"
-        times = report.times_plain(result)
+        times = report.relative_time(result)
         beside = "" if times is None or result.label is None else f"{times:.2f}"
         rows.append(
             (

@@ -58,7 +58,7 @@ def show_tree(report: TreeReport, output: Output) -> None:
         _print(_Upwards(tree, output).starts(report.inverted), output, report.depth)
     else:
         _print(_Downwards(tree, output).roots(), output, report.depth)
-        for name, reason in tree.left_out:
+        for name, reason in tree.excluded:
             output.result(in_one_line(f"not there: {name} ({reason})"), "dim")
     for note in tree.notes:
         output.warn(in_one_line(note))

@@ -97,7 +97,7 @@ class ExportedPackage:
             "hashes": dict(pin.file.hashes),
             "requested": pin.requested,
             "reason": pin.reason,
-            "needs": list(self.needs),
+            "dependencies": list(self.needs),
             "license": None
             if self.license is None
             else {

@@ -119,9 +119,9 @@ def generate(
         notes = tuple(filter(None, [memory.save(), *_notes(folder, collection), *survey.kept]))
         refused = tuple(sorted(survey.refused, key=lambda finding: finding.sort_key))
         generated = Generated(
-            looked_at=len(new),
+            hashed=len(new),
             refused=refused,
-            left_out=tuple(sorted(survey.left_out)),
+            excluded=tuple(sorted(survey.left_out)),
             notes=notes,
         )
         if not publishes:

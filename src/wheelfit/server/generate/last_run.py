@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 _VERSION = 2
-_RESULT = ("projects", "releases", "files", "unnamed", "notes")
+_RESULT = ("projects", "releases", "files", "unreferenced", "notes")
 
 
 def fingerprint(
@@ -85,7 +85,7 @@ class LastRun:
         from wheelfit.server.generate.file_facts import write_cache
 
         standing = generated.standing
-        if standing is None or generated.refused or (prune and generated.unnamed):
+        if standing is None or generated.refused or (prune and generated.unreferenced):
             return
         data = {
             "seen": self._seen,

@@ -130,7 +130,7 @@ def publish(
         is_published=True,
         written=(*(part.path for part in missing), *(path for path, _ in pages)),
         removed=(*vanished, *gone),
-        unnamed=len(after.left),
+        unreferenced=len(after.left),
         standing=PublishedState(
             _digest(manifest),
             digests,

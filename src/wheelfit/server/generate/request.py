@@ -56,17 +56,17 @@ class Generated:
     releases: int = 0
     files: int = 0
     """On all pages, index files included."""
-    looked_at: int = 0
+    hashed: int = 0
     """Files that were hashed, because they are new or have changed."""
     refused: tuple[Finding, ...] = ()
-    left_out: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
     """Files that are not on the pages therefore."""
     is_published: bool = False
     """Whether the pages were replaced; not if a file was refused, without `keep_going`."""
     written: tuple[str, ...] = ()
     """Paths of the files written to the target, in that order."""
     removed: tuple[str, ...] = ()
-    unnamed: int = 0
+    unreferenced: int = 0
     """The number of files in the target that are on no page."""
     notes: tuple[str, ...] = ()
     standing: PublishedState | None = field(default=None, repr=False, compare=False)

@@ -124,7 +124,7 @@ class InstructionUse(Struct, frozen=True):
     def to_mapping(self) -> dict[str, object]:
         """Return it as plain data, for ``--json``."""
         return {
-            "at-start": dict(self.at_start),
+            "at_start": dict(self.at_start),
             "sse": self.sse,
             "avx": self.avx,
             "asks-for-processor": self.detects_processor,
@@ -208,7 +208,7 @@ class Binary(Struct, frozen=True):
             "needed": list(self.needed),
             "rpath": list(self.rpath),
             "versions": [{"library": one.library, "name": one.name} for one in self.versions],
-            "x86_64-level": {
+            "x86_64_level": {
                 "needed": self.levels.needed,
                 "used": self.levels.used,
                 "instructions": (
@@ -216,7 +216,7 @@ class Binary(Struct, frozen=True):
                 ),
                 "use": None if self.levels.use is None else self.levels.use.to_mapping(),
             },
-            "minimum-systems": [
+            "minimum_systems": [
                 {
                     "machine": minimum_system.machine,
                     "system": minimum_system.system,
