@@ -109,15 +109,19 @@ class LocalFiles:
                 path, file.hashes, file.size, where=str(path), advance=progress.advance
             )
             progress.done()
-            with self._wheels.alone(sha256, progress):
-                wheel = self._wheels.find(sha256, filename, where=where, archive=path)
-                if wheel is None:
-                    wheel = self._wheels.unpacked(
-                        path, filename, sha256, folder, where=where, progress=progress
-                    )
-                    if _identity(path.stat()) != _identity(before):
-                        self._wheels.forget(sha256)
-                        raise FileProblem("the file was changed while it was read", where=where)
+            find = partial(self._wheels.find, sha256, filename, where=where, archive=path)
+            wheel = find()
+            if wheel is None:
+                with self._wheels.alone(sha256, progress):
+                    # Another process may have unpacked it meanwhile.
+                    wheel = find()
+                    if wheel is None:
+                        wheel = self._wheels.unpacked(
+                            path, filename, sha256, folder, where=where, progress=progress
+                        )
+                        if _identity(path.stat()) != _identity(before):
+                            self._wheels.forget(sha256)
+                            raise FileProblem("the file was changed while it was read", where=where)
             self._wheels.remember_digest(path, before, sha256)
         except OSError as error:
             raise read_problem(path, error) from error

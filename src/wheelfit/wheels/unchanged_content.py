@@ -30,6 +30,7 @@ _OPEN = (
     | getattr(os, "O_NONBLOCK", 0)
 )
 _THREADS = 4
+_LARGE = 1 << 20  # bytes of files that are worth several threads
 _PIECE = 1 << 20
 
 
@@ -74,6 +75,8 @@ def differing_file(wheel: UnpackedWheel, archive: WheelArchive) -> str | None:
             None,
         )
 
+    if sum(file.size for file in described.values()) < _LARGE:
+        return first(ordered)  # threads would take longer to start
     with ThreadPoolExecutor(_THREADS) as threads:
         differing = list(
             threads.map(first, (ordered[start::_THREADS] for start in range(_THREADS)))
