@@ -90,6 +90,7 @@ def main() -> None:
     )
     parser.add_argument("--projects", type=int, default=1000)
     parser.add_argument("--files", type=int, default=50)
+    parser.add_argument("--clients", type=int, default=32)
     parser.add_argument("--seconds", type=int, default=5)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--server", action="append", choices=sorted(OTHERS))
@@ -143,14 +144,17 @@ def fill(folder: Path, wheels: Path) -> None:
     from wheelfit.server.store.blobs import put
     from wheelfit.server.store.opening import open_store
     from wheelfit.server.store.records import NewFile
+    from wheelfit.wheels.archive import WheelArchive
 
     with open_store(folder) as store:
         for path in wheels.rglob("*.whl"):
             name = parse_wheel_filename(path.name)
             blob = put(store.blobs, [path.read_bytes()])
+            with WheelArchive(path) as archive:
+                metadata = archive.metadata()
             new = NewFile(
                 path.name, canonicalize_name(name.name), name.version, blob.sha256, blob.size,
-                "2026-11-22T12:00:00.000000Z", metadata=b"Metadata-Version: 2.1\n",
+                "2026-11-22T12:00:00.000000Z", metadata=metadata,
             )  # fmt: skip
             store.records.add(new, keep=lambda: None)
 
@@ -309,7 +313,8 @@ def measure(server: Server, arguments: argparse.Namespace, size: int) -> Load:
     with tempfile.NamedTemporaryFile("w", suffix=".lua") as script:
         script.write(SCRIPT.format(prefix=server.prefix, last=arguments.projects - 1))
         script.flush()
-        command = ["wrk", "-t1", "-c32", f"-d{arguments.seconds}s", "--timeout", "30s"]
+        command = ["wrk", "-t1", f"-c{arguments.clients}", f"-d{arguments.seconds}s"]
+        command += ["--timeout", "30s"]
         before = processor_time(server.process)
         done = subprocess.run(
             [*command, "--latency", "-s", script.name, server.origin],

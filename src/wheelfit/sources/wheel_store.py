@@ -170,10 +170,10 @@ class WheelStore:
 
                 # `Path.glob` compiles a pattern for each wheel, a tenth of the time of a sync.
                 with suppress(OSError):
-                    for path in entry.parent.iterdir():
-                        if path.name.startswith(_stem(entry)) and path.name.endswith(_PARTIAL):
+                    for left in entry.parent.iterdir():
+                        if left.name.startswith(_stem(entry)) and left.name.endswith(_PARTIAL):
                             # The process that made it has ended.
-                            shutil.rmtree(path, ignore_errors=True)
+                            shutil.rmtree(left, ignore_errors=True)
             yield
         finally:
             if lock is not None:

@@ -8,6 +8,7 @@ or while unpacking.
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -139,6 +140,10 @@ class WheelArchive(ZipArchive):
         :raises InvalidWheel: it cannot be read, or is much longer than the files of the wheel
             account for.
         """
+        return self._record
+
+    @cached_property
+    def _record(self) -> Record:
         name = f"{self.dist_info}/RECORD"
         # A small archive may unpack to a RECORD of millions of rows for files that it does not
         # have. A character of a path takes up to four bytes.

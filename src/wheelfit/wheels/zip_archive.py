@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -148,6 +149,10 @@ class ZipArchive:
 
     def names(self) -> tuple[str, ...]:
         """Return the names of all files in the order of the archive; folders are left out."""
+        return self._names
+
+    @cached_property
+    def _names(self) -> tuple[str, ...]:
         return tuple(member.name for member in self.members if not member.is_folder)
 
     def __contains__(self, name: object) -> bool:
