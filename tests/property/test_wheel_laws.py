@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.testing.wheels import add_member, build_wheel
 from wheelfit.wheels.archive import WheelArchive
-from wheelfit.wheels.paths import collision_faults, path_fault
+from wheelfit.wheels.paths import collision_faults, first_path_fault, path_fault
 from wheelfit.wheels.record import RecordRow, format_record, parse_record
 from wheelfit.wheels.remote import Extent, Range, RemotePart, Suffix, read_members
 from wheelfit.wheels.rewrite import rewrite
@@ -22,6 +22,13 @@ from wheelfit.wheels.rewrite import rewrite
 CELLS = st.text(st.characters(codec="utf-8", exclude_characters="\r\n\0"))
 PATHS = CELLS.filter(bool)
 WHEEL = parse_wheel_filename("some-1.0-py3-none-any.whl")
+
+
+@given(st.lists(st.text(st.sampled_from("ab./\\\x00 é")) | st.text(max_size=5)))
+def test_names_together_have_the_first_fault_of_one_of_them(names: list[str]) -> None:
+    """Names that are looked at together are judged as each of them is alone."""
+    faults = (fault for name in names if (fault := path_fault(name)) is not None)
+    assert first_path_fault(names) == next(faults, None)
 
 
 @given(st.lists(st.builds(RecordRow, PATHS, CELLS, CELLS)), st.sampled_from(["\n", "\r\n"]))

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from wheelfit.wheels.paths import collision_faults, path_fault, target_faults, windows_fault
+from wheelfit.wheels.paths import (
+    collision_faults,
+    first_path_fault,
+    path_fault,
+    target_faults,
+    windows_fault,
+)
 
 
 @pytest.mark.parametrize(
@@ -39,6 +45,7 @@ from wheelfit.wheels.paths import collision_faults, path_fault, target_faults, w
 def test_refused(name: str) -> None:
     """CVE-2026-34591 and its like: no name leads out, or means two things."""
     assert path_fault(name) is not None
+    assert first_path_fault(["a/", "a/b.py", name, "c.py"]) == path_fault(name)
 
 
 @pytest.mark.parametrize(

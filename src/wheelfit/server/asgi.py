@@ -324,11 +324,13 @@ class _Outgoing:
     ) -> None:
         loop = asyncio.get_running_loop()
         gone = loop.create_task(self._gone()) if is_watched else None
+        is_over = False
         try:
             while True:
                 async with asyncio.timeout(within) as deadline:
                     piece = await loop.run_in_executor(threads, next, pieces, None)
                 if piece is None:
+                    is_over = True
                     break
                 if piece:
                     await self._piece(piece)
@@ -342,7 +344,7 @@ class _Outgoing:
             if gone is not None:
                 gone.cancel()
             # A generator that still runs, in an abandoned thread, cannot be closed.
-            if isinstance(pieces, Generator) and not deadline.expired():
+            if not is_over and isinstance(pieces, Generator) and not deadline.expired():
                 await loop.run_in_executor(threads, pieces.close)
 
     async def _gone(self) -> None:
