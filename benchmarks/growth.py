@@ -34,6 +34,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import server as servers
+from wheel import machine
 
 from wheelfit.server.loopback import LoopbackServer
 from wheelfit.server.messages import Answer, Request, as_asked
@@ -477,7 +478,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory(prefix="growth-") as folder:
             bench = Bench(Path(folder), arguments.environments, iter(range(1_000_000)))
             curves[name] = measure(SUBJECTS[name], bench, arguments)
-    text = table(curves)
+    text = f"Medians of {arguments.runs}, {machine()}.\n{table(curves)}"
     print(text)
     if arguments.docs:
         before, _, rest = DOCS.read_text().partition(START)

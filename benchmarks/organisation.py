@@ -37,6 +37,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import server as servers
+from wheel import machine
 
 from wheelfit.testing.wheels import build_large_wheel, build_wheel
 
@@ -190,7 +191,9 @@ class Outcome:
     statuses: Counter[int] = field(default_factory=Counter)
 
 
-async def machine(origin: str, steps: Sequence[Step], tags: dict[str, str], out: Outcome) -> None:
+async def one_machine(
+    origin: str, steps: Sequence[Step], tags: dict[str, str], out: Outcome
+) -> None:
     """Make the requests of one machine over one connection."""
     parts = urlsplit(origin)
     reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
@@ -222,7 +225,7 @@ async def sample(origin: str, steps: Sequence[Step], machines: int) -> Outcome:
     begun = time.perf_counter()
     for number in range(machines):
         await asyncio.sleep(max(0, begun + number * every - time.perf_counter()))
-        running.append(asyncio.create_task(machine(origin, steps, tags, out)))
+        running.append(asyncio.create_task(one_machine(origin, steps, tags, out)))
     await asyncio.gather(*running)
     return out
 
@@ -373,7 +376,8 @@ def main() -> None:
         "sent to all", "cores, all", "latency: half, 99 %", "failed", "of which the index sees",
     )  # fmt: skip
     first = [f"| {' | '.join(heads)} |", f"|---|---|{'--:|' * 9}", *rows]
-    text = "\n".join([*first, "", *second, ""])
+    sampled = f"A sample of {arguments.machines} machines and {arguments.nodes} nodes, {machine()}."
+    text = "\n".join([sampled, "", *first, "", *second, ""])
     print(text)
     if arguments.docs:
         before, _, rest = PAGE.read_text().partition(START)
