@@ -134,7 +134,7 @@ def test_groups_without_a_package() -> None:
 
 VARIANT_MARKER = (
     "project.dependencies[0]: line 3: \"b; 'x' in variant_features\": variant_features cannot be "
-    "used here: there is no wheel it could look at"
+    "used here: no wheel has been chosen yet"
 )
 
 
