@@ -460,7 +460,7 @@ class TestVariants:
         shelf.add_variants("fast 1", cuda("12", "13"), {"cu12": ["gone"]})
         locked = lock(shelf, "fast")
         assert labels(locked, "fast") == {"cu13", "null", None}
-        assert any("it needs gone, which cannot be had" in note for note in locked.notes)
+        assert any("it needs gone, which is incompatible" in note for note in locked.notes)
 
     def test_markers_that_machines_decide(self, shelf: Shelf) -> None:
         """F-103: what one of several values asks for is locked, whoever has it."""

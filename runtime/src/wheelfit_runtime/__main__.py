@@ -1,4 +1,4 @@
-"""Run ``python -m wheelfit_runtime``: explain choices, or manage the library store.
+"""The command ``python -m wheelfit_runtime``: explains choices and manages the library store.
 
 Each subcommand is a module with ``run(arguments, environ, out, err)``, which returns the exit
 status; it is imported on use.
@@ -17,7 +17,7 @@ SUBCOMMANDS = {
     "store": "wheelfit_runtime.libraries.store_command",
     "table": "wheelfit_runtime.freezing",
 }
-"""Modules that carry out the subcommands, by name."""
+"""Modules of the subcommands, by name."""
 
 _INTERRUPTED = 130
 
@@ -59,14 +59,14 @@ def _deliver(text: str) -> str:
         return ""
     encoding = stream.encoding or "utf-8"
     try:
-        # It may have few characters, and the text strange names.
+        # The encoding may lack characters of the text.
         stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
         stream.flush()
     except OSError as error:
         # The output is closed, so nothing more is written; Python would try again at exit.
         with suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-        # A reader that went away has what it wanted.
+        # A reader that closed the pipe, as head, is no error.
         return "" if isinstance(error, BrokenPipeError) else error.strerror or type(error).__name__
     return ""
 

@@ -233,7 +233,7 @@ class _BundleWriter:
                 if reason is not None
             ]
             for filename, reason in refused:
-                self._opened.context.reporter.warn(f"{filename} is not used: {reason}")
+                self._opened.context.reporter.warn(f"{filename} is not taken: {reason}")
                 self._plan.refuse(filename, reason)
             if not refused:
                 break

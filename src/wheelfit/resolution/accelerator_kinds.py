@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 def kinds_by_release(
     candidates: Candidates, name: NormalizedName, *, prereleases: bool
 ) -> Mapping[Version, frozenset[str]]:
-    """Return the releases that count for machines of every kind, each with its kinds.
+    """Return the releases of a project with the kinds of accelerators they have builds for.
 
-    Where a release has something for any machine, only such releases count.
+    If any release has a wheel for all machines, only such releases are returned.
 
     :param candidates: the candidates, with the user's preferences.
-    :param name: the project that a family stands for.
-    :param prereleases: whether they count.
-    :return: newest first; nothing for what no family has builds for accelerators of.
+    :param name: a project of a family.
+    :param prereleases: whether pre-releases are allowed.
+    :return: newest first; empty if no family has builds of it for accelerators.
     :raises NetworkError: a source cannot be read.
     """
     family, listing = candidates.bridge(name), candidates.listing(name)
@@ -41,7 +41,7 @@ def kinds_by_release(
     if not any(accelerators_of(member.when) for member in family.members):
         return {}
     fitting = fitting_releases(candidates, name, prereleases=prereleases)
-    everybody = [
+    for_all_machines = [
         version
         for version, release in listing.releases.items()
         if (prereleases or not version.is_prerelease)
@@ -50,15 +50,21 @@ def kinds_by_release(
             for wheel in release.wheels
         )
     ]
-    best = [version for version in everybody if version in fitting] or everybody or fitting
-    return {version: kinds_of(listing.releases[version], family, candidates) for version in best}
+    preferred = (
+        [version for version in for_all_machines if version in fitting]
+        or for_all_machines
+        or fitting
+    )
+    return {
+        version: kinds_of(listing.releases[version], family, candidates) for version in preferred
+    }
 
 
 def kinds_of(release: Release, family: BridgeFamily, candidates: Candidates) -> frozenset[str]:
     """Return the kinds of accelerators that a release has builds for, such as ``CUDA 12``.
 
-    Nothing that is built for one major version of CUDA runs on a driver of an older one. A build
-    that needs what cannot be had, as what has only source, is for no machine.
+    A build for one major version of CUDA does not run on an older driver. Builds whose requirements
+    are not available, for example only as source, are left out.
     """
     labelled = {
         wheel.filename.label: wheel.filename for wheel in release.wheels if wheel.rejection is None
@@ -67,13 +73,13 @@ def kinds_of(release: Release, family: BridgeFamily, candidates: Candidates) -> 
     return frozenset(
         platform_in_words(namespace, member.when)
         for member in members
-        if member is not None and all(_can_be_had(text, candidates) for text in member.requires)
+        if member is not None and all(_is_available(text, candidates) for text in member.requires)
         for namespace in accelerators_of(member.when)
     )
 
 
-def _can_be_had(requirement: str, candidates: Candidates) -> bool:
-    """Return whether a project that is needed has a release at all."""
+def _is_available(requirement: str, candidates: Candidates) -> bool:
+    """Return whether a required project has a usable release."""
     listing = candidates.listing(canonicalize_name(Requirement(requirement).name))
     return listing is not None and bool(listing.possible())
 

@@ -1,4 +1,4 @@
-"""Findings about results and accelerators: the remedies, and the facts about the machine."""
+"""Findings on how a result uses the accelerators of a machine, with remedies."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ class Remedy(NamedTuple):
 
 
 class AcceleratorUse(NamedTuple):
-    """Something that a result has to do with one kind of accelerator, and should not."""
+    """A problem of a result with one kind of accelerator."""
 
     kind: str
     """``unusable-libraries``, or ``idle``: an accelerator is installed that nothing uses."""
     namespace: str
-    """Of the accelerator."""
+    """The namespace of the accelerator."""
     packages: tuple[str, ...]
     """The packages that need the libraries, or could use the accelerator."""
     libraries: tuple[str, ...]
-    """Packages of libraries that come along for nothing."""
+    """Packages of libraries that are installed needlessly."""
     size: int | None
-    """Bytes of all of them; of an idle accelerator what the remedies bring. None: not known."""
+    """Bytes of these libraries, or of what the remedies would install; None: unknown."""
     remedies: tuple[str, ...]
     """The remedy, as typed on the command line."""
     line: str
-    """All of it in words."""
+    """The complete message."""
 
     def to_mapping(self) -> dict[str, object]:
         """Return it as plain data, as ``docs/reference/json.md`` describes."""
@@ -63,16 +63,16 @@ class AcceleratorContext(NamedTuple):
     """The facts about the machine, and functions to query the candidates."""
 
     support_of: Callable[[VariantDocument, Iterable[str]], Support]
-    """Returns what the machine supports of some namespaces."""
+    """Returns the support of the machine for some namespaces."""
     policy: ChoicePolicy
     """The user's settings; explicit choices are not reported."""
     bridge: Callable[[NormalizedName], BridgeFamily | None]
-    """Returns the family that stands for a project already."""
+    """Returns the family in use for a project."""
     environment: Mapping[str, str]
     """The marker environment of the target."""
     installed: Collection[NormalizedName] = ()
     """The installed packages."""
     candidates: Candidates | None = None
-    """The candidates; None where only a lock is known, or where it is for several machines."""
+    """The candidates; None for a lock without sources, or for several machines."""
     lock: str = ""
-    """How remedies are typed that belong to a lock, as ``wheelfit lock``; empty: as they are."""
+    """The command that remedies for a lock begin with, as ``wheelfit lock``; empty: none."""

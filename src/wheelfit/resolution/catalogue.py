@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 def needs_of(requirement: Requirement, text: object = "") -> list[Need]:
     """Return a requirement as needs: of the project, and of each extra.
 
-    :param requirement: its marker is not looked at.
+    :param requirement: the requirement; its marker is ignored.
     :param text: its text in proofs; default: the requirement without its marker.
     """
     versions = VersionSet.of(requirement.specifier)
@@ -71,9 +71,9 @@ def _cited(requirement: Requirement) -> str:
     return f"{requirement.name}{extras}{VersionSet.of(requirement.specifier)}"
 
 
-_BACKTRACKING = 3
-"""Releases of one project after which the next ones are fetched ahead of need."""
-_FAR = 16
+_TRIES_BEFORE_PREFETCH = 3
+"""The number of tried releases of a project from which on older ones are prefetched."""
+_MAX_PREFETCHED = 16
 
 
 class Catalogue:
@@ -128,7 +128,7 @@ class Catalogue:
     # --- Releases --------------------------------------------------------------------
 
     def versions(self, name: NormalizedName) -> Sequence[Version]:
-        """Return the versions that may turn out usable, newest first."""
+        """Return the versions that may be usable, newest first."""
         versions = self._versions.get(name)
         if versions is None:
             listing = self.candidates.listing(name)
@@ -155,9 +155,10 @@ class Catalogue:
         return yanked
 
     def postponed(self, name: NormalizedName) -> frozenset[Version]:
-        """Return the versions that any other one goes before.
+        """Return the versions to try after all others.
 
-        They have no wheel; or of a family none for the accelerator that others have one for.
+        They have no wheel, or, for a project of a family, none for the accelerator of the machine
+        although others have one.
         """
         candidates, without = self.candidates, self.without_wheels(name)
         if not candidates.is_for_one_machine or candidates.bridge(name) is None:
@@ -167,9 +168,9 @@ class Catalogue:
         return without.union(others) - {self.kept(name)}
 
     def without_wheels(self, name: NormalizedName) -> frozenset[Version]:
-        """Return the versions without a wheel, if versions with wheels are preferred to them.
+        """Return the versions without a wheel, if versions with wheels are preferred.
 
-        They are for every bridged family, whose builds for GPUs take hours to compile.
+        They are preferred for bridged families, whose builds for GPUs take hours to compile.
         """
         sources, listing = self.candidates.policy.sources, self.candidates.listing(name)
         if sources is None or listing is None:
@@ -182,16 +183,16 @@ class Catalogue:
         return listing.releases.without_wheels() - {self.kept(name)}
 
     def ranks(self, name: NormalizedName) -> Mapping[Version, int]:
-        """Return the places of versions where an earlier source counts more than a newer one."""
+        """Return the ranks of versions, if an earlier source counts more than a newer version."""
         listing = self.candidates.listing(name)
         return {} if listing is None else listing.ranks
 
     def kept(self, name: NormalizedName) -> Version | None:
-        """Return the installed version, unless something else is wanted; or the preferred one."""
+        """Return the installed version if it can be kept, else the preferred one."""
         present = self.present(name)
         if present is not None:
             return present.version
-        # A build that does not go with the others gives way to one of the same version.
+        # A build that conflicts with others is replaced by one of the same version.
         apart = self._apart.get(name)
         if apart is not None and apart in self.versions(name):
             return apart
@@ -257,11 +258,11 @@ class Catalogue:
         return kinds_of(listing.releases[version], listing.bridge, self.candidates)
 
     def is_usable(self, name: NormalizedName, version: Version) -> bool:
-        """Return whether a release has a wheel that fits, its core metadata read."""
+        """Return whether a release has a wheel that fits and whose core metadata can be read."""
         present = self.present(name)
         if present is not None and version == present.version:
             return True
-        self._look_further(name, version)
+        self._prefetch_older(name, version)
         if self.is_divided(name, version):
             self._tried_of(name)[version] = True  # its builds are examined one by one
             return True
@@ -269,7 +270,8 @@ class Catalogue:
             choice = self.candidates.usable(name, version)
             wheel = choice.chosen
             if wheel is None or not (
-                self._is_foreign(wheel, choice.context()) or self._is_escape(wheel)
+                self._reject_foreign_url(wheel, choice.context())
+                or self._reject_unbuilt_escape(wheel)
             ):
                 break
         self._tried_of(name)[version] = wheel is not None
@@ -278,10 +280,10 @@ class Catalogue:
     def _tried_of(self, name: NormalizedName) -> dict[Version, bool]:
         return self._tried.setdefault(name, {})
 
-    def _is_escape(self, wheel: Wheel) -> bool:
+    def _reject_unbuilt_escape(self, wheel: Wheel) -> bool:
         """Reject an unbuilt release that seems to fit only because its requirements are unknown.
 
-        A newer release was tried before, and did not.
+        That is the case if a newer release was tried before and conflicted.
         """
         name, version = wheel.filename.name, wheel.filename.version
         if not wheel.is_unbuilt or self.is_tried(name, version):
@@ -291,14 +293,14 @@ class Catalogue:
         if not went_back or self.candidates.knows_needs(wheel.file):
             return False
         self.candidates.reject(
-            wheel.filename, f"what it needs is known only to a build (--allow-source {name})"
+            wheel.filename, f"its requirements are unknown without a build (--allow-source {name})"
         )
         return True
 
     def is_divided(self, name: NormalizedName, version: Version) -> bool:
-        """Return whether the build of a release is part of the search.
+        """Return whether the solver chooses the build of a release.
 
-        As it is where labels were built for versions of other packages (P-53).
+        It does if labels were built for versions of other packages (P-53).
         """
         present = self.present(name)
         if present is not None and present.version == version:
@@ -318,7 +320,7 @@ class Catalogue:
         return None if build is None else build.build()
 
     def is_sound(self, name: NormalizedName, version: Version, place: int) -> bool:
-        """Return whether a build has a wheel that fits, its core metadata read."""
+        """Return whether a build has a wheel that fits and whose core metadata can be read."""
         key = (name, version, place)
         sound = self._sound.get(key)
         if sound is None:
@@ -331,7 +333,7 @@ class Catalogue:
             return build is not None
         while True:
             wheel = self.candidates.wheel_of(name, version, build.label)
-            if wheel is None or not self._is_foreign(wheel, build.context):
+            if wheel is None or not self._reject_foreign_url(wheel, build.context):
                 return wheel is not None
 
     def there(self, name: NormalizedName) -> Version | None:
@@ -377,7 +379,7 @@ class Catalogue:
         return version in self._tried.get(name, ())
 
     def passed_over(self, name: NormalizedName, version: Version) -> Iterator[Version]:
-        """Yield the newer releases that were wanted but have no wheel that fits (F-92)."""
+        """Yield the newer releases that were tried but have no wheel that fits (F-92)."""
         listing = self.candidates.listing(name)
         tried = self._tried_of(name)
         usable = [version, *(each for each, fits in tried.items() if fits)]
@@ -395,15 +397,15 @@ class Catalogue:
     # --- parts --------------------------------------------------------------------------
 
     def present(self, name: NormalizedName) -> InstalledBuild | None:
-        """Return the installed distribution that stays if it will do (F-96)."""
+        """Return the installed distribution that stays if it meets the request (F-96)."""
         if name not in self._kept:
-            self._kept[name] = self._keepable(name)
+            self._kept[name] = self._find_kept(name)
         return self._kept[name]
 
     def release_build(
         self, name: NormalizedName, version: Version, place: int
     ) -> ReleaseBuild | None:
-        """Return one build of a divided release, or None when there are no more.
+        """Return one build of a divided release; None if it has fewer.
 
         :param place: from 0 for the best.
         """
@@ -479,7 +481,7 @@ class Catalogue:
                 continue
             # An extra adds to the requirements of its project.
             if applies and without == (extra is None):
-                needs += self._instead(requirement, label)
+                needs += self._needs_with_overrides(requirement, label)
         return needs, ignored
 
     def note(self, text: str, release: tuple[NormalizedName, Version] | None = None) -> None:
@@ -499,7 +501,7 @@ class Catalogue:
             if release is None or chosen.get(release[0]) == release[1]:
                 yield text
 
-    def _keepable(self, name: NormalizedName) -> InstalledBuild | None:
+    def _find_kept(self, name: NormalizedName) -> InstalledBuild | None:
         present = self._request.installed.get(name)
         request = self._request
         if present is None or name in self.candidates.context.given:
@@ -508,7 +510,7 @@ class Catalogue:
             if self.candidates.listing(name) is not None:
                 return None
             self.note(f"the installed {present} stays: {name} was not found in any index")
-        reason = self._unwanted(present)
+        reason = self._reason_against(present)
         if reason is None:
             reason = self.candidates.objection(present.properties, is_installed=True)
             if reason is not None:
@@ -524,7 +526,7 @@ class Catalogue:
             return None
         return present
 
-    def _unwanted(self, present: InstalledBuild) -> str | None:
+    def _reason_against(self, present: InstalledBuild) -> str | None:
         """Return the reason an installed variant is no longer usable (F-96)."""
         preferences = self.candidates.policy.preferences
         pinned = preferences.labels.get(present.name)
@@ -585,16 +587,16 @@ class Catalogue:
             raise ValueError(name, release, place)  # the solver requests sound builds only
         return self.candidates.core_metadata(wheel), build.context, build.context.label
 
-    def _instead(self, requirement: Requirement, label: str) -> Iterator[Need]:
+    def _needs_with_overrides(self, requirement: Requirement, label: str) -> Iterator[Need]:
         """Yield the needs of a requirement, or of the user's overrides of it."""
         if not self._replacements.concern(requirement.name):
-            yield from self._one(requirement, label)
+            yield from self._needs_of_requirement(requirement, label)
             return
         for override in self._replacements.instead(RequestedRequirement(requirement)):
             one = override.requirement
             yield from needs_of(one, f"{_cited(one)} ({override.where})")
 
-    def _one(self, requirement: Requirement, label: str) -> Iterable[Need]:
+    def _needs_of_requirement(self, requirement: Requirement, label: str) -> Iterable[Need]:
         if requirement.url is not None and not self._is_given(requirement):
             # Of an extra only; a release that needs one anyway is not usable at all.
             return [Need(Package(requirement.name), VersionSet.empty(), _cited(requirement))]
@@ -602,31 +604,31 @@ class Catalogue:
         matters = label and marker is not None and marker.uses_variants
         return needs_of(requirement, _Cited(requirement, label if matters else ""))
 
-    def _look_further(self, name: NormalizedName, version: Version) -> None:
-        """Fetch older releases ahead once the solver goes back through a history."""
+    def _prefetch_older(self, name: NormalizedName, version: Version) -> None:
+        """Prefetch older releases once the solver has tried several releases of a project."""
         if self.is_tried(name, version):
             return
         tries = self._tries[name] = self._tries.get(name, 0) + 1
-        if tries < _BACKTRACKING:
+        if tries < _TRIES_BEFORE_PREFETCH:
             return
         versions = self.versions(name)
         start = versions.index(version) + 1
-        for older in versions[start : start + min(tries, _FAR)]:
+        for older in versions[start : start + min(tries, _MAX_PREFETCHED)]:
             self._lookahead.announce_release(name, older)
 
-    def _is_foreign(self, wheel: Wheel, context: VariantContext) -> bool:
+    def _reject_foreign_url(self, wheel: Wheel, context: VariantContext) -> bool:
         """Reject a wheel with a requirement that names a URL.
 
         Only the user may request a URL, or a wheel could replace any other project.
         """
-        foreign = self._foreign(wheel, context)
+        foreign = self._url_requirement(wheel, context)
         if foreign is not None:
             self.candidates.reject(
                 wheel.filename, f"it needs {_cited(foreign)}, but only you may request a URL"
             )
         return foreign is not None
 
-    def _foreign(self, wheel: Wheel, context: VariantContext) -> Requirement | None:
+    def _url_requirement(self, wheel: Wheel, context: VariantContext) -> Requirement | None:
         if not self._request.dependencies:
             return None
         environment = self.candidates.target.environment

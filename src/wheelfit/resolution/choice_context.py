@@ -1,4 +1,4 @@
-"""The circumstances in which wheels are chosen."""
+"""The context of a choice among wheels."""
 
 from __future__ import annotations
 
@@ -20,21 +20,22 @@ if TYPE_CHECKING:
 
 
 class ChoiceContext(Struct, frozen=True):
-    """All that decides among wheels besides the sources, the target and the policy."""
+    """The inputs of a choice among wheels besides sources, target and policy."""
 
     given: Mapping[NormalizedName, ProjectPage] = field(default_factory=dict)
-    """Files named by the user; they replace everything listed of their projects (F-125)."""
+    """Files that the user named; they replace all listed files of their projects (F-125)."""
     known: KnownVersions | None = None
-    """Versions by which builds for other packages are judged (P-51); None: those that the user
-    declares, and all others are still to be chosen."""
+    """Versions of packages that builds may be made for (P-51); None: the declared ones, and all
+    others are still to be chosen.
+    """
     agreed: tuple[Agreed, ...] = ()
-    """Values that every build must go with, at most one of each agreement."""
+    """Values that every build must be compatible with, at most one of each agreement."""
     preferred_builds: Mapping[NormalizedName, tuple[Label, PropertySet]] = field(
         default_factory=dict
     )
-    """The build to take of any release in which it fits: its label and properties."""
+    """The preferred build of a project in all releases where it fits: its label and properties."""
     excluded: Mapping[str, str] = field(default_factory=dict)
-    """Wheels that are not to be chosen: file name to reason, a clause without full stop."""
+    """Wheels that must not be chosen: file name to reason, as a clause."""
 
     def with_given(self, *pages: ProjectPage) -> ChoiceContext:
         """Return the context with more files that replace what is listed of their projects.

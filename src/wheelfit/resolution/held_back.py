@@ -1,7 +1,7 @@
-"""The results older than the newest allowed release, with the reasons.
+"""Results that are older than the newest allowed release, with the reasons.
 
-Users should learn at once that an old release was chosen. Releases that their own requirements
-exclude are no surprise, and are not reported.
+They are reported, so that users notice an old release at once. Newer releases that the requirements
+of the user exclude are not.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from wheelfit.resolution.proof import Step
     from wheelfit.resolution.solver import Solved
 
-_ROUNDS = 2_000
+_MAX_ROUNDS = 2_000
 """Rounds of the solver after which the search for the reason is given up."""
 
 
@@ -75,7 +75,7 @@ class HeldBackSearch:
             latest = self._latest(name, self._roots_of.get(name, ()))
             if name not in named or latest is None or latest <= version:
                 latest = self._latest(name, self._needs_for.get(name, ()))
-                reason = "" if latest is None else self._by_option(name, latest)
+                reason = "" if latest is None else self._option_reason(name, latest)
             else:
                 reason = self.reason(name, latest)
             if reason and latest is not None and latest > version:
@@ -145,7 +145,7 @@ class HeldBackSearch:
         family = self._catalogue.candidates.bridge(name)
         return without_build(version) if family is not None and family.is_of_indexes else version
 
-    def _by_option(self, name: NormalizedName, version: Version) -> str:
+    def _option_reason(self, name: NormalizedName, version: Version) -> str:
         """Return the option about binaries that excludes a release; empty: none does."""
         listing = self._catalogue.candidates.listing(name)
         if listing is None:
@@ -159,11 +159,11 @@ class HeldBackSearch:
             return f"has no wheel that fits{'; --prefer-binary' if is_by_option else ''}"
         catalogue, taken = self._catalogue, self._solved.versions[Package(name)]
         if catalogue.is_favoured(name, taken) and not catalogue.is_favoured(name, version):
-            lacking = self._lacking(name, version)
+            lacking = self._missing_builds(name, version)
             return f"has {lacking}; {name}=={self._release(name, version)} takes it"
         return ""
 
-    def _lacking(self, name: NormalizedName, version: Version) -> str:
+    def _missing_builds(self, name: NormalizedName, version: Version) -> str:
         """Return the lack of a newer release of a family or with variants, in words."""
         if self._catalogue.candidates.is_for_one_machine:
             return "no build for the accelerator of this machine"
@@ -173,28 +173,32 @@ class HeldBackSearch:
         )
 
     def reason(self, name: NormalizedName, latest: Version) -> str:
-        """Return the reason a release was not chosen, in a clause; empty: it could be."""
+        """Return the reason why a release was not chosen, as a clause; empty: there is none."""
         catalogue = self._catalogue
         listing = catalogue.candidates.listing(name)
-        if listing is None or (by_option := self._by_option(name, latest)):
+        if listing is None or (by_option := self._option_reason(name, latest)):
             return "" if listing is None else by_option
         release = listing.releases[latest]
         if not release.is_possible:
-            return _at_first_sight(release)
+            return _reason_in_listing(release)
         if not catalogue.is_usable(name, latest):
             return f"has no wheel that fits: {catalogue.candidates.choice(name, latest).reason}"
         roots = [need.only(name, latest) for need in self._roots]
         try:
             other = solve(
-                catalogue, roots, self._constraints, prereleases=self._prereleases, rounds=_ROUNDS
+                catalogue,
+                roots,
+                self._constraints,
+                prereleases=self._prereleases,
+                rounds=_MAX_ROUNDS,
             )
         except Unsolvable as error:
-            return self._because(error.step, name)
+            return self._conflict_reason(error.step, name)
         except Exhausted:
-            return "does not go with the rest"
-        return self._instead(name, other.versions)
+            return "conflicts with the other packages"
+        return self._project_that_would_be_older(name, other.versions)
 
-    def _because(self, top: Step, name: NormalizedName) -> str:
+    def _conflict_reason(self, top: Step, name: NormalizedName) -> str:
         """Return a proof that the newest release cannot be used, in a clause.
 
         Empty where the user's own requirement on another project is part of it.
@@ -224,7 +228,7 @@ class HeldBackSearch:
         clauses = {one: clause_of(one, knowledge) for one in others}
         of_source = [one for one in others if knowledge.holds_sources(one.terms[0].package.name)]
         if len(others) != 1 and not of_source:
-            return f"{needs}, which does not go with the rest"
+            return f"{needs}, which conflicts with the other packages"
         obstacle = (of_source or others)[0]
         other = obstacle.terms[0].package.name
         if obstacle.kind is StepKind.NOTHING and self._is_locked(other):
@@ -237,8 +241,10 @@ class HeldBackSearch:
         listing = self._catalogue.candidates.listing(name)
         return listing is not None and [*listing.releases] == [self._preferred.get(name)]
 
-    def _instead(self, name: NormalizedName, versions: Mapping[Package, Version]) -> str:
-        """Return the requested package that would be older with the newest release."""
+    def _project_that_would_be_older(
+        self, name: NormalizedName, versions: Mapping[Package, Version]
+    ) -> str:
+        """Return a clause on a requested package that would be older with the newest release."""
         for need in self._roots:
             package = Package(need.package.name)
             taken, other = self._solved.versions[package], versions.get(package)
@@ -261,8 +267,8 @@ def _wrong_python(release: Release, here: Version) -> str:
     return str(reasons[0]).partition(",")[0] if reasons and all(reasons) else ""
 
 
-def _at_first_sight(release: Release) -> str:
-    """Return the reason no file of a release is usable, by its listing."""
+def _reason_in_listing(release: Release) -> str:
+    """Return the reason why a release has no usable file, from its listing."""
     reasons = [wheel.rejection for wheel in release.wheels if wheel.rejection not in (None, NO_TAG)]
     more = f": {str(reasons[0]).partition(',')[0]}" if reasons else ""
     return f"has no wheel that fits{more}"

@@ -1,9 +1,9 @@
-"""Find the best set of builds that agree with each other.
+"""The search for the best set of builds with the same values of shared properties.
 
-First every package is chosen freely. Only where builds contradict each other in a shared
-requirement of the environment, the choice is repeated with each value that occurs, and the
-resulting sets are compared. The caller provides the choice of one set, from indexes or from a lock,
-as a `Choose`.
+First every build is chosen freely. If builds then differ in a property that all must share, such as
+the major version of CUDA, the choice is repeated with each value that occurs, and the resulting
+sets are compared. The caller provides the choice of one set, from indexes or from a lock, as a
+`Choose`.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ class ChosenBuild(Struct, frozen=True):
     properties: PropertySet = EMPTY
     """The properties its label declares."""
     place: int = 0
-    """Which it is of the labels that would fit, from 0 for the best."""
+    """Its position among the labels that fit, from 0 for the best."""
     offers: tuple[PropertySet, ...] = ()
     """The properties of those labels, best first; empty for an installed build that stays."""
     beside: tuple[PropertySet, ...] | None = None
-    """Those of them that were built for the versions of the others in the set; None: all."""
+    """The offers that were built for the versions of the other packages in the set; None: all."""
     stays: bool = False
     """Whether it is installed and stays as it is."""
 
@@ -106,9 +106,9 @@ class Attempt(Struct, Generic[Found], frozen=True):
     seen: Callable[[], Iterable[PropertySet]]
     """Returns the declared properties of the compatible builds that were examined."""
     found: Found
-    """The same set, as it was found."""
+    """The same set in the form of the caller."""
     effort: Effort = Effort.AS_NEW
-    """How far the choice went."""
+    """The effort that was spent."""
 
 
 class RefusedAttempt(Struct, frozen=True):
@@ -116,13 +116,13 @@ class RefusedAttempt(Struct, frozen=True):
 
     agreed: tuple[Agreed, ...]
     why: Callable[[], WheelfitError]
-    """Returns the reason as the error it would be."""
+    """Returns the error with the reason."""
     seen: Callable[[], Iterable[PropertySet]]
     """As of an `Attempt`."""
 
 
 class Concession(Struct, frozen=True):
-    """The build that one package gave up so that all agree."""
+    """A build that was replaced by another one so that all agree."""
 
     taken: ChosenBuild
     freely: ChosenBuild
@@ -141,9 +141,9 @@ class ForcedValue(Struct, frozen=True):
     by: tuple[NormalizedName, ...] = ()
     """The packages whose builds decided."""
     because: tuple[str, ...] = ()
-    """Why, in clauses; none: nothing was forced."""
+    """The reasons, as clauses; empty: nothing was forced."""
     changes: tuple[Concession, ...] = ()
-    """Which builds gave way."""
+    """The replaced builds."""
 
 
 class AgreementOutcome(Struct, frozen=True):
@@ -151,7 +151,7 @@ class AgreementOutcome(Struct, frozen=True):
 
     agreement: Agreement
     values: tuple[str, ...]
-    """The values that go with every build, mostly one; none: they are mixed."""
+    """The values that are compatible with every build, mostly one; empty: they are mixed."""
     packages: Mapping[NormalizedName, tuple[str, ...]]
     """The packages built for a value, each with its values."""
     forced: ForcedValue = ForcedValue()
@@ -223,15 +223,14 @@ def held_by(
 Choose: TypeAlias = (
     "Callable[[tuple[Agreed, ...], Effort, Found | None], Attempt[Found] | RefusedAttempt]"
 )
-"""Chooses one set, from the values agreed on, the effort, and the set that was chosen freely;
-without any of them for that one."""
+"""Chooses one set, from the required values, the effort, and the free choice (None for that)."""
 
 
 class AgreedBuilds(Struct, Generic[Found], frozen=True):
     """A set of builds that agree, with the values they agree on."""
 
     found: Found
-    """The set, as it was found."""
+    """The set in the form of the caller."""
     held: tuple[AgreementOutcome, ...]
     """The values the whole environment agrees on, and the concessions made for them."""
 
@@ -269,7 +268,9 @@ def settle(
     :raises WheelfitError: nothing can be chosen for any value.
     """
     chosen = _chosen(choose((), Effort.ANY_VERSION, None))
-    settling = _Settling(choose, chosen, binding, installed, tuple(order), may_turn, companions)
+    settling = _AgreementSearch(
+        choose, chosen, binding, installed, tuple(order), may_turn, companions
+    )
     forced: dict[str, ForcedValue] = {}
     if settling.is_needed:
         best = settling.best(efforts)
@@ -287,11 +288,11 @@ def _chosen(attempt: Attempt[Found] | RefusedAttempt) -> Attempt[Found]:
     return attempt
 
 
-_MOST = 40
-"""Attempts after which the best so far is good enough."""
+_MAX_ATTEMPTS = 40
+"""The number of attempts after which the best set so far is used."""
 
 
-class _Settling(Struct, Generic[Found]):
+class _AgreementSearch(Struct, Generic[Found]):
     """The trial of values, and the comparison of the sets."""
 
     _choose: Choose[Found]
@@ -332,8 +333,8 @@ class _Settling(Struct, Generic[Found]):
             self._refused = []
             self._explore(self._free)
             if effort is not Effort.ANY_BUILD:
-                told = self._refused  # the shorter proofs, with the same result
-            if any(not (self._exchanged(one) or self._poorer(one)) for one in self._found):
+                told = self._refused  # their proofs are shorter, with the same result
+            if any(not (self._replaced(one) or self._losing_features(one)) for one in self._found):
                 break
         if not self._found:
             raise self._error(told)
@@ -364,7 +365,7 @@ class _Settling(Struct, Generic[Found]):
             return True
         if not agreeing or (sides is not None and agreeing.isdisjoint(sides)):
             return False
-        # Nor does an installed package that the request does not name change its value unnoticed.
+        # An installed package that the request does not name must not change its value either.
         return not any(
             values.get(name) and before and before.isdisjoint(values[name])
             for name, before in self._before(agreement)
@@ -384,22 +385,22 @@ class _Settling(Struct, Generic[Found]):
         if agreement is None:
             self._found.append(attempt)
             return
-        self._look_at(attempt)
+        self._record_values(attempt)
         tried: set[str] = set()
         sides = self._sides.get(agreement.name)
-        # An attempt may show further values; a value that no build declares cannot help.
+        # An attempt may reveal further values.
         while left := self._seen[agreement.name] - tried:
             value = max(left, key=value_key)
             tried.add(value)
-            if (sides is not None and value not in sides) or self._attempts == _MOST:
+            if (sides is not None and value not in sides) or self._attempts == _MAX_ATTEMPTS:
                 continue
             self._attempts += 1
             agreed = Agreed(agreement, value, spares_installed=sides is not None)
             following = self._choose((*attempt.agreed, agreed), self._effort, self._free.found)
-            self._look_at(following)
+            self._record_values(following)
             self._explore(following)
 
-    def _look_at(self, attempt: Attempt[Found] | RefusedAttempt) -> None:
+    def _record_values(self, attempt: Attempt[Found] | RefusedAttempt) -> None:
         for properties in set(attempt.seen()):
             for agreement in self._agreements:
                 self._seen[agreement.name] |= agreement.values(properties)
@@ -424,9 +425,9 @@ class _Settling(Struct, Generic[Found]):
                 for name in order
             ]
             return (
-                len(self._exchanged(attempt)),
+                len(self._replaced(attempt)),
                 len(self._older_named(attempt)),
-                len(self._poorer(attempt)),
+                len(self._losing_features(attempt)),
                 len(self._older_rest(attempt)),
                 each,
             )
@@ -436,7 +437,7 @@ class _Settling(Struct, Generic[Found]):
         )
         return min(higher, key=key)
 
-    def _exchanged(self, attempt: Attempt[Found]) -> list[NormalizedName]:
+    def _replaced(self, attempt: Attempt[Found]) -> list[NormalizedName]:
         """Return the installed packages that a set would replace by another build."""
         names = []
         for name, present in self._installed.items():
@@ -444,11 +445,11 @@ class _Settling(Struct, Generic[Found]):
             if one is None or one.stays or name in self._companions:
                 continue
             free = self._free.chosen.get(name)
-            if (free is not None and free.stays) or self._turns(present, one):
+            if (free is not None and free.stays) or self._changes_value(present, one):
                 names.append(name)
         return names
 
-    def _turns(self, present: InstalledBuild, chosen: ChosenBuild) -> bool:
+    def _changes_value(self, present: InstalledBuild, chosen: ChosenBuild) -> bool:
         """Return whether an installed package would change to another value."""
         if present.name in self._may_turn:
             return False
@@ -472,7 +473,7 @@ class _Settling(Struct, Generic[Found]):
             if name in free and one.version < free[name].version:
                 yield name
 
-    def _poorer(self, attempt: Attempt[Found]) -> list[NormalizedName]:
+    def _losing_features(self, attempt: Attempt[Found]) -> list[NormalizedName]:
         """Return the packages that lose a feature of their free choice."""
         names = []
         for agreement in self._agreements:
@@ -490,14 +491,14 @@ class _Settling(Struct, Generic[Found]):
         self, best: Attempt[Found], agreed: Agreed
     ) -> tuple[tuple[NormalizedName, ...], tuple[str, ...]]:
         """Return the packages that made a value the best, and the reasons in clauses."""
-        for offers in (attrgetter("offers"), _beside):
-            names, clauses = self._bound(best, agreed, offers)
+        for offers in (attrgetter("offers"), _compatible_offers):
+            names, clauses = self._bound_to_value(best, agreed, offers)
             if clauses:
                 return names, clauses
-        leading, clause = self._lead(best, agreed)
+        leading, clause = self._advantage(best, agreed)
         return tuple(leading), (clause,)
 
-    def _bound(
+    def _bound_to_value(
         self,
         best: Attempt[Found],
         agreed: Agreed,
@@ -529,20 +530,24 @@ class _Settling(Struct, Generic[Found]):
         free = (agreed.agreement.values(one.properties) for one in self._free.chosen.values())
         return frozenset().union(*free) - {agreed.value}
 
-    def _lead(self, best: Attempt[Found], agreed: Agreed) -> tuple[list[NormalizedName], str]:
+    def _advantage(self, best: Attempt[Found], agreed: Agreed) -> tuple[list[NormalizedName], str]:
         """Return the advantage of the best set over the best set of another value."""
-        others = [one for one in self._found if agreed.value != _value_of(one, agreed.agreement)]
+        others = [
+            one for one in self._found if agreed.value != _required_value(one, agreed.agreement)
+        ]
         if not others:
-            refused = {_value_of(one, agreed.agreement) for one in self._refused} - {agreed.value}
+            refused = {_required_value(one, agreed.agreement) for one in self._refused} - {
+                agreed.value
+            }
             values = agreed.agreement.called(value for value in refused if value is not None)
             here = " in these versions" if self._effort is Effort.AS_NEW else ""
-            return [], f"{values} cannot be had for all{here}"
+            return [], f"{values} is not available for all packages{here}"
         rival = self._best(others)
-        other = agreed.agreement.called([_value_of(rival, agreed.agreement) or "others"])
+        other = agreed.agreement.called([_required_value(rival, agreed.agreement) or "others"])
         for losers, what in (
-            (self._exchanged, "would exchange"),
+            (self._replaced, "would replace"),
             (self._older_named, "would need older versions of"),
-            (self._poorer, "would leave without it"),
+            (self._losing_features, "would leave without it"),
             (self._older_rest, "would need older versions of"),
         ):
             ours, theirs = losers(best), losers(rival)
@@ -582,11 +587,11 @@ class _Settling(Struct, Generic[Found]):
         for refused in told:
             error = refused.why()
             values = ", ".join(map(str, refused.agreed))
-            concerned = [one for one in free if _has_say(one, refused.agreed)]
-            goes = sorted(one.name for one in concerned if _goes(one, refused.agreed))
+            concerned = [one for one in free if _declares_value(one, refused.agreed)]
+            goes = sorted(one.name for one in concerned if _is_compatible(one, refused.agreed))
             lacks = sorted({one.name for one in concerned} - set(goes))
             with_ = f" ({listed(goes)})" if goes else ""
-            lines.append(f"{values}{with_} cannot be had for all: {error.message}")
+            lines.append(f"{values}{with_} is not available for all packages: {error.message}")
             lines += [f"  {line}" for line in (error.note or "").splitlines()]
             sets.append(
                 {
@@ -611,12 +616,12 @@ def _decided_by(agreed: Agreed, names: Sequence[NormalizedName]) -> Agreed:
     return agreed._replace(because=f"because of {listed(names)}" if names else "")
 
 
-def _value_of(one: Attempt[Any] | RefusedAttempt, agreement: Agreement) -> str | None:
+def _required_value(one: Attempt[Any] | RefusedAttempt, agreement: Agreement) -> str | None:
     """Return the value that was required of a set for an agreement."""
     return next((a.value for a in one.agreed if a.agreement == agreement), None)
 
 
-def _beside(chosen: ChosenBuild) -> Iterable[PropertySet]:
+def _compatible_offers(chosen: ChosenBuild) -> Iterable[PropertySet]:
     return chosen.offers if chosen.beside is None else chosen.beside
 
 
@@ -625,12 +630,12 @@ def _is_bound(values: frozenset[str], rivals: frozenset[str]) -> bool:
     return bool(values) and values.isdisjoint(rivals)
 
 
-def _has_say(chosen: ChosenBuild, agreed: Sequence[Agreed]) -> bool:
+def _declares_value(chosen: ChosenBuild, agreed: Sequence[Agreed]) -> bool:
     """Return whether a build declares a value for any of the agreements."""
     return any(each.agreement.values(chosen.properties) for each in agreed)
 
 
-def _goes(chosen: ChosenBuild, agreed: Sequence[Agreed]) -> bool:
+def _is_compatible(chosen: ChosenBuild, agreed: Sequence[Agreed]) -> bool:
     """Return whether a package has a build that goes with some values."""
     offers = chosen.offers or (chosen.properties,)
     return any(all(each.objection(offer) is None for each in agreed) for offer in offers)

@@ -1,4 +1,4 @@
-"""Explain a failed search: from the proof of the solver to the error for the user."""
+"""The error for the user, from the proof of the solver that there is no solution."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from wheelfit.resolution.version_set import VersionSet
     from wheelfit_runtime.errors import HashMismatch, NoFit
 
-_SOON = 3
-"""Releases of one project that are looked at once more."""
-_PROOFS = 3
-"""Projects for which a proof is looked for that begins with the newest release."""
+_MAX_CHECKED_RELEASES = 3
+"""The number of releases of one project that are checked again."""
+_MAX_PROOFS = 3
+"""The number of projects for which a proof from the newest release is searched."""
 
 
 class FailedSearch(Struct, frozen=True):
-    """A search for versions that found none."""
+    """A failed search for versions."""
 
     step: Step
     """The last step of the proof."""
@@ -43,9 +43,9 @@ class FailedSearch(Struct, frozen=True):
     roots: Sequence[Need]
     """The requested needs."""
     constraints: Sequence[Need]
-    """The limits on projects if anything needs them."""
+    """The user's constraints."""
     prereleases: bool
-    """Whether pre-releases counted."""
+    """Whether pre-releases were allowed."""
 
     def explain(self) -> NoFit | HashMismatch:
         """Return the error with the reason there is no solution."""
@@ -68,12 +68,12 @@ class FailedSearch(Struct, frozen=True):
         if len(facts) == 2 and {fact.kind for fact in facts} == {StepKind.ASKED, StepKind.NOTHING}:
             (fact,) = nothing
             name = fact.terms[0].package.name
-            return lack.alone(name, fact.terms[0].versions, self._hopeless(name))
+            return lack.alone(name, fact.terms[0].versions, self._other_unusable_projects(name))
         for fact in facts:
             if fact.kind is StepKind.LIMITS:
                 package = fact.terms[0].package
                 lack.look_at_build(package.name, package.release)
-        note = self._told(lack)
+        note = self._proof_in_words(lack)
         error = NoSolution(
             "the requirements cannot all be met",
             note="\n".join([note, *lack.details()]),
@@ -82,14 +82,14 @@ class FailedSearch(Struct, frozen=True):
         error.essence = essence(self.step, lack)
         return error
 
-    def _told(self, lack: NoMatch) -> str:
+    def _proof_in_words(self, lack: NoMatch) -> str:
         """Return a proof in words; a long one begins with the newest release of a root."""
         if not is_long(self.step):
             return tell(self.step, lack)
         proofs: list[tuple[Step, NormalizedName, Version]] = []
         for name in dict.fromkeys(need.package.name for need in self.roots):
             version = self._newest(name)
-            if version is None or len(proofs) == _PROOFS:
+            if version is None or len(proofs) == _MAX_PROOFS:
                 continue
             with suppress(Exhausted):
                 try:
@@ -106,20 +106,24 @@ class FailedSearch(Struct, frozen=True):
         newest, name, version = min(proofs, key=lambda proof: steps(proof[0]))
         return tell_newest(newest, self.step, name, version, lack)
 
-    def _hopeless(self, known: NormalizedName) -> Iterator[tuple[NormalizedName, VersionSet]]:
-        """Yield other requested projects without a compatible release, if quickly known."""
+    def _other_unusable_projects(
+        self, known: NormalizedName
+    ) -> Iterator[tuple[NormalizedName, VersionSet]]:
+        """Yield other requested projects without a usable release, if few releases need a check."""
         for name in dict.fromkeys(need.package.name for need in self.roots):
             if name == known:
                 continue
-            versions = reduce(and_, (n.versions for n in self.roots if n.package.name == name))
+            versions = reduce(
+                and_, (need.versions for need in self.roots if need.package.name == name)
+            )
             listed = versions.members(self.catalogue.versions(name))
-            if 0 < len(listed) <= _SOON and not any(
+            if 0 < len(listed) <= _MAX_CHECKED_RELEASES and not any(
                 self.catalogue.is_usable(name, version) for version in listed
             ):
                 yield name, versions
 
     def _newest(self, name: NormalizedName) -> Version | None:
-        """Return the newest usable release of several that are in question."""
+        """Return the newest usable release; None unless the request allows several."""
         needs = [need for need in (*self.roots, *self.constraints) if need.package.name == name]
         admission = VersionPolicy(self.catalogue, prereleases=self.prereleases)
         for need in needs:

@@ -1,4 +1,4 @@
-"""The problem a solver solves: packages, needs between them, and the available releases."""
+"""The input of the solver: packages, their requirements, and the available releases."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 class Package(NamedTuple):
     """A project, one extra of it, or the build of one of its releases.
 
-    An extra is a package of its own that needs its project at the same version: its requirements
-    then follow from that version like any dependency. Likewise the build of a release that has
-    several: its "versions" are the numbers of builds, and the requirements of a build follow from
-    its number. A named tuple, because the solver hashes it more often than anything else.
+    An extra is a package of its own that needs its project at the same version, so its requirements
+    follow from that version like any dependency. If a release has several builds, they are a
+    package too: its "versions" are the numbers of the builds, from which their requirements follow.
+    It is a named tuple, because the solver hashes it more often than anything else.
     """
 
     name: NormalizedName
@@ -47,33 +47,31 @@ class Need(Struct, frozen=True):
 
     package: Package
     versions: VersionSet
-    """Which versions will do."""
+    """The allowed versions."""
     text: object = ""
     """Its original text, for proofs: ``torch>=2.8``. ``str()`` is called only when a proof is
     written.
     """
     is_pin: bool = False
-    """Whether it names one version with ``==`` or ``===``; only then yanked ones count."""
+    """Whether it requires one version by ``==`` or ``===``; only this allows yanked versions."""
 
     def only(self, name: NormalizedName, version: Version) -> Need:
-        """Return the need; if it is of a project, for one version.
-
-        :param name: the name of the project.
-        :param version: the version.
-        """
+        """Return the need, restricted to one version if it is a need of a project."""
         if self.package.name != name:
             return self
         return replace(self, versions=VersionSet.singleton(version))
 
 
 class Build(Struct, frozen=True):
-    """One way to have a release: a label, and the versions it was made for."""
+    """A build of a release: its label, and the versions of other packages it was made for."""
 
     name: str
     """The label, or ``plain wheel``."""
     limits: tuple[Need, ...] = ()
-    """The versions the build was made for: it requires nothing, but a package that is there must be
-    among these versions (P-52), and one of them must be there (P-54).
+    """The versions of other packages that the build was made for.
+
+    They are no requirements: but if such a package is installed, it must have one of these versions
+    (P-52), and at least one of the packages must be installed (P-54).
     """
 
 
@@ -81,7 +79,7 @@ _FIRST = 1_000_000
 
 
 def number_of(place: int) -> Version:
-    """Return the number of a build; the better build has the higher one.
+    """Return the number of a build; better builds have higher numbers.
 
     :param place: from 0 for the best.
     """
@@ -91,28 +89,28 @@ def number_of(place: int) -> Version:
 def place_of(number: Version) -> int:
     """Return the place of a build.
 
-    :param number: as `number_of` gave it.
+    :param number: a result of `number_of`.
     """
     return _FIRST - number.major
 
 
 class Releases(Protocol):
-    """The releases that exist. Equal questions get equal answers during one solving."""
+    """The available releases; results do not change while the solver runs."""
 
     def versions(self, name: NormalizedName) -> Sequence[Version]:
-        """Return every version that may turn out usable, newest first.
+        """Return every version that may be usable, newest first.
 
-        Empty when the project is not known, or has nothing at all for the target.
+        Empty if no source has the project, or if it has no file for the target.
         """
 
     def yanked(self, name: NormalizedName) -> frozenset[Version]:
         """Return the versions that only a pin may request (PEP 592)."""
 
     def postponed(self, name: NormalizedName) -> frozenset[Version]:
-        """Return those of the versions to try after all others (``--prefer-binary``)."""
+        """Return the versions to try after all others (``--prefer-binary``)."""
 
     def ranks(self, name: NormalizedName) -> Mapping[Version, int]:
-        """Return the places of versions that are not tried newest first; empty: all are."""
+        """Return the ranks of versions if they are not tried newest first; else empty."""
 
     def kept(self, name: NormalizedName) -> Version | None:
         """Return the version to try before newer ones: the installed or a preferred one.
@@ -128,7 +126,7 @@ class Releases(Protocol):
         """Return whether a usable release has several builds that exclude each other."""
 
     def build(self, name: NormalizedName, version: Version, place: int) -> Build | None:
-        """Return one build of a divided release, or None when there are no more.
+        """Return one build of a divided release; None if it has fewer.
 
         :param place: from 0 for the best.
         """
@@ -137,12 +135,12 @@ class Releases(Protocol):
         """Return whether a build has a wheel that can be read."""
 
     def there(self, name: NormalizedName) -> Version | None:
-        """Return the version of a project that is there even if nothing needs it."""
+        """Return the version of a project that is present even if nothing requires it."""
 
     def needs(self, package: Package, version: Version) -> Sequence[Need]:
         """Return the requirements of a usable release; of an extra, those it adds.
 
-        A divided release needs nothing itself, its builds do.
+        A divided release has no requirements itself: its builds have.
 
         :param version: the version; of a build, its number.
         """

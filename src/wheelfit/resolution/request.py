@@ -48,7 +48,7 @@ class GivenWheel(Struct, frozen=True):
     """A wheel that the user named by its path or URL (F-125)."""
 
     file: File
-    """Where it lies; hashes are those that were given with it."""
+    """Its location, with the hashes that were passed with it."""
     extras: frozenset[NormalizedName] = frozenset()
     """The requested extras."""
     where: str = ""
@@ -63,22 +63,23 @@ class GivenWheel(Struct, frozen=True):
 class GivenSource(Struct, frozen=True):
     """A project that the user named as a folder, an archive or a repository.
 
-    To name it is to agree that its build backend runs.
+    Naming it is the consent to run its build backend.
     """
 
     url: str
     """``file:`` of a folder or archive, ``https:`` of an archive, ``git+…:`` of a repository; may
-    hold credentials, and a ``subdirectory`` in its fragment."""
+    contain credentials, and a ``subdirectory`` in its fragment.
+    """
     name: NormalizedName | None = None
     """The project that it must be; None: any."""
     extras: frozenset[NormalizedName] = frozenset()
     """The requested extras."""
     hashes: frozenset[tuple[str, str]] = frozenset()
-    """Digests of which the archive must have one; empty: any archive will do."""
+    """Digests of which the archive must have one; empty: any."""
     editable: bool = False
     """Whether the environment uses the folder itself (PEP 660)."""
     marker: Marker | None = None
-    """When it counts; none: always."""
+    """The condition under which it applies; None: always."""
     where: str = ""
     """File and line that names it; empty: the command line."""
 
@@ -111,7 +112,7 @@ class ResolutionRequest(Struct, frozen=True):
     requirements: tuple[RequestedRequirement, ...] = ()
     wheels: tuple[GivenWheel, ...] = ()
     constraints: tuple[RequestedRequirement, ...] = ()
-    """Limits on what is needed anyway; no extras, no URLs."""
+    """Limits on the versions of projects if anything requires them; without extras and URLs."""
     overrides: tuple[RequestedRequirement, ...] = ()
     """Requirements that replace all other requirements on their projects."""
     excluded: frozenset[NormalizedName] = frozenset()
@@ -119,32 +120,31 @@ class ResolutionRequest(Struct, frozen=True):
     preferred: Mapping[NormalizedName, Version] = field(default_factory=dict)
     """Versions to try before newer ones, as those of an older lock; a preference, never a limit."""
     favoured: Mapping[NormalizedName, Version] = field(default_factory=dict)
-    """Releases to try before newer ones for the builds that they have; newer ones are reported."""
+    """Releases to try before newer ones because of their builds; newer ones are reported."""
     preferred_builds: Mapping[NormalizedName, tuple[Label, PropertySet]] = field(
         default_factory=dict
     )
-    """The build to take of any release in which it fits, as the one that is installed: its
-    label, and what that declares."""
+    """The preferred build of a project, as the installed one, in all releases where it fits: its
+    label and properties.
+    """
     installed: Mapping[NormalizedName, InstalledBuild] = field(default_factory=dict)
     """The installed builds, which stay if they meet the request (F-96)."""
     around: Mapping[NormalizedName, InstalledBuild] = field(default_factory=dict)
-    """What is there and takes part in agreements, whether it stays or not; default: what is
-    installed."""
+    """Present builds that take part in agreements, kept or not; default: ``installed``."""
     there: Mapping[NormalizedName, Version] = field(default_factory=dict)
-    """The versions of everything that is there, whether it stays or not; default: those
-    that are installed."""
+    """The versions of all present packages, kept or not; default: those of ``installed``."""
     companions: frozenset[NormalizedName] = frozenset()
-    """Installed variants that become other builds as readily as requested packages, to which they
-    belong; in another version if theirs has none.
+    """Installed variants that belong to requested packages, and may be replaced like these, by
+    another version if necessary.
     """
     upgrade: bool = False
-    """Whether requested projects are looked up even if the installed versions would do."""
+    """Whether newer versions of requested projects replace installed ones."""
     upgrade_only: frozenset[NormalizedName] = frozenset()
-    """Projects to look up likewise, requested or not."""
+    """Projects to upgrade, requested or not."""
     prereleases: bool = False
     """Whether pre-releases count like final releases."""
     dependencies: bool = True
-    """Whether what is chosen gets what it needs."""
+    """Whether dependencies are resolved too."""
     require_hashes: bool = False
     """Whether every project must have allowed hashes."""
     hashes_required_by: str = ""
@@ -168,9 +168,8 @@ def given_wheel(
 ) -> GivenWheel:
     """Return the wheel that a URL names.
 
-    :param url: ``https:``, ``http:`` or ``file:``; a fragment ``#sha256=…`` is a promised hash.
-    :param extras: the requested extras.
-    :param hashes: further digests promised.
+    :param url: ``https:``, ``http:`` or ``file:``; a fragment ``#sha256=…`` is an expected hash.
+    :param hashes: further expected digests.
     :param where: the place that names it, for errors.
     :raises UserError: the URL cannot be read, or does not end in the name of a wheel.
     """
@@ -194,14 +193,14 @@ def given_wheel(
             if filename.endswith(".whl")
             else "`wheelfit install` builds from a folder, an archive or a repository",
         ) from None
-    promised = dict(hashes or {})
+    expected = dict(hashes or {})
     for part in parts.fragment.split("&"):
         algorithm, _, digest = part.partition("=")
         if algorithm in _ALGORITHMS and digest:
-            promised.setdefault(algorithm, digest.lower())
-    # Who may log in where is decided by the sources, and no URL shown has a password.
+            expected.setdefault(algorithm, digest.lower())
+    # The sources decide about credentials; this way no message shows any.
     bare, _ = split_userinfo(parts._replace(fragment="").geturl())
-    file = File(filename, bare, MappingProxyType(promised), source="the request")
+    file = File(filename, bare, MappingProxyType(expected), source="the request")
     return GivenWheel(file, extras, where)
 
 

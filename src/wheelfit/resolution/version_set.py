@@ -1,8 +1,7 @@
 """Sets of versions, as the solver computes with them.
 
-A thin, immutable coat over `packaging.ranges.VersionRange`, which holds the
-meaning of PEP 440's specifiers. It adds what a solver needs and the range lacks:
-how two sets lie to each other, a remembered hash, and gaps between neighbours.
+A thin, immutable wrapper of `packaging.ranges.VersionRange`, which implements the specifiers of
+PEP 440. It adds the relation of two sets, a cached hash, and intervals.
 """
 
 from __future__ import annotations
@@ -40,19 +39,18 @@ class Relation(Enum):
         return bool(self.value[1])
 
 
-# ``VersionRange.full()`` also admits texts that are no versions and loses them to
-# any difference, which would make the solver's conflict resolution go in circles.
+# ``VersionRange.full()`` also contains texts that are not versions, and any difference drops them,
+# which would make the conflict resolution of the solver loop.
 _ALL = VersionRange.full(admit_arbitrary=False)
 _FINAL = Version("0")
 _ANY_FINAL = VersionRange.singleton(_FINAL)
 
 
 class VersionSet:
-    """A set of versions; equal sets are equal and hash alike.
+    """A set of versions, which can be hashed and compared.
 
-    Besides membership a set remembers in which part a specifier named a
-    pre-release (PEP 440): two sets with the same members but another such part
-    are not equal.
+    A set also records in which interval a specifier named a pre-release (PEP 440): sets with the
+    same members that differ in this are not equal.
 
     >>> VersionSet.of(">=1,<2") & VersionSet.of("!=1.5") == VersionSet.of(">=1,!=1.5,<2")
     True
@@ -86,7 +84,7 @@ class VersionSet:
         """Return the set that a specifier set admits.
 
         :param specifiers: as ``>=1,<2``; the empty text admits all.
-        :raises packaging.specifiers.InvalidSpecifier: the text is none.
+        :raises packaging.specifiers.InvalidSpecifier: the text is not a specifier set.
         """
         return _of(str(specifiers))
 

@@ -49,7 +49,7 @@ class _FileFacts:
 
 
 class FolderIndex(ReadsContent):
-    """The files of a folder: an `Index`, and an `Application` that answers for it.
+    """An index of the files of a folder: an `Index`, and an `Application` that serves it.
 
     ``/simple/``, ``/simple/{project}/``, ``/files/{file}``, and beside each wheel
     ``/files/{file}.metadata`` (PEP 658). A wheel that cannot be opened is
@@ -71,11 +71,11 @@ class FolderIndex(ReadsContent):
         """Answer a request."""
         try:
             return self._answer(request)
-        except FileNotFoundError:  # it went away meanwhile
+        except FileNotFoundError:  # it was removed meanwhile
             return Answer.text(404, "there is no such page or file")
 
     def projects(self) -> tuple[NormalizedName, ...]:
-        """Return the names of all projects there are files of."""
+        """Return the names of all projects with files."""
         names = {project_of(path.name) for path in self._paths()}
         return tuple(sorted(name for name in names if name is not None))
 
@@ -139,7 +139,7 @@ class FolderIndex(ReadsContent):
 def describe(path: Path, *, lenient: bool = False) -> tuple[File, bytes | None]:
     """Return the entry of a file in an index, and the METADATA of a wheel that can be read.
 
-    :param lenient: whether METADATA of unsound wheels is used, too.
+    :param lenient: whether METADATA of damaged wheels is used, too.
     """
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,4 +1,4 @@
-"""Folders and single pages: ``--find-links``, and indexes that are files."""
+"""Local folders and single pages as sources: ``--find-links``, and indexes at ``file:`` URLs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _HTML = (".html", ".htm")
 
 
 class FlatListing(ReadsFiles):
-    """Files of any projects in one place; read once, when first needed."""
+    """A list of files of any projects, read on first use."""
 
     def __init__(self, name: str, files: Files) -> None:
         super().__init__(files)
@@ -66,7 +66,7 @@ class FlatListing(ReadsFiles):
 
 
 class DirectoryIndex(FlatListing):
-    """A folder of wheels and index files; its subfolders do not count.
+    """A folder of wheels and index files; subfolders are ignored.
 
     HTML files in it are read as lists of links, as pip does.
 
@@ -117,15 +117,15 @@ class DirectoryIndex(FlatListing):
             raise FileProblem(
                 f"the labels of {name} cannot be read: {error}",
                 where=str(path),
-                hint="download the wheel again; without this file it counts for any machine",
+                hint="download the wheel again; without this file it is used on any machine",
             ) from None
 
 
 class LinkPage(FlatListing):
-    """The links of one page, or one file that is named itself.
+    """The links of one page, or one file by its URL or path.
 
-    A page that cannot be fetched lists nothing, with a note: as in pip, places
-    named by ``--find-links`` are extra chances and not conditions.
+    A page that cannot be fetched is ignored with a note, as in pip: ``--find-links`` adds sources
+    that may be missing.
 
     :param location: URL (``http:``, ``https:``) or path of a page or a file.
     :param files: reads the files.
@@ -281,8 +281,7 @@ def _project_of(filename: str) -> NormalizedName | None:
         return newer.name if newer is not None else parse_sdist_filename(filename)[0]
     except (InvalidFilename, ValueError):  # the latter also for endless numbers
         pass
-    # A wheel whose name breaks a rule still belongs to a project, and its users need the reason it
-    # is not used.
+    # A wheel with an invalid name is kept, so that users get the reason why it is not used.
     if filename.endswith(".whl") and "-" in filename:
         return canonicalize_name(filename.partition("-")[0])
     return None
@@ -296,7 +295,7 @@ def _by_project(
         project = _project_of(file.filename)
         if project is not None:
             grouped.setdefault(project, []).append(file)
-    # Documents alone do not make a project known.
+    # A project with documents but no files is not listed.
     return MappingProxyType(
         {
             name: ProjectPage(name, tuple(files_of_project), source, notes)

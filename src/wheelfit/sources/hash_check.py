@@ -1,4 +1,4 @@
-"""Check bytes against their promised hashes and size, while they pass."""
+"""Verification of bytes against expected hashes and size, while they are streamed."""
 
 from __future__ import annotations
 
@@ -19,38 +19,38 @@ KNOWN_HASHES = frozenset(
 )
 """Algorithms by which files can be checked."""
 WEAK_HASHES = frozenset({"md5", "sha1"})
-"""Those that find accidents only: two files with one digest can be made."""
+"""Algorithms that detect accidents only: two files with the same digest can be created."""
 _BLOCK = 1 << 20
 
 
 class Check:
-    """The check of a file's bytes, which are fed in order.
+    """A verification of the bytes of a file, which are passed in order.
 
-    :param hashes: promised digests; every one of a known algorithm must hold.
-    :param size: promised length in bytes; None if unknown.
+    :param hashes: expected digests; all of known algorithms must match.
+    :param size: expected size in bytes; None if unknown.
     :param where: the file or URL without credentials, for errors.
-    :raises IntegrityError: digests are promised, but none of a known algorithm.
+    :raises IntegrityError: there are expected digests, but none of a known algorithm.
     """
 
     def __init__(self, hashes: Mapping[str, str], size: int | None, *, where: str) -> None:
-        self._promised = {name: hashes[name] for name in hashes if name in KNOWN_HASHES}
-        if hashes and not self._promised:
+        self._expected = {name: hashes[name] for name in hashes if name in KNOWN_HASHES}
+        if hashes and not self._expected:
             raise IntegrityError(
                 f"the only hash listed has an unknown algorithm: {', '.join(sorted(hashes))}",
                 where=where,
             )
         import hashlib
 
-        self._running = {name: hashlib.new(name, usedforsecurity=False) for name in self._promised}
+        self._running = {name: hashlib.new(name, usedforsecurity=False) for name in self._expected}
         self._size = size
         self._where = where
         self.count = 0
         """Bytes taken so far."""
 
     def update(self, data: bytes) -> None:
-        """Take the next bytes.
+        """Add the next bytes.
 
-        :raises IntegrityError: there are more than promised.
+        :raises IntegrityError: there are more than expected.
         """
         self.count += len(data)
         if self._size is not None and self.count > self._size:
@@ -61,16 +61,16 @@ class Check:
     def finish(self) -> None:
         """Check the complete content.
 
-        :raises HashMismatch: a digest is another than promised.
-        :raises IntegrityError: there are fewer bytes than promised.
+        :raises HashMismatch: a digest differs from the expected one.
+        :raises IntegrityError: there are fewer bytes than expected.
         """
         if self._size is not None and self.count != self._size:
             raise self._wrong_size(f"{self.count} instead of {self._size}")
         for name, running in self._running.items():
-            if running.hexdigest() != self._promised[name]:
+            if running.hexdigest() != self._expected[name]:
                 raise HashMismatch(
                     algorithm=name,
-                    expected=[self._promised[name]],
+                    expected=[self._expected[name]],
                     actual=running.hexdigest(),
                     where=self._where,
                 )

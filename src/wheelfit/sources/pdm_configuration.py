@@ -1,7 +1,7 @@
-"""The indexes of pdm beside the one that ``PDM_PYPI_URL`` replaces.
+"""The indexes in pdm's configuration.
 
-A source of the project's ``pyproject.toml`` or of pdm's own files is read besides; a source named
-``pypi`` takes the place of the usual one.
+They are the sources of the project's ``pyproject.toml`` and of pdm's own files. ``PDM_PYPI_URL``,
+or else a source named ``pypi``, replaces the default index.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 
-_USUAL = "pypi"
+_DEFAULT_NAME = "pypi"
 
 
 @dataclass(frozen=True, slots=True)
 class PdmIndexes:
-    """The indexes; URLs may have credentials, so ``repr`` must never be shown."""
+    """Indexes, whose URLs may contain credentials: ``repr`` must never be shown."""
 
     first: tuple[str, ...] = ()
-    """Those besides the usual one."""
+    """The indexes besides the default one."""
     default: str | None = None
     """The default index; None: none is configured."""
 
@@ -57,9 +57,9 @@ def read_pdm_configuration(
         url = _url(source, environ)
         if url:
             urls.setdefault(name, url)
-    usual = urls.pop(_USUAL, None)
+    usual = urls.pop(_DEFAULT_NAME, None)
     for file in files:
-        table = file.get(_USUAL)
+        table = file.get(_DEFAULT_NAME)
         if usual is None and isinstance(table, dict):
             usual = _url(table, environ) or None
     return PdmIndexes(tuple(urls.values()), environ.get("PDM_PYPI_URL") or usual)
@@ -78,7 +78,7 @@ def _sources(root: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
 def _stored(files: tuple[Mapping[str, Any], ...]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield the sources stored with ``pdm config pypi.NAME.url``."""
     for file in files:
-        table = file.get(_USUAL)
+        table = file.get(_DEFAULT_NAME)
         for name, source in table.items() if isinstance(table, dict) else ():
             if isinstance(source, dict):
                 yield name, source

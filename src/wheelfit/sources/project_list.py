@@ -24,10 +24,9 @@ if TYPE_CHECKING:
 def fetch_project_list(pages: CachedPages, url: str) -> tuple[NormalizedName, ...]:
     """Fetch the list of projects of an index.
 
-    :param pages: fetches.
     :param url: the URL of the index.
     :raises InvalidPage: the answer is not a list of projects.
-    :raises NetworkError: there is none.
+    :raises NetworkError: the list cannot be fetched.
     """
     answer = pages.get(f"{split_userinfo(url)[0].rstrip('/')}/", accept=ACCEPT)
     if answer.status != 200:
@@ -38,7 +37,7 @@ def fetch_project_list(pages: CachedPages, url: str) -> tuple[NormalizedName, ..
 
 
 def parse_project_list(body: bytes, content_type: str, *, where: str) -> tuple[NormalizedName, ...]:
-    """Read a list of projects; links that lead elsewhere are no projects.
+    """Read a list of projects; other links are ignored.
 
     >>> parse_project_list(b'<a href="Fast.FFT/">Fast.FFT</a>', "text/html", where="index")
     ('fast-fft',)
@@ -46,13 +45,13 @@ def parse_project_list(body: bytes, content_type: str, *, where: str) -> tuple[N
     :param body: the page.
     :param content_type: the ``Content-Type`` of the answer.
     :param where: the index, for errors.
-    :return: normalised names, sorted, each once; what cannot be a name is left out.
+    :return: normalised names, sorted, each once; invalid names are left out.
     :raises InvalidPage: it is not a list of projects.
     """
     names: list[str] = []
     if "json" in content_type:
         try:
-            names = [str(one["name"]) for one in json.loads(body)["projects"]]
+            names = [str(project["name"]) for project in json.loads(body)["projects"]]
         except (ValueError, LookupError, TypeError, RecursionError):
             raise InvalidPage("the answer is not a list of projects", where=where) from None
     else:

@@ -1,6 +1,6 @@
-"""Work for tests of many items: it fails, dies or waits as its item specifies.
+"""A job for tests of batches, which fails, dies or waits as its item specifies.
 
-Workers import it, in other processes and on other machines, so it is no part of a test.
+Workers import it in other processes and on other machines, so it is not part of a test.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class BatchItem:
-    """A piece of work, with its planned faults."""
+    """An item of a batch, with its planned faults."""
 
     number: int
     folder: Path
@@ -36,30 +36,30 @@ class BatchItem:
         return f"errand {self.number}"
 
 
-def carry_out(errand: BatchItem) -> Mapping[str, object]:
-    """Run an errand, and return its number with the process that ran it."""
-    counter = errand.folder / f"{errand.number}.begun"
+def carry_out(item: BatchItem) -> Mapping[str, object]:
+    """Run an item, and return its number and the process that ran it."""
+    counter = item.folder / f"{item.number}.begun"
     with counter.open("ab") as file:
         file.write(b".")
-    time.sleep(errand.seconds)
-    fault = errand.fault if counter.stat().st_size <= errand.times else ""
+    time.sleep(item.seconds)
+    fault = item.fault if counter.stat().st_size <= item.times else ""
     if fault == "killed":
         os._exit(9)
     if fault == "disk":
         raise OSError(EIO, "the disk failed", str(counter))
     if fault == "input":
-        raise UserError("it is not a label", code="invalid-label", where=str(errand))
+        raise UserError("it is not a label", code="invalid-label", where=str(item))
     if fault == "bug":
         raise ZeroDivisionError("the code is wrong")
     if fault == "memory":
         raise MemoryError
     if fault == "unsendable":
-        return {"number": lambda: errand.number}
-    return MappingProxyType({"number": errand.number, "process": os.getpid()})
+        return {"number": lambda: item.number}
+    return MappingProxyType({"number": item.number, "process": os.getpid()})
 
 
 def write_slowly(path: Path) -> None:
-    """Write a file that takes its name late, and is removed if that is interrupted."""
+    """Write a file under a temporary name for a minute; it is removed on interruption."""
     part = path.with_suffix(".part")
     try:
         part.touch()

@@ -79,7 +79,7 @@ class World:
         """Add releases with one plain wheel each.
 
         :param releases: ``name version``.
-        :param needs: of all of them: ``requires``, ``extras``.
+        :param needs: ``requires`` and ``extras`` of all these releases.
         """
         for text in releases:
             name, version = text.split()
@@ -124,7 +124,7 @@ class World:
         return resolve(request, candidates or self.candidates(), threads=threads)
 
     def pins(self, *requirements: str, **options: object) -> dict[str, str]:
-        """Return the same as names with versions, and labels behind a colon."""
+        """Resolve like `resolve`, and return versions by name, with ``:label`` for variants."""
         resolution = self.resolve(*requirements, **options)  # type: ignore[arg-type]
         return {
             pin.name: str(pin.version) + (f":{pin.label}" if pin.label else "")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class ByteSource(Protocol):
     """A source of bytes at any position, for several threads at once.
 
-    There is no current position, and nothing that one reader does shows to another.
+    It has no current position, and readers do not affect each other.
     """
 
     @property
@@ -27,9 +27,9 @@ class ByteSource(Protocol):
         """Bytes of the whole file; does not change."""
 
     def read_at(self, start: int, length: int, /) -> bytes:
-        """Return bytes; wait until they are there.
+        """Return bytes, after waiting for them if necessary.
 
-        :return: all of them, fewer only where the file ends.
+        :return: all of them; fewer only at the end of the file.
         :raises OSError: the medium failed.
         :raises WheelfitError: the transfer failed.
         """
@@ -93,7 +93,7 @@ class SeekableFile:
             return self._file.read(length)
 
     def close(self) -> None:
-        """Close the file, if it came with that duty."""
+        """Close the file if this object owns it."""
         if self._owned:
             self._file.close()
 

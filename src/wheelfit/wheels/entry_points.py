@@ -16,8 +16,8 @@ from wheelfit_runtime.patterns import pattern
 _GROUPS = {"console_scripts": "console", "gui_scripts": "gui"}
 _NAME = pattern(r"[\w.-]+")
 _VALUE = pattern(r"([\w.]++)\s*+(?::\s*+([\w.]++))?+\s*+(?:\[[^\]]*+\])?")
-# ``pythonw``, ``python3.11``, ``python3t``, and ``python_d`` of debug builds, also
-# with the endings of what Windows and PowerShell start when the name is typed without.
+# ``pythonw``, ``python3.11``, ``python3t``, and ``python_d`` of debug builds, also with the endings
+# that Windows and PowerShell append to a typed name.
 _INTERPRETER = pattern(
     r"(?:python|pypy|graalpy)w?[\d.]*[dmtu]*w?(?:_d)?"
     r"(?:\.(?:exe|com|bat|cmd|vbs|vbe|js|jse|wsf|wsh|msc|cpl|ps1|lnk|py|pyw))?\.*",
@@ -30,7 +30,7 @@ class Command:
     """A script that calls a function."""
 
     name: str
-    """File name, without what Windows appends."""
+    """File name, without the suffix of Windows."""
     module: str
     attribute: str
     section: str
@@ -50,7 +50,7 @@ def parse_commands(text: str, *, where: str) -> tuple[Command, ...]:
     """
     commands: dict[tuple[str, str], Command] = {}
     section = None
-    for raw in re.split(r"\r\n|\r|\n", text):  # at nothing else, as other readers do
+    for raw in re.split(r"\r\n|\r|\n", text):  # str.splitlines would split at more characters
         line = raw.strip()
         if not line or line.startswith(("#", ";")):
             continue
@@ -70,9 +70,7 @@ def _command(name: str, value: str, section: str, where: str) -> Command:
     if not _NAME.fullmatch(name) or not name.strip("."):
         raise InvalidWheel(f"the entry point {name!r} is not a valid script name", where=where)
     if is_interpreter_name(name):
-        raise InvalidWheel(
-            f"the script {name!r} would take the place of the Python interpreter", where=where
-        )
+        raise InvalidWheel(f"the script {name!r} would shadow the Python interpreter", where=where)
     match = _VALUE.fullmatch(value)
     parts = () if match is None else (match[1], match[2] or "")
     if not all(_is_dotted_name(part) for part in parts) or match is None:

@@ -1,4 +1,4 @@
-"""The content of a member from its packed bytes, in pieces of bounded size."""
+"""Decompression of the members of a wheel, in pieces of bounded size."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _PIECE = 1 << 19
 
 
 def inflate(member: Member, packed: Iterable[bytes], *, where: str) -> Iterator[bytes]:
-    """Yield the content of a member, never more than its entry promises.
+    """Yield the content of a member, never more than the size in its entry.
 
-    The last step checks size and CRC-32: the caller must take all pieces before using the content,
-    or write them where they can be discarded.
+    Size and CRC-32 are checked after the last piece: callers must read all pieces before they use
+    the content, or be able to discard it.
 
     :raises InvalidWheel: the data is damaged, or size or CRC differ from the entry.
     """
@@ -50,13 +50,13 @@ def inflate(member: Member, packed: Iterable[bytes], *, where: str) -> Iterator[
 def inflate_whole(member: Member, packed: bytes, *, where: str, library: Any = None) -> bytes:
     """Return the content of a small member at once, checked as in `inflate`.
 
-    :param library: the library that unpacks; None: the fastest, which takes a millisecond to load.
+    :param library: the library for decompression; None: the fastest one, which loads in 1 ms.
     """
     if member.method == DEFLATED:
         library = library or _fast_library()
         unpacker = library.decompressobj(-zlib.MAX_WBITS)
         with suppress(library.error):
-            # One byte more than promised distinguishes "longer" from "just as long".
+            # One byte more than expected, to detect content that is too long.
             content: bytes = unpacker.decompress(packed, member.size + 1)
             is_whole = unpacker.eof and not unpacker.unused_data and len(content) == member.size
             if is_whole and library.crc32(content) == member.crc:
@@ -67,8 +67,8 @@ def inflate_whole(member: Member, packed: bytes, *, where: str, library: Any = N
 def _fast_library() -> Any:
     """Return the faster library for unpacking and CRC-32, or the standard library.
 
-    Both accept the same data, with one exception: only the standard library refuses a code that
-    leaves combinations of bits without a meaning, even if none of them occurs.
+    Both accept the same data, except that only the standard library refuses incomplete codes whose
+    unassigned bit combinations do not occur.
     """
     try:
         from isal import isal_zlib
@@ -78,9 +78,9 @@ def _fast_library() -> Any:
 
 
 def _unpack(library: Any, member: Member, packed: Iterable[bytes], where: str) -> Iterator[bytes]:
-    """Undo the packing; a small input never grows to more than `_PIECE` bytes at once.
+    """Decompress data, at most `_PIECE` bytes at once.
 
-    :param library: undoes deflate.
+    :param library: the library for deflate.
     """
     if member.method == ZSTANDARD:
         zstd: Any = zstd_library()
@@ -100,7 +100,7 @@ def _unpack(library: Any, member: Member, packed: Iterable[bytes], where: str) -
             if rest or unpacker.unused_data:
                 raise InvalidWheel(f"bytes follow the data of {member.name!r}", where=where)
         while not unpacker.eof:
-            # What is left inside the unpacker, also in pieces.
+            # The rest of the output, also in pieces.
             if not (content := unpacker.decompress(b"", _PIECE)):
                 raise InvalidWheel(f"the data of {member.name!r} is cut off", where=where)
             yield content
@@ -116,7 +116,7 @@ def _fast_unpacker() -> Any:
 
 
 class _Unpacker:
-    """An object of the standard library with the interface of a decompressor of newer modules."""
+    """A deflate decompressor of `zlib`, with the interface of `bz2.BZ2Decompressor`."""
 
     def __init__(self) -> None:
         self._inside = zlib.decompressobj(-zlib.MAX_WBITS)

@@ -1,7 +1,7 @@
-"""RECORD: which files a wheel holds, with hash and size.
+"""RECORD: the list of a wheel's files, with hashes and sizes.
 
-A RECORD is CSV in UTF-8 with three columns. It is read and written as such,
-so that commas, quotes and non-ASCII names survive (B-35).
+RECORD is CSV in UTF-8 with three columns, and is read and written as such, so that names with
+commas, quotes and non-ASCII characters are kept (B-35).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ DIGEST_SIZES = {
     "sha3_384": 48,
     "sha3_512": 64,
 }
-"""The algorithms that count as a hash, SHA-256 and stronger, with their digest size in bytes."""
+"""Accepted hash algorithms, SHA-256 and stronger, with their digest size in bytes."""
 
 
 _HEXADECIMAL = pattern(r"[0-9A-Fa-f]+")
@@ -41,7 +41,7 @@ _URL_SAFE = bytes.maketrans(b"+/", b"-_")
 
 
 class RecordRow(Struct, frozen=True, gc=False):
-    """A row as it is written; nothing is checked."""
+    """A row of RECORD, unchecked."""
 
     path: str
     """Path inside the wheel, with ``/``."""
@@ -52,7 +52,7 @@ class RecordRow(Struct, frozen=True, gc=False):
 
 
 class Record(Struct, frozen=True):
-    """The rows of a RECORD in their order, and how its lines end."""
+    """The rows of a RECORD in their order, and its line ending."""
 
     rows: tuple[RecordRow, ...]
     terminator: str = "\n"
@@ -60,11 +60,11 @@ class Record(Struct, frozen=True):
 
 
 class StreamHash:
-    """The hash and count of bytes as they pass by.
+    """The hash and size of a stream of bytes.
 
-    >>> passing = StreamHash()
-    >>> passing.update(b"import this")
-    >>> passing.size
+    >>> stream = StreamHash()
+    >>> stream.update(b"import this")
+    >>> stream.size
     11
 
     :param algorithm: one of `DIGEST_SIZES`.
@@ -108,9 +108,9 @@ def sha256_of_file(path: Path) -> str:
 
 def row_for(path: str, data: bytes) -> RecordRow:
     """Return the row of a file; the size counts bytes, never characters (B-36)."""
-    passing = StreamHash()
-    passing.update(data)
-    return passing.row(path)
+    stream = StreamHash()
+    stream.update(data)
+    return stream.row(path)
 
 
 def parse_record(data: bytes, *, where: str) -> Record:
@@ -139,10 +139,10 @@ def parse_record(data: bytes, *, where: str) -> Record:
                     f"{','.join(cells)!r}",
                     where=where,
                 )
-            path, promise, size = cells
-            # Hexadecimal digests are as good a promise, and some known wheels have them.
+            path, hash_text, size = cells
+            # Some published wheels have hexadecimal digests.
             rows.append(
-                RecordRow(path, _in_base64(promise) if len(promise) > 60 else promise, size)
+                RecordRow(path, _in_base64(hash_text) if len(hash_text) > 60 else hash_text, size)
             )
     except csv.Error as error:
         raise InvalidWheel(f"RECORD is not CSV: {error}", where=where) from None
@@ -152,7 +152,7 @@ def parse_record(data: bytes, *, where: str) -> Record:
 
 
 def leads_out(path: str) -> bool:
-    """Return whether a row names something that no member of a wheel can be, on any system.
+    """Return whether the path of a row leads out of the wheel, on any system.
 
     >>> leads_out("../../victim"), leads_out("fast/__init__.py")
     (True, False)
@@ -163,11 +163,11 @@ def leads_out(path: str) -> bool:
     return ".." in parts or parts[0] == "" or (len(parts[0]) == 2 and parts[0][1] == ":")
 
 
-def _in_base64(promise: str) -> str:
+def _in_base64(hash_text: str) -> str:
     """Return a hash as RECORD should have it, if its digest is written in hexadecimal."""
-    algorithm, _, digest = promise.partition("=")
+    algorithm, _, digest = hash_text.partition("=")
     if len(digest) != 2 * DIGEST_SIZES.get(algorithm, 0) or not _HEXADECIMAL.fullmatch(digest):
-        return promise
+        return hash_text
     return f"{algorithm}={encode_digest(bytes.fromhex(digest))}"
 
 
@@ -177,7 +177,7 @@ def format_record(rows: Iterable[RecordRow], terminator: str = "\n") -> bytes:
 
 
 def format_cells(rows: Iterable[tuple[str, str, str | int]], terminator: str = "\n") -> bytes:
-    """Write a RECORD of ten thousands of rows, as `format_record` does."""
+    """Write a RECORD like `format_record`, fast enough for tens of thousands of rows."""
     cells = tuple(rows)
     text = "".join([f"{path},{digest},{size}{terminator}" for path, digest, size in cells])
     returns = len(cells) if terminator == "\r\n" else 0
@@ -187,8 +187,7 @@ def format_cells(rows: Iterable[tuple[str, str, str | int]], terminator: str = "
         or text.count("\n") > len(cells)
         or text.count("\r") > returns
     ):
-        # Something must be quoted. The writer looks for that in every cell, and takes five times
-        # as long as all the lines above.
+        # Something must be quoted. The writer checks every cell, and takes five times as long.
         stream = io.StringIO(newline="")
         csv.writer(stream, lineterminator=terminator).writerows(cells)
         text = stream.getvalue()

@@ -20,25 +20,31 @@ if TYPE_CHECKING:
 _UNSUPPORTED = frozenset(
     {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOTTY}
 )
-"""What a file system answers that does not know a call, or the way in which it was called."""
+"""Errors of file systems that do not support a call or its flags."""
 
-_HERE = -2 if sys.platform == "darwin" else -100  # AT_FDCWD
+_CURRENT_FOLDER = -2 if sys.platform == "darwin" else -100  # AT_FDCWD
 _LINUX_NO_REPLACE, _LINUX_EXCHANGE = 1, 2
 _MACOS_SWAP, _MACOS_EXCLUSIVE = 2, 4
 _FICLONE, _FICLONERANGE = 0x40049409, 0x4020940D
 _FALLOC_FL_KEEP_SIZE = 1
-_BLOCK = 1 << 16  # a multiple of the blocks of any file system
+_SHARED_SIZE = 1 << 16  # a multiple of the blocks of any file system
 _SYNC_FILE_RANGE_WRITE = 2
-_RENAMING: Final = (ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint)
+_RENAME_ARGUMENTS: Final = (
+    ctypes.c_int,
+    ctypes.c_char_p,
+    ctypes.c_int,
+    ctypes.c_char_p,
+    ctypes.c_uint,
+)
 """The arguments of ``renameat2`` and ``renameatx_np``."""
-_CLONING: Final = (ctypes.c_char_p, ctypes.c_char_p, ctypes.c_uint)
-_ALLOCATING: Final = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
-_SYNCING: Final = (ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint)
-_OPENING: Final = (ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t)
+_CLONE_ARGUMENTS: Final = (ctypes.c_char_p, ctypes.c_char_p, ctypes.c_uint)
+_FALLOCATE_ARGUMENTS: Final = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
+_SYNC_ARGUMENTS: Final = (ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint)
+_OPENAT2_ARGUMENTS: Final = (ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t)
 """The arguments of ``openat2``."""
 _OPENAT2 = 437  # of every architecture
 _NO_MAGIC_LINKS, _NO_LINKS, _BENEATH = 2, 4, 8  # RESOLVE_…
-_MOVED_MEANWHILE = 100  # attempts while others rename folders on the way
+_MAX_OPEN_ATTEMPTS = 100  # attempts while others rename folders on the way
 # For C libraries without a function of that name.
 _RENAMEAT2 = {"x86_64": 316, "aarch64": 276, "ppc64le": 357, "s390x": 347, "riscv64": 276}
 
@@ -48,9 +54,9 @@ def exchange(
 ) -> bool:
     """Exchange the names of two files or folders in one step.
 
-    :param folder: number of the open folder in which the first name is; None: it is a path.
-    :return: False where the system or the file system cannot; then nothing has happened.
-    :raises OSError: it can, but not these two.
+    :param folder: descriptor of the folder that the first name is relative to; None: it is a path.
+    :return: False if the system or the file system does not support it; nothing was changed.
+    :raises OSError: these two names cannot be exchanged.
     """
     flags = _MACOS_SWAP if sys.platform == "darwin" else _LINUX_EXCHANGE
     return _renamed(one, other, folder, other_folder, flags)
@@ -59,11 +65,11 @@ def exchange(
 def move_exclusively(
     source: str, target: str, folder: int | None = None, other_folder: int | None = None
 ) -> bool:
-    """Rename a file or folder, but never onto something.
+    """Rename a file or folder, without replacing another one.
 
-    :param folder: number of the open folder in which the first name is; None: it is a path.
-    :return: False where the system or the file system cannot; then nothing has happened.
-    :raises FileExistsError: something has that name.
+    :param folder: descriptor of the folder that the first name is relative to; None: it is a path.
+    :return: False if the system or the file system does not support it; nothing was changed.
+    :raises FileExistsError: the name exists.
     :raises OSError: it cannot be moved.
     """
     flags = _MACOS_EXCLUSIVE if sys.platform == "darwin" else _LINUX_NO_REPLACE
@@ -80,8 +86,8 @@ def open_below(folder: int, name: str, flags: int) -> int | None:
         return None
     how = struct.pack("=QQQ", flags | os.O_CLOEXEC, 0, _BENEATH | _NO_LINKS | _NO_MAGIC_LINKS)
     encoded = os.fsencode(name)
-    for _ in range(_MOVED_MEANWHILE):
-        number = _system_call(*_OPENING)(_OPENAT2, folder, encoded, how, len(how))
+    for _ in range(_MAX_OPEN_ATTEMPTS):
+        number = _system_call(*_OPENAT2_ARGUMENTS)(_OPENAT2, folder, encoded, how, len(how))
         if number >= 0:
             return int(number)
         if ctypes.get_errno() != errno.EAGAIN:
@@ -97,14 +103,14 @@ def clone_file(source: str, target: str) -> None:
 
     :raises OSError: the system or the file system cannot; nothing is left then.
     """
-    call = _function("clonefile", *_CLONING) if sys.platform == "darwin" else None
+    call = _function("clonefile", *_CLONE_ARGUMENTS) if sys.platform == "darwin" else None
     if call is None:
         raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP), target)
     _check(call(os.fsencode(source), os.fsencode(target), 0), source, target)
 
 
 def share_bytes(reading: int, writing: int) -> None:
-    """Make an empty file share its bytes with another until one of them is changed.
+    """Share the bytes of a file with an empty one, until one of them is changed.
 
     Only on Linux.
 
@@ -116,15 +122,14 @@ def share_bytes(reading: int, writing: int) -> None:
 
 
 def make_room(reading: int, writing: int, length: int) -> None:
-    """Reserve room on the disk for a copy, unless the copy will take none.
+    """Reserve disk space for a copy, unless the two files can share bytes.
 
-    A large file that is begun so is written a third faster. Where there is no such call nothing
-    happens.
+    Large files are then written a third faster. Systems without such a call do nothing.
 
-    :param reading: number of the file that is copied.
-    :raises OSError: there is not that much room.
+    :param reading: descriptor of the file to copy.
+    :raises OSError: there is not enough space.
     """
-    call = _function("fallocate", *_ALLOCATING) if sys.platform == "linux" else None
+    call = _function("fallocate", *_FALLOCATE_ARGUMENTS) if sys.platform == "linux" else None
     if call is None or _can_share(reading, writing):
         return
     if call(writing, _FALLOC_FL_KEEP_SIZE, 0, length) != 0:
@@ -134,11 +139,11 @@ def make_room(reading: int, writing: int, length: int) -> None:
 
 
 def _can_share(reading: int, writing: int) -> bool:
-    """Try whether two files can share bytes; the empty one is empty afterwards."""
+    """Return whether two files can share bytes; the empty one stays empty."""
     from fcntl import ioctl  # not on Windows
 
     try:
-        ioctl(writing, _FICLONERANGE, struct.pack("=qQQQ", reading, 0, _BLOCK, 0))
+        ioctl(writing, _FICLONERANGE, struct.pack("=qQQQ", reading, 0, _SHARED_SIZE, 0))
     except OSError:
         return False
     os.ftruncate(writing, 0)
@@ -164,7 +169,7 @@ def start_writing(number: int, start: int, length: int) -> None:
     Waiting for gigabytes in the end takes much longer. Where there is no such call nothing
     happens.
     """
-    call = _function("sync_file_range", *_SYNCING) if sys.platform == "linux" else None
+    call = _function("sync_file_range", *_SYNC_ARGUMENTS) if sys.platform == "linux" else None
     if call is not None:
         call(number, start, length, _SYNC_FILE_RANGE_WRITE)  # a hint, which may fail
 
@@ -175,8 +180,8 @@ def _renamed(
     call = _rename_function()
     if call is None:
         return False
-    one = _HERE if folder is None else folder
-    other = _HERE if other_folder is None else other_folder
+    one = _CURRENT_FOLDER if folder is None else folder
+    other = _CURRENT_FOLDER if other_folder is None else other_folder
     try:
         _check(call(one, os.fsencode(source), other, os.fsencode(target), flags), source, target)
     except OSError as error:
@@ -200,7 +205,7 @@ def _library() -> Any:  # ctypes has no better type for it
 
 @cache
 def _function(name: str, *kinds: Any) -> Callable[..., int] | None:
-    """Return a function of the C library for arguments of some kinds; None if it has none."""
+    """Return a function of the C library with argument types; None if it does not exist."""
     function = getattr(_library(), name, None)
     if function is not None:
         function.argtypes = list(kinds)
@@ -212,16 +217,16 @@ def _function(name: str, *kinds: Any) -> Callable[..., int] | None:
 def _rename_function() -> Callable[..., int] | None:
     """Return ``renameat2`` or its equivalent on macOS; None where there is none."""
     name = {"linux": "renameat2", "darwin": "renameatx_np"}.get(sys.platform)
-    function = None if name is None else _function(name, *_RENAMING)
+    function = None if name is None else _function(name, *_RENAME_ARGUMENTS)
     number = _RENAMEAT2.get(platform.machine()) if name == "renameat2" else None
     if function is not None or number is None:
         return function
-    return partial(_system_call(*_RENAMING), number)
+    return partial(_system_call(*_RENAME_ARGUMENTS), number)
 
 
 @cache
 def _system_call(*kinds: Any) -> Callable[..., int]:
-    """Return the function that makes any system call, for arguments of some kinds."""
+    """Return the function ``syscall`` with argument types."""
     syscall = ctypes.CDLL(None, use_errno=True).syscall  # each library has functions of its own
     syscall.argtypes = [ctypes.c_long, *kinds]
     syscall.restype = ctypes.c_long
@@ -232,7 +237,7 @@ def _system_call(*kinds: Any) -> Callable[..., int]:
 def _has_openat2() -> bool:
     """Return whether the kernel has it (Linux 5.6), and no filter of a container forbids it."""
     how = struct.pack("=QQQ", os.O_PATH | os.O_CLOEXEC, 0, _NO_MAGIC_LINKS)
-    number = _system_call(*_OPENING)(_OPENAT2, _HERE, b".", how, len(how))
+    number = _system_call(*_OPENAT2_ARGUMENTS)(_OPENAT2, _CURRENT_FOLDER, b".", how, len(how))
     if number >= 0:
         os.close(number)
     return bool(number >= 0)

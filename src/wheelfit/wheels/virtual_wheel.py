@@ -1,9 +1,9 @@
-"""A wheel with another METADATA that exists in no file: most of it is read from the original.
+"""A wheel with replaced METADATA that is not stored: most of its bytes are those of the original.
 
-Only the end of the original is read. METADATA and RECORD are left out of the middle and stand
-anew at the end, uncompressed, so that equal input gives equal bytes whatever zlib there is; the
-central directory follows with the new positions. Nothing that is left out lies between the
-members: installers that read the archive from its beginning find what its end promises.
+To create it, only the end of the original is read. METADATA and RECORD are removed from their
+position and appended, uncompressed, so that the result does not depend on the version of zlib; the
+central directory follows with the new positions. The removed members leave no gap, so installers
+that read the archive from its beginning find the members of the directory.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-class Stretch(NamedTuple):
+class ByteRange(NamedTuple):
     """The origin of the next bytes of a virtual wheel."""
 
     start: int
@@ -35,46 +35,47 @@ class Stretch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class VirtualWheel:
-    """A wheel with another METADATA, as kept and replaced stretches of the original."""
+    """A wheel with replaced METADATA, as ranges of the original and new bytes."""
 
     kept: tuple[tuple[int, int], ...]
-    """What of the original is part of it: positions, in order, no two of them adjacent."""
+    """The kept ranges of the original, in order; no two are adjacent."""
     left_out: tuple[tuple[int, bytes], ...]
-    """What of the original is not, from where on, with its bytes; the directory comes last.
-    With it the original can be hashed while it passes by."""
+    """The removed parts of the original: position and bytes, the directory last. With them the
+    original can be hashed while the kept ranges are streamed.
+    """
     tail: bytes
-    """What follows: METADATA, RECORD, and the directory."""
+    """The new end: METADATA, RECORD, and the directory."""
 
     @property
     def size(self) -> int:
         """Bytes of the whole."""
         return sum(stop - start for start, stop in self.kept) + len(self.tail)
 
-    def between(self, start: int, stop: int) -> Iterator[Stretch]:
+    def between(self, start: int, stop: int) -> Iterator[ByteRange]:
         """Yield the origins of the bytes between two positions."""
         position = 0
         for first, last in self.kept:
             length = last - first
             low, high = max(start - position, 0), min(stop - position, length)
             if low < high:
-                yield Stretch(first + low, first + high)
+                yield ByteRange(first + low, first + high)
             position += length
         low, high = max(start - position, 0), min(stop - position, len(self.tail))
         if low < high:
-            yield Stretch(0, 0, self.tail[low:high])
+            yield ByteRange(0, 0, self.tail[low:high])
 
 
 def with_metadata(archive: WheelArchive, metadata: bytes) -> VirtualWheel:
-    """Return a wheel that is another one but for its METADATA.
+    """Return a wheel with other METADATA.
 
-    RECORD follows, and signatures of the old one are left out (B-37).
+    RECORD is updated, and signatures of the old RECORD are removed (B-37).
 
-    :raises InvalidWheel: the original is not sound.
+    :raises InvalidWheel: the original is damaged.
     """
     folder = archive.dist_info
     metadata_name, record_name = f"{folder}/METADATA", f"{folder}/RECORD"
     signatures = {f"{folder}/{name}" for name in SIGNATURES}
-    gone = {metadata_name, record_name, *signatures}
+    removed = {metadata_name, record_name, *signatures}
 
     record = archive.record()
     new = row_for(metadata_name, metadata)
@@ -85,17 +86,17 @@ def with_metadata(archive: WheelArchive, metadata: bytes) -> VirtualWheel:
     ]
     rows.append(RecordRow(record_name))
     old = archive.member(record_name)
-    moment = (old.time, old.date)
+    timestamp = (old.time, old.date)
     written = [
-        new_member(metadata_name, metadata, STORED, moment),
-        new_member(record_name, format_record(rows, record.terminator), STORED, moment),
+        new_member(metadata_name, metadata, STORED, timestamp),
+        new_member(record_name, format_record(rows, record.terminator), STORED, timestamp),
     ]
 
-    kept, left_out, moved = _parted(archive, gone)
+    kept, left_out, moved = _split(archive, removed)
     size = sum(stop - start for start, stop in kept)
     bodies, entries = bytearray(), bytearray()
     for member in archive.members:
-        if member.name not in gone:
+        if member.name not in removed:
             entries += encode_entry(replace(member, offset=moved[member.offset]))
     for member, packed in written:
         placed = as_written(member, size + len(bodies))
@@ -106,8 +107,8 @@ def with_metadata(archive: WheelArchive, metadata: bytes) -> VirtualWheel:
     return VirtualWheel(kept, left_out, bytes(bodies + entries + end))
 
 
-def _parted(
-    archive: WheelArchive, gone: set[str]
+def _split(
+    archive: WheelArchive, removed: set[str]
 ) -> tuple[tuple[tuple[int, int], ...], tuple[tuple[int, bytes], ...], dict[int, int]]:
     """Return the kept ranges, the removed members, and the new offset of each member."""
     kept: list[tuple[int, int]] = []
@@ -118,7 +119,7 @@ def _parted(
     position = 0
     for member, stop in zip(in_order, stops, strict=True):
         start = member.offset
-        if member.name in gone:
+        if member.name in removed:
             left_out.append((start, archive.read_bytes(start, stop - start)))
             continue
         moved[start] = position

@@ -119,7 +119,7 @@ def edited(place: int, form: str, value: int) -> bytes:
 @pytest.mark.parametrize(
     ("place", "form", "value", "fault"),
     [
-        (0, "<I", 0x12345678, "no fat binary begins"),
+        (0, "<I", 0x12345678, "there is no fat binary"),
         (4, "<H", 2, "unknown version 2"),
         (6, "<H", 0, "unknown version 1"),
         (8, "<Q", 2**63, "longer than its place"),

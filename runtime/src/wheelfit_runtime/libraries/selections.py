@@ -1,6 +1,6 @@
-"""Store selections of libraries, so that a later start of a program needs no request."""
+"""Stored selections of libraries, so that later starts of a program need no request."""
 
-# A later start of a program comes here: nothing is imported that it could do without.
+# Every later start of a program imports this module, so it imports as little as possible.
 # ruff: noqa: PTH118
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _SAFE = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.+-"
 
 
 class ChosenLibrary:
-    """One library that is loaded.
+    """A library of a selection.
 
-    :param path: below the ``tree`` of the wheel.
-    :param size: in bytes.
+    :param path: the path below the ``tree`` of the wheel.
+    :param size: the size in bytes.
     """
 
     __slots__ = ("component", "path", "sha256", "size", "soname")
@@ -81,7 +81,7 @@ class Selection:
         self.is_locked = is_locked
 
     def for_fingerprint(self, fingerprint: str, asked: str) -> Selection:
-        """Return the same for another machine or question."""
+        """Return a copy for another machine or request."""
         from copy import copy
 
         other = copy(self)
@@ -89,7 +89,7 @@ class Selection:
         return other
 
     def is_in(self, store: Store) -> bool:
-        """Return whether all its libraries are there, with the size that they had."""
+        """Return whether all its libraries are in a store, with unchanged size."""
         for library in self.libraries:
             entry = store.find(library.sha256)
             try:
@@ -105,15 +105,15 @@ def name_of(
 ) -> str:
     """Return the name of the file of a selection.
 
-    A home may be shared by machines with several drivers: each has its own.
+    It depends on the machine, because machines with different drivers may share a home folder.
 
-    :param source: further input, as the content of a lock.
+    :param source: further input of the selection, as the content of a lock.
     """
     from zlib import crc32
 
     text = f"{family}-{asked}-{'+'.join(components)}"
     number = crc32(f"{text}\n{fingerprint}\n{_machine()}".encode() + source)
-    return "".join(c if c in _SAFE else "_" for c in text)[:120] + f"-{number:08x}"
+    return "".join(char if char in _SAFE else "_" for char in text)[:120] + f"-{number:08x}"
 
 
 def _machine() -> str:
@@ -150,7 +150,7 @@ def chosen_hashes(path: str) -> set[str]:
 
 
 def write_selection(store: Store, name: str, selection: Selection) -> None:
-    """Remember a selection."""
+    """Store a selection."""
     folder = os.path.join(store.root, "selections")
     make_folder(folder)
     lines: list[tuple[str, ...]] = [
@@ -197,14 +197,21 @@ def _read(path: str) -> Selection | None:
             version=fields["version"][0],
             stems=tuple(fields["stems"]),
             is_locked="locked" in fields,
-            wheels=tuple((a, b, c) for kind, a, b, c in (w for w in lines if w[0] == "wheel")),
+            wheels=tuple(
+                (sha256, project, version)
+                for _, sha256, project, version in _lines_of(lines, "wheel")
+            ),
             libraries=tuple(
                 ChosenLibrary(sha256, _below(path), int(size), soname, component)
-                for _, sha256, path, size, soname, component in (w for w in lines if w[0] == "load")
+                for _, sha256, path, size, soname, component in _lines_of(lines, "load")
             ),
         )
     except (KeyError, IndexError, ValueError):
         return None
+
+
+def _lines_of(lines: list[list[str]], key: str) -> list[list[str]]:
+    return [line for line in lines if line[0] == key]
 
 
 def _below(path: str) -> str:

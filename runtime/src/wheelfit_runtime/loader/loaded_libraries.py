@@ -1,6 +1,6 @@
-"""Read the shared libraries mapped into this process, and find conflicts with others.
+"""The shared libraries mapped into this process, and their conflicts with libraries to load.
 
-Three calls do it::
+There are three functions::
 
     here = read_mapped()                       # what is mapped: path, SONAME, build
     there = read_library("/store/…/libcudart.so.12")   # the same of a file not loaded yet
@@ -45,7 +45,7 @@ class Library:
     """One shared library: a file, mapped or not."""
 
     path: str
-    """As the process names it."""
+    """The path by which the process mapped it."""
     soname: str = ""
     """Its SONAME; empty: it has none, or cannot be read any more."""
     build_id: str = ""
@@ -73,7 +73,7 @@ class Conflict:
 def read_mapped(maps: str = _MAPS) -> tuple[Library, ...]:
     """Return the shared libraries that are mapped, in order of address; none if unknown."""
     try:
-        # Of our own process there may be more than is read of another's.
+        # Not bounded like the reading of other processes: our own maps may be long.
         with open(maps, "rb") as stream:
             text = stream.read().decode("utf-8", "surrogateescape")
     except OSError:
@@ -81,7 +81,7 @@ def read_mapped(maps: str = _MAPS) -> tuple[Library, ...]:
     libraries = []
     for file in parse(text):
         if ".so" not in file.name:
-            continue  # the program itself
+            continue  # no library, as the program itself
         # Inodes are not compared: on the layers of a container the kernel lists others here.
         status = None if file.deleted else _status(file.path)
         libraries.append(
@@ -102,7 +102,10 @@ def find_conflicts(wanted: Iterable[Library], mapped: Sequence[Library]) -> tupl
     """
     wanted = tuple(wanted)
     conflicts = [
-        conflict for library in wanted for other in mapped if (conflict := _clash(library, other))
+        conflict
+        for library in wanted
+        for other in mapped
+        if (conflict := _conflict(library, other))
     ]
     conflicts += _other_majors(wanted, mapped)
     return tuple(conflicts)
@@ -111,11 +114,11 @@ def find_conflicts(wanted: Iterable[Library], mapped: Sequence[Library]) -> tupl
 def same_content(library: Library, other: Library) -> bool:
     """Return whether two libraries are the same code, wherever they lie.
 
-    The build identifier decides where both have one, so a copy whose search path was edited is
-    the same; else every byte does.
+    Build ids are compared if both have one, so that a copy with an edited search path is the same;
+    else all bytes are compared.
     """
     if library.replaced or other.replaced:
-        return False  # what is mapped lies nowhere any more
+        return False  # the mapped file does not exist any more
     if library.build_id and other.build_id:
         return library.build_id == other.build_id
     here, there = _status(library.path), _status(other.path)
@@ -138,7 +141,7 @@ def family_and_major(name: str) -> tuple[str, int] | None:
 
     :param name: SONAME, or file name without folders.
     """
-    # With its patterns and tables it is needed for names worth the question only.
+    # Imported late, because of its patterns and tables.
     from wheelfit_runtime.platforms.accelerator_libraries import identify
 
     library = identify(name)
@@ -150,21 +153,21 @@ def family_and_major(name: str) -> tuple[str, int] | None:
     return (library.stem, int(first)) if first else None
 
 
-_KNOWN: dict[tuple[str, int, int, int], Library] = {}
-"""The libraries read, by path, device, inode and time: they are needed again and again."""
+_CACHE: dict[tuple[str, int, int, int], Library] = {}
+"""A cache of libraries, by path, device, inode and time of change."""
 
 
 def _library(path: str, status: os.stat_result) -> Library:
     key = (path, status.st_dev, status.st_ino, status.st_mtime_ns)
-    library = _KNOWN.get(key)
+    library = _CACHE.get(key)
     if library is None:
         try:
             with open(path, "rb") as stream:
                 names = read_shared_object(stream)
         except OSError:
-            return Library(path)  # the next try may go well
+            return Library(path)  # not cached: the next attempt may succeed
         library = Library(path, names.soname or "", names.build_id or "")
-        _KNOWN[key] = library
+        _CACHE[key] = library
     return library
 
 
@@ -175,7 +178,7 @@ def _status(path: str) -> os.stat_result | None:
         return None
 
 
-def _clash(wanted: Library, mapped: Library) -> Conflict | None:
+def _conflict(wanted: Library, mapped: Library) -> Conflict | None:
     if wanted.path == mapped.path:
         if not mapped.replaced:
             return None
@@ -183,7 +186,8 @@ def _clash(wanted: Library, mapped: Library) -> Conflict | None:
         return Conflict("error", wanted, mapped, reason)
     # The SONAME of a removed file is unknown, but its name begins with it.
     same = wanted.soname and (
-        mapped.soname == wanted.soname or (mapped.replaced and _begins(mapped.name, wanted.soname))
+        mapped.soname == wanted.soname
+        or (mapped.replaced and _has_soname_prefix(mapped.name, wanted.soname))
     )
     if not same or same_content(wanted, mapped):
         return None
@@ -191,31 +195,33 @@ def _clash(wanted: Library, mapped: Library) -> Conflict | None:
     return Conflict("error", wanted, mapped, reason)
 
 
-def _begins(name: str, soname: str) -> bool:
+def _has_soname_prefix(name: str, soname: str) -> bool:
     return name == soname or name.startswith(f"{soname}.")
 
 
 def _other_majors(wanted: Sequence[Library], mapped: Sequence[Library]) -> list[Conflict]:
-    """Return one warning for each family and major beside which another would come."""
-    asked: dict[str, dict[int, Library]] = {}
+    """Return a warning for each mapped family and major of which another major is to be loaded."""
+    wanted_majors: dict[str, dict[int, Library]] = {}
     for library in wanted:
         if (identity := family_and_major(library.name)) is not None:
-            asked.setdefault(identity[0], {}).setdefault(identity[1], library)
+            wanted_majors.setdefault(identity[0], {}).setdefault(identity[1], library)
     conflicts: dict[tuple[str, int], Conflict] = {}
-    for other in mapped if asked else ():
+    for other in mapped if wanted_majors else ():
         identity = family_and_major(other.name)
         if identity is None or identity in conflicts:
             continue
         family, major = identity
-        beside = {
-            number: library for number, library in asked.get(family, {}).items() if number != major
+        different = {
+            number: library
+            for number, library in wanted_majors.get(family, {}).items()
+            if number != major
         }
-        if beside:
+        if different:
             title = {"cuda": "CUDA"}.get(family, family)
-            names = " and ".join(map(str, sorted(beside)))
+            names = " and ".join(map(str, sorted(different)))
             words = f"{title} {major} is loaded already ({other.path})"
-            reason = f"{words}, and {names} would come beside it"
-            conflicts[identity] = Conflict("warn", next(iter(beside.values())), other, reason)
+            reason = f"{words}, and {names} would be loaded too"
+            conflicts[identity] = Conflict("warn", next(iter(different.values())), other, reason)
     return list(conflicts.values())
 
 

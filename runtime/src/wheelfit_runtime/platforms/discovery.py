@@ -1,4 +1,4 @@
-"""Detect a machine by the built-in providers: lazily, and once.
+"""Detection of a machine by the built-in providers, on first use of a namespace, and only once.
 
 A provider is imported on the first detection of its namespace.
 """
@@ -29,7 +29,7 @@ class Machine:
 
     def __init__(self, view: SystemView | None = None) -> None:
         self.view = view or SystemView()
-        self._known: dict[str, Detection] = {}
+        self._detections: dict[str, Detection] = {}
         self._locks: dict[str, threading.Lock] = {}
 
     @property
@@ -44,30 +44,31 @@ class Machine:
         package: str | None = None,  # noqa: ARG002
         plugin_api: str | None = None,  # noqa: ARG002
     ) -> Detection | None:
-        """Return the detection, or None when there is no built-in provider.
+        """Return the detection; None if there is no built-in provider.
 
-        :param package: the provider's package; whether ours may stand in for it
-            has been decided before (P-60).
+        :param package: unused: the caller has decided whether the built-in provider may replace
+            this package (P-60).
+        :param plugin_api: unused.
         """
         family = providers.by_namespace(namespace)
         if family is None:
             return None
         with self._locks.setdefault(namespace, threading.Lock()):
-            if namespace not in self._known:
-                self._known[namespace] = self._look(family)
-            return self._known[namespace]
+            if namespace not in self._detections:
+                self._detections[namespace] = self._run_provider(family)
+            return self._detections[namespace]
 
     def overrides_in_effect(self) -> tuple[str, ...]:
         """Return the variables that replace detected values, as ``NAME=value`` (P-73)."""
         if not override_names.names_in(self.view.environ):
-            return ()  # without looking into any provider
+            return ()  # without importing any provider
         return tuple(
             text
             for family in providers.every()
             for text in family.provider.overrides_in_effect(self.view)
         )
 
-    def _look(self, family: HardwareFamily) -> Detection:
+    def _run_provider(self, family: HardwareFamily) -> Detection:
         namespace = family.namespace
         started = time.perf_counter()
         try:
@@ -75,7 +76,7 @@ class Machine:
             detection = provider.detect(self.view)
             seconds = time.perf_counter() - started
             return replace(detection, version=provider.data_version, seconds=seconds)
-        except Exception as error:  # noqa: BLE001  # P-17: whatever it is, it is data
+        except Exception as error:  # noqa: BLE001  # P-17: an error is a result
             words = f"{type(error).__name__}: {error}"
             return Detection(
                 namespace,
@@ -87,9 +88,9 @@ class Machine:
 
 
 class Baseline(NamedTuple):
-    """The features of a machine of which only the architecture is known; nothing is looked at.
+    """The guaranteed features of an unknown machine, by its architecture.
 
-    An accelerator may be there or not, so nothing of one is supported.
+    It may have no accelerator, so none is supported.
     """
 
     architecture: str
@@ -111,7 +112,7 @@ class Baseline(NamedTuple):
         package: str | None = None,  # noqa: ARG002 - the shape of a detector
         plugin_api: str | None = None,  # noqa: ARG002 - the shape of a detector
     ) -> Detection | None:
-        """Return the baseline of the architecture, or None when there is no provider of ours."""
+        """Return the baseline of the architecture; None if there is no built-in provider."""
         family = providers.by_namespace(namespace)
         if family is None:
             return None

@@ -1,7 +1,7 @@
 """The facts that probes return, as frozen records.
 
-Most are named tuples: every detection loads all of them, and a data class takes several times
-as long to make.
+Most are named tuples: every detection imports them all, and creating a data class takes several
+times as long.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Core(NamedTuple):
-    """A kind of 64-bit Arm core, as its main identification register names it."""
+    """A kind of 64-bit Arm core, by its main identification register."""
 
     implementer: int
     """The number of its designer, as 0x41 for Arm."""
@@ -31,7 +31,7 @@ class Cpu(NamedTuple):
     """The facts about the processors a process may run on."""
 
     flags: frozenset[str] | None = None
-    """Abilities by their Linux names, present on every processor; None: could not be found out."""
+    """CPU flags by their Linux names that every processor has; None: unknown."""
     cores: tuple[Core, ...] = ()
     """The different kinds of core, in ascending order; empty when unknown or not Arm."""
     brand: str = ""
@@ -51,9 +51,9 @@ class CpuidRegisters(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CpuidTable:
-    """Recorded answers of the CPUID instruction (P-107)."""
+    """Recorded results of the CPUID instruction (P-107)."""
 
     leaves: Mapping[tuple[int, int], CpuidRegisters]
-    """By leaf and subleaf; what the processor does not have is absent."""
+    """Registers by leaf and subleaf, without those that the processor does not have."""
     xcr0: int | None = None
     """The register states the system saves; None when unknown (OSXSAVE is clear)."""

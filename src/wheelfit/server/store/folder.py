@@ -57,14 +57,14 @@ class FolderBlobs:
         # A link could lead out of the storage.
         with storage_errors(path), RootedFolder(self._folder) as root:
             if not root.exists(around):
-                with suppress(FileExistsError):  # of another process, a moment ago
+                with suppress(FileExistsError):  # another process has just created it
                     root.make_folder(around, FOLDER_MODE)
                 root.sync_folder()
             folder, name = root.at(f"{around}/{path.name}")
             try:
                 os.link(draft.path, name, dst_dir_fd=folder)
             except FileExistsError:
-                pass  # the same bytes, and on the disk: they got the name after that
+                pass  # the same bytes, which were on disk before they got the name
             except OSError as error:
                 if error.errno not in _NO_LINKS:
                     raise
@@ -107,7 +107,7 @@ class FolderBlobs:
         return tidy_drafts(self._incoming, before)
 
     def probe(self) -> None:
-        """Raise an error if it does not answer, or has no room for drafts."""
+        """Check that the folder is usable and has space for drafts."""
         probe_with_a_draft(self)
 
     def _path(self, sha256: str) -> Path:

@@ -1,8 +1,8 @@
-"""An index in a folder of its own: exported from any store, imported into any other.
+"""Export of an index from any store into a folder, and import into any other store.
 
-The folder has the bytes of files in ``files``, as the folder of a store has them, and everything
-else in ``records.jsonl``, a row of a table in each line. That file is written last: an unfinished
-export leaves the earlier one unchanged, and the next continues with the present files.
+The contents of files are in ``files``, as in the folder of a store, and everything else is in
+``records.jsonl``, one database row a line. This file is written last: an interrupted export leaves
+an earlier one unchanged, and the next export reuses the files.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 RECORDS = "records.jsonl"
 FILES = "files"
 _FORMAT = 1
-_COUNTER = "counter"
-"""The table in which a new store has a row by itself."""
-_LOG = "audit"
+_COUNTER_TABLE = "counter"
+"""The table that has a row in a new store already."""
+_AUDIT_TABLE = "audit"
 """The table whose rows are read in parts, because there may be a year of them."""
-_TOGETHER = 10_000
-_PARTED = "file"
+_ROWS_PER_QUERY = 10_000
+_FILE_TABLE = "file"
 """The table whose rows are read by project, because each may have megabytes."""
-_LONG = 86400.0
+_TIMEOUT = 86400.0
 """Seconds that a transaction may take here."""
 
 
@@ -46,9 +46,9 @@ class MovedIndex(NamedTuple):
     """The size of an index that was moved."""
 
     files: int
-    """Different contents of files."""
+    """The number of distinct files by content."""
     copied: int
-    """Those of them that were new."""
+    """The number of files that were copied."""
     size: int
     """Bytes of all."""
     records: int
@@ -61,7 +61,7 @@ def export_index(database: Database, blobs: Blobs, folder: Path, progress: Progr
     :raises IntegrityError: a file does not match its hash.
     :raises StorageUnavailable: the store does not answer, or has lost a file.
     """
-    database.deadlines = (_LONG, _LONG)
+    database.deadlines = (_TIMEOUT, _TIMEOUT)
     rows = 0
     with storage_errors(folder):
         make_folder(folder)
@@ -103,14 +103,14 @@ def import_index(
     :raises IntegrityError: a file does not match its hash.
     :raises StorageUnavailable: the store does not answer.
     """
-    database.deadlines = (_LONG, _LONG)
+    database.deadlines = (_TIMEOUT, _TIMEOUT)
     with database.reading() as execute:
         _check_empty(execute)
     copied = _copy(wanted, FolderBlobs(folder / FILES), blobs, progress)
     rows = 0
     with database.writing() as execute:
         _check_empty(execute)
-        execute(f"DELETE FROM {_COUNTER}")  # noqa: S608 - ours
+        execute(f"DELETE FROM {_COUNTER_TABLE}")  # noqa: S608 - ours
         for table, row in _read(folder / RECORDS):
             try:
                 insert(execute, table, **row)
@@ -128,14 +128,14 @@ def _copy(wanted: Mapping[str, int], source: Blobs, target: Blobs, progress: Pro
     copied = 0
     for sha256, size in wanted.items():
         if target.size(sha256) != size:
-            there = source.size(sha256)
-            if there is None:
+            stored_size = source.size(sha256)
+            if stored_size is None:
                 raise IntegrityError(
                     "a file of the index is missing", where=sha256,
                     hint="the file is lost: upload it again, or delete it",
                 )  # fmt: skip
             with target.draft() as draft:
-                for piece in source.parts(sha256, 0, there):
+                for piece in source.parts(sha256, 0, stored_size):
                     draft.write(piece)
                 if draft.sha256 != sha256:
                     raise IntegrityError("a file of the index is damaged", where=sha256)
@@ -152,7 +152,7 @@ def _contents(execute: Execute) -> dict[str, int]:
 
 def _check_empty(execute: Execute) -> None:
     for table in _tables():
-        if table != _COUNTER and execute(f"SELECT 1 FROM {table} LIMIT 1"):  # noqa: S608 - ours
+        if table != _COUNTER_TABLE and execute(f"SELECT 1 FROM {table} LIMIT 1"):  # noqa: S608 - ours
             raise FileProblem(
                 "the store has an index already",
                 where=table,
@@ -180,9 +180,9 @@ def _rows(execute: Execute) -> Iterator[tuple[str, dict[str, object]]]:
         sql = f"SELECT {names} FROM {table}"  # noqa: S608 - ours
         rows: Iterable[Row] = (
             _by_project(execute, sql)
-            if table == _PARTED
+            if table == _FILE_TABLE
             else _by_serial(execute, sql)
-            if table == _LOG
+            if table == _AUDIT_TABLE
             else sorted(execute(sql), key=repr)
         )
         for row in rows:
@@ -196,14 +196,16 @@ def _rows(execute: Execute) -> Iterator[tuple[str, dict[str, object]]]:
 
 
 def _by_project(execute: Execute, sql: str) -> Iterator[Row]:
-    for (project,) in execute(f"SELECT DISTINCT project FROM {_PARTED} ORDER BY project"):  # noqa: S608
+    for (project,) in execute(f"SELECT DISTINCT project FROM {_FILE_TABLE} ORDER BY project"):  # noqa: S608
         yield from execute(f"{sql} WHERE project = ? ORDER BY filename", (project,))
 
 
 def _by_serial(execute: Execute, sql: str) -> Iterator[Row]:
     """Yield the rows of a log that may be long, a part of it at a time."""
     serial = 0
-    while rows := execute(f"{sql} WHERE serial > ? ORDER BY serial LIMIT ?", (serial, _TOGETHER)):
+    while rows := execute(
+        f"{sql} WHERE serial > ? ORDER BY serial LIMIT ?", (serial, _ROWS_PER_QUERY)
+    ):
         yield from rows
         serial = rows[-1][0]
 
@@ -216,7 +218,9 @@ def _read(path: Path) -> Iterator[tuple[str, dict[str, Value]]]:
             head = json.loads(next(lines, b"null"))
             if head["format"] != _FORMAT or head["schema"] > len(MIGRATIONS):
                 raise FileProblem(
-                    "the export is of a newer wheelfit", where=str(path), hint="import it with that"
+                    "the export was written by a newer wheelfit",
+                    where=str(path),
+                    hint="import it with that version",
                 )
             for line in lines:
                 entry = json.loads(line)
@@ -246,5 +250,5 @@ def _value(value: object, kind: str) -> Value:
     if kind == "{number}" and isinstance(value, int):
         return value
     if kind == "{number}" or not isinstance(value, str):
-        raise TypeError(f"{shortened(repr(value), 40)} is not a value of such a column")
+        raise TypeError(f"{shortened(repr(value), 40)} does not have the type of its column")
     return base64.b64decode(value, validate=True) if kind == "{bytes}" else value

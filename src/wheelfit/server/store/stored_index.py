@@ -1,4 +1,4 @@
-"""An index over records and blobs."""
+"""An index that serves the uploaded files of a store."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 _METADATA = ".metadata"
 _PROVENANCE = ".provenance"
 _RECENT_FILES = 2_000
-"""Of some releases there are hundreds, and some readers may read few projects."""
+"""The number of files from which recent releases are found: some releases have hundreds."""
 
 
 class StoredIndex(ReadsContent):
     """The uploaded files of a store: an `Index`.
 
-    A page and the ``-variants.json`` it lists are always of one moment (F-74).
+    A page and the ``-variants.json`` that it lists are always consistent (F-74).
 
-    :param stage: show the files of this stage as well, as they will be once published.
+    :param stage: the stage whose unpublished files are listed as well.
     """
 
     name = "this index"

@@ -1,8 +1,7 @@
-"""Read a file that may contradict itself, within bounds.
+"""Bounded reading of files with untrusted offsets, sizes and counts.
 
-With any offsets, sizes and counts of a file, every step of a reader is a read, and reads are
-counted: an endless loop, or one over the same place again and again, ends in an error. So every
-reader of binaries may raise `Unreadable`: for reads outside of the file, too many reads, and
+Every step of a reader is a read, and reads are counted, so that an endless loop ends in an error.
+Every reader of binaries may raise `Unreadable`: for reads outside of the file, too many reads, and
 unknown data.
 """
 
@@ -22,7 +21,7 @@ _Item = TypeVar("_Item")
 
 
 class Unreadable(ValueError):
-    """Raised when the structure of a file cannot be followed."""
+    """Raised when the structure of a file is invalid or unknown."""
 
 
 class Allowance(Struct, frozen=True):
@@ -71,7 +70,7 @@ class Window:
     def read(self, start: int, length: int) -> bytes:
         """Return bytes of the file."""
         if start < 0 or length < 0 or start + length > self.size:
-            raise Unreadable(f"it points behind its end, at {start} and {length} bytes on")
+            raise Unreadable(f"it refers to {length} bytes at {start}, after its end")
         return self.read_some(start, length)
 
     def read_some(self, start: int, length: int) -> bytes:
@@ -80,9 +79,9 @@ class Window:
         self._looks -= 1
         self._left -= length
         if length > self._at_once or self._looks < 0 or self._left < 0:
-            raise Unreadable("following it takes more than any sound file does")
+            raise Unreadable("reading it takes more steps or bytes than any valid file")
         if not length or start < 0:
-            return b""  # a place may be further away than a file can be long
+            return b""  # seek would fail for an offset that no file can have
         self._file.seek(start)
         return self._file.read(length)
 
@@ -93,7 +92,7 @@ class Window:
     def text(self, start: int, longest: int = 4096) -> str:
         """Return a text that a zero ends."""
         if not 0 <= start < self.size:
-            raise Unreadable(f"it has a text behind its end, at {start}")
+            raise Unreadable(f"it refers to a text at {start}, after its end")
         data, zero, _ = self.read_some(start, longest + 1).partition(b"\0")
         if not zero:
             raise Unreadable(f"it has a text without an end, at {start}")
@@ -137,4 +136,4 @@ def printable(text: bytes | str) -> str:
     shown = text.decode("utf-8", "backslashreplace") if isinstance(text, bytes) else text
     if shown.isprintable():
         return shown
-    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in shown)
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in shown)

@@ -40,11 +40,11 @@ class Format(StrEnum):
     PE = "pe"
     MACHO = "mach-o"
     FATBIN = "fatbin"
-    """A CUDA fat binary that stands by itself."""
+    """A CUDA fat binary in a file of its own."""
     CUBIN = "cubin"
-    """Machine code for one GPU that stands by itself."""
+    """Machine code for one GPU in a file of its own."""
     PTX = "ptx"
-    """Text for the driver's compiler that stands by itself."""
+    """PTX text, for the driver's compiler, in a file of its own."""
 
 
 class CodeKind(StrEnum):
@@ -56,7 +56,7 @@ class CodeKind(StrEnum):
     NVVM = "nvvm"
     """Compiled when a program is linked for devices; nothing runs it as it is."""
     OTHER = "other"
-    """Of a kind that is not known here."""
+    """An unknown kind."""
 
 
 ANY_SUFFIX = "?"
@@ -108,12 +108,12 @@ class DeviceCode(Struct, frozen=True):
 
 
 class InstructionUse(Struct, frozen=True):
-    """How a binary for x86-64 uses instructions of v3 and v4."""
+    """The use of v3 and v4 instructions in a binary for x86-64."""
 
     at_start: tuple[tuple[str, int], ...] = ()
-    """By level: how many are in functions that the loader and Python call on any processor."""
+    """The number by level in functions that the loader and Python call on any processor."""
     newer: tuple[tuple[str, int], ...] = ()
-    """By level: how many there are at all."""
+    """The number by level in the whole binary."""
     sse: int = 0
     """Instructions in the form of SSE, which a compiler does not write where it may use AVX."""
     avx: int = 0
@@ -139,13 +139,13 @@ class IsaLevels(Struct, frozen=True):
     used: str | None = None
     """Code of this level is in it, whether it always runs or not (a note of the assembler's)."""
     instructions: tuple[tuple[str, int], ...] | None = None
-    """How many instructions of each level there are, whether they run or not; None: not looked."""
+    """The number of instructions of each level, whether they run or not; None: not counted."""
     use: InstructionUse | None = None
-    """How those of v3 and v4 are used; None: not looked."""
+    """The use of v3 and v4 instructions; None: not examined."""
 
 
 class SymbolVersion(Struct, frozen=True, order=True):
-    """A version of symbols that a binary wants of a library."""
+    """A symbol version that a binary requires from a library."""
 
     library: str
     """As ``libc.so.6``."""
@@ -170,16 +170,17 @@ class Binary(Struct, frozen=True):
     format: Format
     size: int
     machines: tuple[str, ...] = ()
-    """What it runs on, as ``x86_64``; a universal binary has several. A number where it is not
-    known; empty for what is for GPUs only."""
+    """The architectures it runs on, as ``x86_64``; several for a universal binary. Unknown ones are
+    numbers; empty for code for GPUs only.
+    """
     soname: str | None = None
-    """What it calls itself to those that link with it."""
+    """The name by which other binaries link with it."""
     needed: tuple[str, ...] = ()
-    """The libraries that it loads, in its order."""
+    """The libraries that it loads, in the order of the binary."""
     rpath: tuple[str, ...] = ()
-    """Where it looks for libraries first."""
+    """The folders that are searched for libraries first."""
     versions: tuple[SymbolVersion, ...] = ()
-    """What it wants of its libraries, sorted."""
+    """The symbol versions that it requires, sorted."""
     levels: IsaLevels = IsaLevels()
     minimum_systems: tuple[MinimumSystem, ...] = ()
     code: tuple[DeviceCode, ...] = ()
@@ -189,11 +190,11 @@ class Binary(Struct, frozen=True):
     debug: int = 0
     """Bytes of debug information."""
     build_paths: tuple[str, ...] | None = None
-    """Paths of source files on the machine where it was built; None: not looked."""
+    """Paths of source files on the machine where it was built; None: not examined."""
     unlinked: tuple[DeviceCode, ...] = ()
-    """Those left over from separate compilation, which nothing loads."""
+    """The images left over from separate compilation, which are never loaded."""
     targets: tuple[str, ...] = ()
-    """What it has code of AMD's GPUs for, as ``gfx90a:xnack+``, sorted."""
+    """The AMD GPUs that it has code for, as ``gfx90a:xnack+``, sorted."""
     faults: tuple[str, ...] = ()
     """The unreadable parts, so that it may contain more than listed here."""
 

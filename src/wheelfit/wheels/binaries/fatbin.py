@@ -1,10 +1,10 @@
 """Read CUDA fat binaries: which images they have, and for which GPUs (B-60).
 
-NVIDIA documents the layout nowhere. What is read here was measured on the output of compilers from
-11.8 to 13.5, and the tests hold it against NVIDIA's own ``cuobjdump``. A container has a header of
+NVIDIA does not document the layout. It was derived from the output of compilers from 11.8 to 13.5,
+and the tests compare the results with NVIDIA's own ``cuobjdump``. A container has a header of
 16 bytes (magic number, version, size of the header, size of the rest), then images, each with a
 header of its own: kind, version, size of the header, size of the data, ...; the architecture is at
-28, flags are at 40. The data is not looked at, so a fat binary of any size costs little.
+28, flags are at 40. The data is not read, so large fat binaries are fast to read.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ _ALIGNMENT = 8
 
 
 def read_images(window: Window, start: int, size: int) -> Iterator[DeviceCode]:
-    """Yield the images of containers that lie one behind the other.
+    """Yield the images of consecutive containers.
 
-    :param size: bytes of all of them; zeros may stand between.
-    :raises Unreadable: something does not fit; what came before is right.
+    :param size: bytes of all containers, with zeros between them.
+    :raises Unreadable: a container is invalid; images yielded before are valid.
     """
     if start < 0 or size < 0 or start + size > window.size:
-        raise Unreadable("its fat binary lies behind its end")
+        raise Unreadable("its fat binary is after its end")
     stop = start + size
     while stop - start >= _CONTAINER_SIZE:
         head = window.read(start, _CONTAINER_SIZE)
@@ -52,7 +52,7 @@ def read_images(window: Window, start: int, size: int) -> Iterator[DeviceCode]:
             start = _behind_zeros(window, start, stop)
             continue
         if not head.startswith(MAGIC):
-            raise Unreadable(f"no fat binary begins at {start}, where one should")
+            raise Unreadable(f"there is no fat binary at {start}")
         version, header, length = window.unpack(_CONTAINER, start + len(MAGIC))
         if version != 1 or header < _CONTAINER_SIZE:
             raise Unreadable(f"the fat binary at {start} has the unknown version {version}")
@@ -106,7 +106,7 @@ def ptx_code(text: bytes) -> DeviceCode:
     """
     version, target = _VERSION.search(text), _TARGET.search(text)
     if version is None or target is None:
-        raise Unreadable("it does not say which version of PTX it is, and for which GPUs")
+        raise Unreadable("it has no .version or no .target directive")
     return DeviceCode(
         CodeKind.PTX, int(target[1]), target[2].decode(), (int(version[1]), int(version[2]))
     )

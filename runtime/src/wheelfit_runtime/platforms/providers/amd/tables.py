@@ -10,13 +10,13 @@ if TYPE_CHECKING:
 
 DATA_VERSION = "2026-11"
 
-# P-120: what the amd-variant-provider package calls valid, in its order.
+# P-120: the valid values of the amd-variant-provider package, in its order.
 PUBLISHED_GFX: tuple[str, ...] = tuple(
     "gfx900 gfx906 gfx908 gfx90a gfx942 gfx1030 gfx1100 gfx1101 gfx1102 gfx1200 gfx1201".split()
 )
 PUBLISHED_ROCM: tuple[str, ...] = (*(f"7.{minor}" for minor in range(10, -1, -1)), "6.4", "6.3")
 
-# P-121: ours, after all of the reference; the other names of rocm-bootstrap, in its order.
+# P-121: our additions, after those values: further names of rocm-bootstrap, in its order.
 APPENDED_GFX: tuple[str, ...] = tuple(
     """
     gfx902 gfx904 gfx909 gfx90c gfx950 gfx1010 gfx1011 gfx1012 gfx1013 gfx1031 gfx1032 gfx1033
@@ -33,8 +33,8 @@ APPENDED_ROCM: tuple[str, ...] = (
     *(f"5.{minor}" for minor in range(7, -1, -1)),
 )
 
-# P-122: code for these names runs on GPUs that share a chip with a processor, and on no others
-# (LLVM's list of AMDGPU processors). gfx942 is both, and its machines hold nothing else.
+# P-122: names of integrated GPUs only (LLVM's list of AMDGPU processors). gfx942 is left out: it is
+# also the name of discrete GPUs, and machines with it have no other GPUs.
 INTEGRATED_GFX: frozenset[str] = frozenset(
     """
     gfx902 gfx909 gfx90c gfx1013 gfx1033 gfx1035 gfx1036 gfx1037 gfx1103 gfx1150 gfx1151 gfx1152

@@ -1,4 +1,4 @@
-"""Look for TPUs in files (P-151)."""
+"""Detection of TPUs from files (P-151)."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ class TpuFiles(NamedTuple):
 
 
 class Signs(NamedTuple):
-    """The evidence seen."""
+    """The raw observations from which `TpuFiles` is parsed."""
 
     devices: tuple[tuple[PciDevice, str], ...] = ()
-    """TPUs, each with the number of its board where that was looked up, as ``0x004f``."""
+    """TPUs, each with the number of its board, as ``0x004f``; empty if it was not needed."""
     nodes: tuple[str, ...] = ()
-    """Device nodes; looked for only where there is a TPU."""
+    """Device nodes; read only if there is a TPU."""
 
 
 def read(view: SystemView) -> Signs:
-    """Return the signs; unreadable files are skipped (P-151)."""
+    """Read the observations from a machine; unreadable files are skipped (P-151)."""
     devices = []
     for device in pci_devices.of(view, FAMILY.pci_vendor):
         if device.device in tables.GENERATION_OF_CHIP:
@@ -67,7 +67,7 @@ def read(view: SystemView) -> Signs:
 
 
 def parse(signs: Signs) -> TpuFiles:
-    """Sort the signs."""
+    """Return the TPUs that observations show, with the evidence."""
     chips = tuple(
         TpuChip(device.address, device.device, _generation(device.device, board))
         for device, board in signs.devices
