@@ -12,7 +12,11 @@ from wheelfit.wheels.background import BackgroundCalls
 def test_calls_come_in_order_and_are_over_at_the_end() -> None:
     """Everything that was handed over is done when the block ends, in another thread."""
     done: list[tuple[int, int]] = []
-    with BackgroundCalls(lambda item: done.append((item, threading.get_ident()))) as hand_over:
+
+    def call(item: int) -> None:
+        done.append((item, threading.get_ident()))
+
+    with BackgroundCalls(call) as hand_over:
         for number in range(100):
             hand_over(number)
     assert [number for number, _ in done] == list(range(100))
