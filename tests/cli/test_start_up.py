@@ -156,7 +156,7 @@ def counted(names: set[str]) -> int:
     return sum(name.startswith("wheelfit") for name in names)
 
 
-MOST = 188
+MOST = 189
 """Modules of wheelfit for one plain wheel."""
 COMMANDS: dict[str, tuple[list[str], set[str], int]] = {
     # What is run, what it must not import, and how many modules of wheelfit it may.
@@ -180,7 +180,7 @@ COMMANDS: dict[str, tuple[list[str], set[str], int]] = {
     "satisfied": (
         ["install", "--dry-run", "plain", "-i", "{url}", "--target", "{folder}/installed"],
         NEVER | CHANGING | DETECTING | VARIED,
-        183,
+        184,
     ),
     "resolved": (
         ["install", "--dry-run", "plain", "--target", "{folder}/t", "-i", "{url}"],
@@ -190,12 +190,12 @@ COMMANDS: dict[str, tuple[list[str], set[str], int]] = {
     "resolved, with variants": (
         ["install", "--dry-run", "varied", "--target", "{folder}/t", "-i", "{url}"],
         NEVER | CHANGING | {"wheelfit_runtime.platforms.providers.nvidia.provider"},
-        202,
+        203,
     ),
     "lock, unchanged": (
         ["lock", "--check", "plain", "-o", "{folder}/pylock.toml", "-i", "{url}"],
         RESOLVING | DETECTING,
-        181,
+        182,
     ),
 }
 MOST_DATACLASSES = {
