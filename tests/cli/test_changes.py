@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -101,8 +100,7 @@ class TestRefusals:
                 return super().installed()
 
         present = InstalledState(opened.environment.installed(), ())
-        each = [one.name for one in fields(Environment) if one.init]
-        returning = Returning(**{name: getattr(opened.environment, name) for name in each})
+        returning = Returning(*opened.environment)
         ground = SimpleNamespace(environment=returning, candidates=opened.candidates)
         with opened, pytest.raises(ConcurrentChange):
             self.decide(cast("SelectionSession", ground), present)

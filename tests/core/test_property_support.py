@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -444,7 +443,7 @@ class TestPlugins:
         """P-15, P-31: what the plugin says counts, for the namespace of the document."""
         plugins = FakePlugins({"nvidia-plugin-by-a-stranger": self.ANSWER})
         support = ask(STRANGER, FixedDetector(), plugins=plugins)
-        assert support.detections["nvidia"] == replace(self.ANSWER, namespace="nvidia")
+        assert support.detections["nvidia"] == self.ANSWER._replace(namespace="nvidia")
         assert support.supports(Property("nvidia", "kind", "a"))
         (question,) = plugins.asked
         assert question.namespace == "nvidia"

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -79,8 +78,7 @@ def environment(venv: Path, venv_template: Path, seen_template: Environment) -> 
         return venv / path.relative_to(venv_template) if inside else path
 
     interpreter, template = seen_template.interpreter, str(venv_template)
-    moved = replace(
-        interpreter,
+    moved = interpreter._replace(
         executable=move(interpreter.executable),
         prefix=venv,
         schemes=interpreter.schemes.moved(template, venv),

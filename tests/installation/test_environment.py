@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,7 +38,7 @@ class TestSchemes:
 
     def test_a_copy(self, venv: Path, environment: Environment) -> None:
         """What the fixture says of a copied environment is what its interpreter says."""
-        assert environment == replace(opened(venv), seal=environment.seal)
+        assert environment == opened(venv)._replace(seal=environment.seal)
 
     def test_prefix(self, venv: Path, tmp_path: Path) -> None:
         """--prefix lays everything out below another folder, as the interpreter would."""
@@ -136,8 +135,8 @@ class TestManaged:
     def managed(self, environment: Environment) -> Environment:
         """Return an environment that belongs to another package manager."""
         text = "[externally-managed]\nError = Use the package manager:\n apt install python3-x\n"
-        return replace(
-            environment, interpreter=replace(environment.interpreter, externally_managed=text)
+        return environment._replace(
+            interpreter=environment.interpreter._replace(externally_managed=text)
         )
 
     def test_refused(self, managed: Environment) -> None:
@@ -156,14 +155,14 @@ class TestManaged:
     )
     def test_elsewhere(self, managed: Environment, kind: DestinationKind) -> None:
         """As for pip, only the interpreter's own folders are protected."""
-        replace(managed, kind=kind).check_allowed()
+        managed._replace(kind=kind).check_allowed()
 
     @pytest.mark.parametrize("text", ["", "nonsense", "[other]\n", "[externally-managed]\n"])
     def test_without_words(self, managed: Environment, text: str) -> None:
         """A marker file without a message protects as well."""
-        interpreter = replace(managed.interpreter, externally_managed=text)
+        interpreter = managed.interpreter._replace(externally_managed=text)
         with raises_code("externally-managed") as caught:
-            replace(managed, interpreter=interpreter).check_allowed()
+            managed._replace(interpreter=interpreter).check_allowed()
         assert caught.value.note is None
 
     def test_free(self, environment: Environment) -> None:

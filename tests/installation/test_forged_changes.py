@@ -9,7 +9,6 @@ import shutil
 import subprocess
 import sys
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -183,7 +182,7 @@ class TestForged:
         before = tree(tmp_path / "env")
         with pytest.raises(Killed):
             change(places, Killing(26))
-        other = replace(places, seal=Signer(tmp_path / "state"))
+        other = EnvironmentFolders(places.roots, Signer(tmp_path / "state"))
         found = tree(tmp_path / "env")
         with pytest.raises(NotRecoverable, match="did not start here") as caught:
             recover(other)
@@ -211,7 +210,7 @@ class TestWithoutOwners:
         disk = WithoutOwners(owner)
         for mark in Path(places.workplace).glob(f"{MARK}*"):
             mark.rename(mark.with_name(mark_of(places, places.workplace, disk)))
-        other = replace(places, seal=Signer(tmp_path / "state"))
+        other = EnvironmentFolders(places.roots, Signer(tmp_path / "state"))
         with pytest.raises(NotRecoverable):
             recover(other, disk)
         recover(places, disk)
@@ -284,7 +283,7 @@ def test_every_moment(tmp_path: Path) -> None:
         try:
             change(places, Killing(number))
         except Killed:
-            other = replace(places, seal=Signer(tmp_path / "state"))
+            other = EnvironmentFolders(places.roots, Signer(tmp_path / "state"))
             if Path(places.workplace).exists() and list(Path(places.workplace).iterdir()):
                 with pytest.raises(NotRecoverable):
                     recover(other)
@@ -439,7 +438,7 @@ class TestSeal:
         seal = Signer(tmp_path / "state")
         assert not seal.is_of(one, "x")
         assert seal.flaw
-        places = replace(make(tmp_path / "env"), seal=seal)
+        places = EnvironmentFolders(make(tmp_path / "env").roots, seal)
         change(places)
         assert tree(tmp_path / "env")["bin/demo"] == "new"
 
@@ -447,7 +446,7 @@ class TestSeal:
         """Without a place for it a change is made, and undone after an error."""
         (tmp_path / "file").write_text("")
         for seal in (Signer(None), Signer(tmp_path / "file" / "state")):
-            places = replace(make(tmp_path / "env"), seal=seal)
+            places = EnvironmentFolders(make(tmp_path / "env").roots, seal)
             before = tree(tmp_path / "env")
 
             def fail(method: str) -> None:

@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -504,8 +503,8 @@ class TestEnvironment:
 
     def test_managed(self, environment: Environment, home: Path, install: Install) -> None:
         """PEP 668: refused before the wheels are even opened."""
-        managed = replace(
-            environment, interpreter=replace(environment.interpreter, externally_managed="x")
+        managed = environment._replace(
+            interpreter=environment.interpreter._replace(externally_managed="x")
         )
         with raises_code("externally-managed"):
             install(managed, build_wheel(home, "demo", "1"))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Callable
-from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
@@ -65,11 +64,8 @@ class TestRemoved:
         self, environment: Environment, home: Path, install: Install
     ) -> None:
         """What another process upgraded meanwhile goes all the same; what it removed is gone."""
-        values = {
-            each.name: getattr(environment, each.name) for each in fields(Environment) if each.init
-        }
         install(environment, build_wheel(home, "demo", "1"))
-        crossed = Crossed(**values)
+        crossed = Crossed(*environment)
         Crossed.act = lambda: install(environment, build_wheel(home, "demo", "2"))
         assert [str(entry) for entry in remove(crossed, "demo").removed] == ["demo 2"]
         assert environment.installed() == ()
@@ -324,7 +320,7 @@ class TestRefused:
             str(environment.interpreter.prefix), environ=os.environ, target=tmp_path / "base"
         )
         install(base, build_wheel(home, "demo", "1"))
-        both = replace(environment, search=(*environment.search, tmp_path / "base"))
+        both = environment._replace(search=(*environment.search, tmp_path / "base"))
         with pytest.raises(NotRemovable, match="visible in this environment"):
             remove(both, "demo")
         assert base.installed()
@@ -332,8 +328,8 @@ class TestRefused:
     def test_managed(self, environment: Environment, home: Path, install: Install) -> None:
         """PEP 668 protects from removing too."""
         install(environment, build_wheel(home, "demo", "1"))
-        managed = replace(
-            environment, interpreter=replace(environment.interpreter, externally_managed="x")
+        managed = environment._replace(
+            interpreter=environment.interpreter._replace(externally_managed="x")
         )
         with raises_code("externally-managed"):
             remove(managed, "demo")

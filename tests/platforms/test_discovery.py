@@ -60,7 +60,8 @@ def test_a_machine_without_accelerator_loads_nothing_for_child_processes(
 ) -> None:
     """P-96: where files tell of no accelerator, looking for one costs a few look-ups."""
     loaded = _modules_after(
-        "from wheelfit_runtime.platforms.discovery import Machine, SystemView\n"
+        "from wheelfit_runtime.platforms.discovery import Machine\n"
+        "from wheelfit_runtime.platforms.system_view import SystemView\n"
         f"Machine(SystemView({str(tmp_path)!r}, {{}}, system='Linux')).detect({namespace!r})"
     )
     assert f"wheelfit_runtime.platforms.providers.{namespace}.provider" in loaded
@@ -70,7 +71,8 @@ def test_a_machine_without_accelerator_loads_nothing_for_child_processes(
 def test_where_nothing_is_overridden_no_provider_is_imported_to_say_so() -> None:
     """P-73: the names of the variables alone tell that there is none."""
     loaded = _modules_after(
-        "from wheelfit_runtime.platforms.discovery import Machine, SystemView\n"
+        "from wheelfit_runtime.platforms.discovery import Machine\n"
+        "from wheelfit_runtime.platforms.system_view import SystemView\n"
         "Machine(SystemView(environ={})).overrides_in_effect()"
     )
     assert not loaded & PROVIDERS
@@ -109,7 +111,8 @@ def test_what_files_decide_loads_nothing_for_child_processes(name: str, namespac
     """P-22, P-133, P-151: laptops with nothing installed for their GPU pay for no child."""
     root = Path(__file__).parents[1] / "machines" / name / "root"
     loaded = _modules_after(
-        "from wheelfit_runtime.platforms.discovery import Machine, SystemView\n"
+        "from wheelfit_runtime.platforms.discovery import Machine\n"
+        "from wheelfit_runtime.platforms.system_view import SystemView\n"
         f"machine = Machine(SystemView({str(root)!r}, {{}}, system='Linux'))\n"
         f"found = machine.detect({namespace!r})\n"
         "assert len(found.evidence) > 1"

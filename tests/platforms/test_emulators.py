@@ -19,7 +19,8 @@ LEVELS = ("v1", "v2", "v3", "v4")
 ASK = f"""
 import sys
 sys.path.insert(0, {str(Path(wheelfit_runtime.__file__).parents[1])!r})
-from wheelfit_runtime.platforms.discovery import Machine, SystemView
+from wheelfit_runtime.platforms.discovery import Machine
+from wheelfit_runtime.platforms.system_view import SystemView
 detection = Machine(SystemView(environ={{}})).detect("x86_64")
 print(detection.features[0].values[0], *detection.warnings)
 """

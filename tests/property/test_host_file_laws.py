@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tomllib
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
 from hypothesis import given, settings
@@ -96,8 +95,7 @@ def test_detections_come_back(detections: list[Detection]) -> None:
             assert told.status is Status.UNKNOWN
             continue
         some = any(feature.values for feature in found.features)
-        assert told == replace(
-            found,
+        assert told == found._replace(
             status=Status.SUPPORTED if some else Status.NOTHING,
             source="host file f",
         )

@@ -7,10 +7,10 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from wheelfit.testing.wheels import build_wheel, unpack_wheel
 from wheelfit.wheels.file_system import AnyPath

@@ -189,7 +189,7 @@ def _uv_detection(detection: Detection) -> Detection:
     if detection.namespace == "nvidia" and not _is_driver_of_uv(features):
         features = ()
     status = detection.status if any(feature.values for feature in features) else Status.NOTHING
-    return replace(detection, features=features, status=status)
+    return detection._replace(features=features, status=status)
 
 
 def _uv_values(namespace: str, feature: FeatureConfig) -> Iterator[str]:

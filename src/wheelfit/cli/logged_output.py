@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from contextlib import suppress
-from dataclasses import fields
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -23,15 +22,12 @@ def logged_as(output: Output, log_format: str) -> Output:
     :param log_format: ``json``, which makes the result JSON as well, ``plain`` or ``auto``.
     """
     is_json = log_form(log_format, sys.stderr) == "json"
-    choices = {field.name: getattr(output, field.name) for field in fields(output)}
-    choices["json"] |= log_format == "json"
+    choices = {**vars(output), "json": output.json or log_format == "json"}
     return LoggedOutput(**choices) if is_json else Output(**choices)
 
 
 class LoggedOutput(Output):
     """An output that writes remarks and errors as events of a JSON log."""
-
-    __slots__ = ()
 
     def result_json(self, value: object) -> None:
         """Print the result as one line of JSON; only under ``--json``."""

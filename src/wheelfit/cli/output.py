@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TextIO, cast
 
 from wheelfit.operations.context import Reporter
@@ -34,25 +33,37 @@ _CODES: dict[Style, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
 class Output(Reporter):
-    """The voice of the command line: results, remarks, errors and progress."""
+    """The voice of the command line: results, remarks, errors and progress.
 
-    json: bool = False
-    """Whether results are one JSON object."""
-    verbosity: int = 0
-    """-1: errors only, and the results of the command; 0: normal; 1: all details."""
-    colour: bool = False
-    """Whether standard output shows colour."""
-    error_colour: bool = False
-    """Whether standard error shows colour."""
-    animate: bool = False
-    """Whether standard error is a terminal on which progress bars may be drawn."""
-    width: int | None = None
-    """Columns of standard output; None where it is not a terminal and ``COLUMNS`` names no width,
-    so that lines are never broken."""
-    error_width: int | None = None
-    """Columns of standard error; None as for ``width``."""
+    :param json: whether results are one JSON object.
+    :param verbosity: -1: errors only, and the results of the command; 0: normal; 1: all details.
+    :param colour: whether standard output shows colour.
+    :param error_colour: whether standard error shows colour.
+    :param animate: whether standard error is a terminal on which progress bars may be drawn.
+    :param width: columns of standard output; None where it is not a terminal and ``COLUMNS`` names
+        no width, so that lines are never broken.
+    :param error_width: columns of standard error; None as for ``width``.
+    """
+
+    def __init__(
+        self,
+        *,
+        json: bool = False,
+        verbosity: int = 0,
+        colour: bool = False,
+        error_colour: bool = False,
+        animate: bool = False,
+        width: int | None = None,
+        error_width: int | None = None,
+    ) -> None:
+        self.json = json
+        self.verbosity = verbosity
+        self.colour = colour
+        self.error_colour = error_colour
+        self.animate = animate
+        self.width = width
+        self.error_width = error_width
 
     @classmethod
     def of(

@@ -8,9 +8,8 @@ refused by a `UserError` with the code ``invalid-property``.
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
 
 from wheelfit_runtime.errors import UserError
 from wheelfit_runtime.patterns import pattern
@@ -33,39 +32,57 @@ def is_value(text: str) -> bool:
     return _VALUE.fullmatch(text) is not None
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Feature:
-    """A feature: ``namespace :: feature`` (F-1)."""
-
+class _FeatureParts(NamedTuple):
     namespace: str
-    """Whose feature it is, as ``nvidia``."""
+    """The namespace that it belongs to, as ``nvidia``."""
     name: str
     """Name within the namespace, as ``sm_arch``."""
 
-    def __post_init__(self) -> None:
-        _check_name("namespace", self.namespace)
-        _check_name("feature", self.name)
+
+class Feature(_FeatureParts):
+    """A feature: ``namespace :: feature`` (F-1)."""
+
+    __slots__ = ()
+
+    def __new__(cls, namespace: str, name: str) -> Self:
+        """Return the feature of checked parts (F-2)."""
+        _check_name("namespace", namespace)
+        _check_name("feature", name)
+        return super().__new__(cls, namespace, name)
 
     def __str__(self) -> str:
         return f"{self.namespace} :: {self.name}"
 
+    def to_json(self) -> str:
+        """Return it as results have it: its text."""
+        return str(self)
 
-@dataclass(frozen=True, slots=True, order=True)
-class Property:
-    """A property: ``namespace :: feature :: value`` (F-1); sorts as F-141 wants."""
 
+class _PropertyParts(NamedTuple):
     namespace: str
     feature: str
     value: str
     """One value of it, as ``90_real``."""
 
-    def __post_init__(self) -> None:
-        _check_name("namespace", self.namespace)
-        _check_name("feature", self.feature)
-        _check_value(self.value)
+
+class Property(_PropertyParts):
+    """A property: ``namespace :: feature :: value`` (F-1); sorts as F-141 wants."""
+
+    __slots__ = ()
+
+    def __new__(cls, namespace: str, feature: str, value: str) -> Self:
+        """Return the property of checked parts (F-2)."""
+        _check_name("namespace", namespace)
+        _check_name("feature", feature)
+        _check_value(value)
+        return super().__new__(cls, namespace, feature, value)
 
     def __str__(self) -> str:
         return f"{self.namespace} :: {self.feature} :: {self.value}"
+
+    def to_json(self) -> str:
+        """Return it as results have it: its text."""
+        return str(self)
 
 
 def parse_namespace(text: str) -> str:

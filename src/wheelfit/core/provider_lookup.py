@@ -14,7 +14,6 @@ A built-in provider takes the place of steps 2 to 6 (P-16).
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, TypeGuard
 
 from msgspec import Struct, field
@@ -156,12 +155,12 @@ class Steps(Struct, eq=False):
         provider = self.document.providers.get(namespace)
         disabled = self._disabled(namespace, provider)
         if disabled is not None:  # P-10
-            return replace(disabled, step="disabled")
+            return disabled._replace(step="disabled")
         match provider:
             case BrokenProvider(reason):  # F-130
                 return _unknown(namespace, f"its provider entry is broken: {reason}", "broken")
             case BuiltinProvider():  # P-16
-                return replace(self._builtin(namespace, provider), step="named-built-in")
+                return self._builtin(namespace, provider)._replace(step="named-built-in")
             case StaticProvider():
                 return self._static(namespace, provider)
             case _:
@@ -208,7 +207,7 @@ class Steps(Struct, eq=False):
             for detected in (self._listed(namespace), self._detected(namespace)):
                 if _is_known(detected):
                     source = f"{detected.source}, instead of the static list of the package"
-                    return replace(detected, source=source)
+                    return detected._replace(source=source)
         # P-11: exclusively, even for a namespace wheelfit could detect itself.
         supported = any(config.values for config in provider.features)
         self.holders[namespace] = PACKAGE_LIST
@@ -247,7 +246,7 @@ class Steps(Struct, eq=False):
             and recognise(namespace, provider, self.environment).builtin is None
         ):
             source += f", which {plugin.reason} by the configured table"  # P-64
-        return replace(detected, namespace=namespace, source=source)
+        return detected._replace(namespace=namespace, source=source)
 
     def _plugin(
         self, namespace: str, provider: PluginProvider, plugin: Recognition, why: str
@@ -265,7 +264,7 @@ class Steps(Struct, eq=False):
             answer = self.plugins.ask(question)  # P-15
         except Exception as error:  # noqa: BLE001 - P-17: whatever it is, it is an answer
             return _failed(namespace, f"plugin {question}", error, "plugin")
-        return replace(answer, namespace=namespace)
+        return answer._replace(namespace=namespace)
 
     def _listed(self, namespace: str, plugin: Recognition | None = None) -> Detection | None:
         if self.user_lists is None:
@@ -273,14 +272,14 @@ class Steps(Struct, eq=False):
         listed = _detect(self.user_lists, namespace, plugin)
         if _is_known(listed):
             self.holders[namespace] = listed.source or "the user's list"
-            return replace(listed, step="user-list")
+            return listed._replace(step="user-list")
         return listed
 
     def _detected(self, builtin: str, plugin: Recognition | None = None) -> Detection | None:
         if self.machine is None:
             return None
         detected = _detect(self.machine, builtin, plugin)
-        return None if detected is None else replace(detected, step="built-in")
+        return None if detected is None else detected._replace(step="built-in")
 
 
 def _is_known(detection: Detection | None) -> TypeGuard[Detection]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from wheelfit.core.markers import VariantContext
 from wheelfit.installation.installed import by_name
@@ -19,8 +20,7 @@ if TYPE_CHECKING:
     from wheelfit.installation.installed import Installed
 
 
-@dataclass(frozen=True, slots=True)
-class Need:
+class Need(Struct, frozen=True):
     """A requirement of an installed package that counts in its environment."""
 
     needing: Installed
@@ -42,8 +42,7 @@ class Need:
         return self.requirement.specifier.contains(self.found.version, prereleases=True)
 
 
-@dataclass(frozen=True, slots=True)
-class InstalledNeeds:
+class InstalledNeeds(Struct, frozen=True):
     """The packages of an environment and their requirements."""
 
     packages: Mapping[NormalizedName, Installed]

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -59,10 +59,7 @@ class ScriptOptions(NamedTuple):
     """The interpreter that they name."""
 
 
-@dataclass(frozen=True, slots=True)
-class Environment:
-    """The place of an installation, and the interpreter it is for."""
-
+class _EnvironmentFields(NamedTuple):
     interpreter: Interpreter
     """Which Python the wheels must fit and the scripts name."""
     kind: DestinationKind
@@ -82,7 +79,10 @@ class Environment:
     """How commands are started where the folder will be taken; None: as here."""
     goes_to_macos: bool = False
     """Whether the folder will be taken to macOS, which usually ignores case."""
-    _targets: list[Target] = field(default_factory=list, init=False, repr=False, compare=False)
+
+
+class Environment(_EnvironmentFields):
+    """The place of an installation, and the interpreter it is for."""
 
     @property
     def commands(self) -> ScriptOptions:
@@ -104,10 +104,10 @@ class Environment:
         platforms = {tag.platform for tag in target.tags}
         launcher = next((kind for name, kind in _LAUNCHERS.items() if name in platforms), None)
         if any(name.startswith("macosx_") for name in platforms):
-            return replace(self, goes_to_macos=True)
+            return self._replace(goes_to_macos=True)
         if launcher is None or launcher == self.interpreter.launcher:
             return self
-        return replace(self, foreign=ScriptOptions(launcher, "python.exe"))
+        return self._replace(foreign=ScriptOptions(launcher, "python.exe"))
 
     @property
     def name(self) -> str:
@@ -130,14 +130,14 @@ class Environment:
 
     def target(self) -> Target:
         """Return the machine to choose wheels for, as far as the interpreter decides it."""
-        if not self._targets:  # a thousand tags are ranked for it
-            from wheelfit.core.target import Target  # recovery works without it
+        return self._target
 
-            interpreter = self.interpreter
-            self._targets.append(
-                Target.of(str(interpreter.executable), interpreter.environment, interpreter.tags)
-            )
-        return self._targets[0]
+    @cached_property
+    def _target(self) -> Target:  # a thousand tags are ranked for it
+        from wheelfit.core.target import Target  # recovery works without it
+
+        interpreter = self.interpreter
+        return Target.of(str(interpreter.executable), interpreter.environment, interpreter.tags)
 
     def scan(self) -> Scan:
         """Read the installed distributions, including broken ones."""

@@ -7,7 +7,6 @@ outside: a path is the name of one of the five folders and what lies below it.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -72,14 +71,16 @@ class Schemes(NamedTuple):
         )
 
 
-@dataclass(frozen=True)
 class EnvironmentFolders:
-    """The folders of an environment."""
+    """The folders of an environment.
 
-    roots: Mapping[str, str]
-    """The five folders by the name of the scheme, absolute and without links."""
-    seal: Signer = field(default=OF_THIS_PROCESS, compare=False)
-    """Signs what is written down about a change."""
+    :param roots: the five folders by the name of the scheme, absolute and without links.
+    :param seal: signs what is written down about a change.
+    """
+
+    def __init__(self, roots: Mapping[str, str], seal: Signer = OF_THIS_PROCESS) -> None:
+        self.roots = roots
+        self.seal = seal
 
     @classmethod
     def of(cls, schemes: Schemes, seal: Signer = OF_THIS_PROCESS) -> EnvironmentFolders:

@@ -8,10 +8,9 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from wheelfit.errors import UnusableInterpreter
 from wheelfit.installation.environment_folders import Schemes
@@ -39,8 +38,7 @@ _COMMAND = pattern(r"(?:(?:python|pypy|graalpy|[0-9])[0-9.]*[dtw]*)(?:\.exe)?")
 _SAY_VERSION = "import sys; sys.stdout.write('%d.%d.%d' % tuple(sys.version_info[:3]))"
 
 
-@dataclass(frozen=True, slots=True)
-class Interpreter:
+class Interpreter(NamedTuple):
     """A snapshot of one Python interpreter."""
 
     executable: Path
@@ -65,9 +63,9 @@ class Interpreter:
     """Kind of script launcher, in the words of PyPA's ``installer``, as ``posix``."""
     externally_managed: str | None
     """Text of EXTERNALLY-MANAGED (PEP 668); None if the environment is free."""
-    environment: Mapping[str, str] = field(hash=False)
+    environment: Mapping[str, str]
     """Values of the standard environment markers."""
-    tags: tuple[Tag, ...] = field(repr=False)
+    tags: tuple[Tag, ...]
     """Supported wheel tags, best first."""
     running: bool
     """Whether it is the interpreter that runs this process."""

@@ -6,9 +6,9 @@ is replaced alone, the others hold it back, or are left behind.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
 from packaging.utils import NormalizedName
 
 from wheelfit.installation.dependencies import InstalledNeeds
@@ -28,8 +28,7 @@ _RECORD_REQUESTS = ("wheelfit", "pip", "uv")
 """Installers that write REQUESTED; distributions from other installers may have been requested."""
 
 
-@dataclass(frozen=True, slots=True)
-class Companions:
+class Companions(Struct, frozen=True):
     """Installed distributions that are replaced together.
 
     Needs are those of the installed builds. Environments do not record requested extras: so the

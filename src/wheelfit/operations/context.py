@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from contextlib import nullcontext
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from wheelfit.sources.progress import NO_PROGRESS, NoProgress, Progress
@@ -103,14 +102,21 @@ class Reporter:
         return nullcontext(NO_PROGRESS)
 
 
-@dataclass(frozen=True, slots=True)
 class Context:
-    """The environment variables and the reporter of an operation."""
+    """The environment variables and the reporter of an operation.
 
-    environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
-    """Environment variables; by default those of this process. Nothing else of this package reads
-    them."""
-    reporter: Reporter = field(default_factory=Reporter)
+    :param environ: environment variables; default: a copy of those of this process. Nothing else of
+        this package reads them.
+    :param reporter: receives remarks and progress; default: a silent one.
+    """
+
+    __slots__ = ("environ", "reporter")
+
+    def __init__(
+        self, environ: Mapping[str, str] | None = None, reporter: Reporter | None = None
+    ) -> None:
+        self.environ: Mapping[str, str] = dict(os.environ) if environ is None else environ
+        self.reporter = Reporter() if reporter is None else reporter
 
 
 class _Silent(NoProgress):

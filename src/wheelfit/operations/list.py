@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from wheelfit.operations.environments import open_environment_of
 from wheelfit.operations.plain_data import plain_fields
@@ -20,8 +21,7 @@ class ListRequest(EnvironmentOptions):
     variants: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class InstalledReport:
+class InstalledReport(Struct, frozen=True):
     """The packages of an environment."""
 
     environment: str

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct, field, structs
@@ -16,11 +15,8 @@ from wheelfit.operations.context import Context
 from wheelfit.operations.plugins import OnDemandPlugins, read_rules_about_plugins
 from wheelfit.operations.trust_store import read_policies
 from wheelfit_runtime.platforms import override_names, overrides
-from wheelfit_runtime.platforms.cache import RememberingProcesses
-from wheelfit_runtime.platforms.child_processes import RealProcesses
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.features import Detection, Status
-from wheelfit_runtime.platforms.system_view import SystemView
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -38,6 +34,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.repository import Repository
     from wheelfit.sources.settings import SourceSettings
     from wheelfit_runtime.platforms.discovery import Baseline
+    from wheelfit_runtime.platforms.system_view import SystemView
 
 
 _Request = TypeVar("_Request", bound="MachineOptions")
@@ -158,7 +155,7 @@ def choose_machine(
         for name in sorted(replacing & context.environ.keys()):
             context.reporter.detail(f"{name} of the environment is ignored ({said_by})")
         kept = {name: value for name, value in context.environ.items() if name not in replacing}
-        context = replace(context, environ=kept)
+        context = Context(kept, context.reporter)
     request = _with_decisions(request, rules)
     policy = _policy(request, rules, context)
     chosen = _choose(request, current, context, policy, recall=recall)
@@ -197,18 +194,7 @@ def _choose(
 ) -> ChosenMachine:
     same_major = request.rocm_compat == "same-major"
     here = Machine(
-        SystemView(
-            environ=context.environ,
-            architecture=current.architecture,
-            rocm_same_major=same_major,
-            tpu_generation=request.tpu_generation,
-            processes=RememberingProcesses(
-                RealProcesses(),
-                lambda: _memory(request, context.environ),
-                SystemView(environ=context.environ, architecture=current.architecture),
-                recall=recall,
-            ),
-        )
+        lambda: _system_view(request, current.architecture, context.environ, recall=recall)
     )
     options = options_in_effect(request)
     if options:
@@ -249,6 +235,28 @@ def _choose(
         in_effect = (*_overrides(asked, context), *in_effect)
     return ChosenMachine(
         host.name, target, asked, described, policy, namespaces, in_effect, host=host
+    )
+
+
+def _system_view(
+    request: MachineOptions, architecture: str, environ: Mapping[str, str], *, recall: bool
+) -> SystemView:
+    """Return the view of this machine; only what something is asked of is imported."""
+    from wheelfit_runtime.platforms.cache import RememberingProcesses
+    from wheelfit_runtime.platforms.child_processes import RealProcesses
+    from wheelfit_runtime.platforms.system_view import SystemView
+
+    return SystemView(
+        environ=environ,
+        architecture=architecture,
+        rocm_same_major=request.rocm_compat == "same-major",
+        tpu_generation=request.tpu_generation,
+        processes=RememberingProcesses(
+            RealProcesses(),
+            lambda: _memory(request, environ),
+            SystemView(environ=environ, architecture=architecture),
+            recall=recall,
+        ),
     )
 
 
@@ -369,6 +377,8 @@ def target_in_effect(current: Target, context: Context) -> tuple[Target, tuple[s
 
 
 def _overrides(machine: Machine | Baseline, context: Context) -> tuple[str, ...]:
+    if not override_names.names_in(context.environ):
+        return ()  # the view of the machine stays closed
     in_effect = machine.overrides_in_effect()
     for override in in_effect:  # P-73
         context.reporter.warn(f"the environment overrides detection: {override}")

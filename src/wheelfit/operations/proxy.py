@@ -17,7 +17,7 @@ from msgspec import structs
 from wheelfit.core.shorthands import combined, find_shorthand
 from wheelfit.errors import NeedsExtra, UnknownShorthand
 from wheelfit.operations.cache_folder import cache_folder_in_use
-from wheelfit.operations.context import Context, Reporter
+from wheelfit.operations.context import Context
 from wheelfit.operations.environments import open_environment_of
 from wheelfit.operations.hosts import own_hosts
 from wheelfit.operations.indexes import families_that_count, open_indexes, read_settings
@@ -318,7 +318,7 @@ class _Profiles:
                 del self._known[next(iter(self._known))]  # the oldest
             self._known[name] = (now, profile)
             # Remarks on options and overrides are made once.
-            self._context = replace(self._context, reporter=Reporter())
+            self._context = Context(self._context.environ)
             return profile
 
     def _find(self, name: str) -> Profile:

@@ -91,13 +91,14 @@ def _check_value(name: str, value: Any, written: str) -> None:
 
 
 def _check_word(name: str, word: str, written: str) -> None:
+    if repr(word) in written:
+        return
     from ast import literal_eval
 
-    words = literal_eval(f"[{written.removeprefix('Literal[')}")
-    if word not in words:
-        from wheelfit.errors import UsageError
+    from wheelfit.errors import UsageError
 
-        raise UsageError(f"{name} cannot be {word!r}", hint=f"one of {', '.join(words)}")
+    words = literal_eval(f"[{written.removeprefix('Literal[')}")
+    raise UsageError(f"{name} cannot be {word!r}", hint=f"one of {', '.join(words)}")
 
 
 class CacheOptions(ValidatedRequest):

@@ -124,7 +124,7 @@ def _detect(
         Evidence("virtual packages", str(package) if package else f"no {name}")
         for name, package in packages.items()
     )
-    return replace(detection, evidence=evidence, warnings=())
+    return detection._replace(evidence=evidence, warnings=())
 
 
 def _ask(namespace: str, environ: dict[str, str], row: PlatformRow) -> Detection:

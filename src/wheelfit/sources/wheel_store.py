@@ -14,12 +14,12 @@ import os
 import time
 import warnings
 from contextlib import closing, contextmanager, suppress
-from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.errors import InvalidFilename

@@ -10,7 +10,6 @@ import hashlib
 import os
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -114,8 +113,7 @@ class FolderState(Struct, frozen=True):
     """For each file its number in the file system (inode), if all are as they were written."""
 
 
-@dataclass(frozen=True, slots=True)
-class UnpackedWheel:
+class UnpackedWheel(Struct, frozen=True):
     """An unpacked wheel; the content of its files was checked."""
 
     folder: Path
@@ -129,7 +127,7 @@ class UnpackedWheel:
     umask: int
     """What the permissions of the files were made with."""
     where: str
-    numbers: Sequence[int] = field(default=(), compare=False, repr=False)
+    numbers: Sequence[int] = ()
     """The result of `look` for the files when the wheel was found; empty if not called."""
 
     def names(self) -> tuple[str, ...]:

@@ -176,15 +176,13 @@ def test_an_interpreter_that_makes_none(
     environments: PluginEnvironments, interpreter: Interpreter, wheel: Wheel, tmp_path: Path
 ) -> None:
     """P-17: an interpreter without venv is a reason, not a crash."""
-    from dataclasses import replace
-
     fake = tmp_path / "python"
     fake.write_text("#!/bin/sh\necho no module named venv >&2\nexit 1\n")
     fake.chmod(0o755)
     with pytest.raises(
         EnvironmentUnavailable, match="cannot create a virtual environment"
     ) as caught:
-        wheel.build(environments, replace(interpreter, executable=fake))
+        wheel.build(environments, interpreter._replace(executable=fake))
     assert "no module named venv" in str(caught.value.note)
     assert [one.suffix for one in environments.folder.iterdir()] == [".lock"]
 

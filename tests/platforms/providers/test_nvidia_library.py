@@ -224,7 +224,8 @@ def test_without_an_interpreter_a_thread_asks_and_never_initialises(
 ) -> None:
     """P-71, P-72: in a frozen application NVML tells all, libcuda the version only."""
     program = (
-        "import sys\nfrom wheelfit_runtime.platforms.discovery import Machine, SystemView\n"
+        "import sys\nfrom wheelfit_runtime.platforms.discovery import Machine\n"
+        "from wheelfit_runtime.platforms.system_view import SystemView\n"
         "machine = Machine(SystemView(sys.argv[1], system='Linux', architecture='x86_64',\n"
         "    interpreter=None, library_folders=(sys.argv[2],), deadline=float(sys.argv[3])))\n"
         "found = machine.detect('nvidia')\n"

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit_runtime.loader.driver import MASK, hides_all, offered
@@ -104,8 +104,8 @@ def _nvidia(view: SystemView, *, devices: bool) -> Detection:
         detection = provider.provider_with(ask).detect(view)
         if not drivers or provider.PROVIDER.overrides_in_effect(view):
             return detection  # the user has spoken for all GPUs
-        return replace(
-            detection, devices=(*detection.devices, *_floor(detection, drivers[0], view))
+        return detection._replace(
+            devices=(*detection.devices, *_floor(detection, drivers[0], view))
         )
     except Exception as error:  # noqa: BLE001  # P-17: whatever it is, it is data
         words = f"detection of nvidia failed: {type(error).__name__}: {error}"

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit_runtime.platforms import override_names, providers
 from wheelfit_runtime.platforms.features import Detection, Evidence, FeatureConfig, Status
-from wheelfit_runtime.platforms.system_view import SystemView
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from wheelfit_runtime.platforms.hardware_family import HardwareFamily
+    from wheelfit_runtime.platforms.system_view import SystemView
 
 
 class Machine:
@@ -24,13 +26,23 @@ class Machine:
     Each namespace is detected on first use, and once (P-22). A provider that fails makes its own
     namespace unsupported and nothing else (P-17). Safe to use from several threads.
 
-    :param view: the view of the machine; default: that of this process.
+    :param view: the view of the machine, or a function that opens it, which is called on first use;
+        default: that of this process.
     """
 
-    def __init__(self, view: SystemView | None = None) -> None:
-        self.view = view or SystemView()
+    def __init__(self, view: SystemView | Callable[[], SystemView] | None = None) -> None:
+        self._given = view
         self._detections: dict[str, Detection] = {}
         self._locks: dict[str, threading.Lock] = {}
+
+    @cached_property
+    def view(self) -> SystemView:
+        """The view of the machine."""
+        from wheelfit_runtime.platforms.system_view import SystemView  # start-up
+
+        if self._given is None:
+            return SystemView()
+        return self._given if isinstance(self._given, SystemView) else self._given()
 
     @property
     def namespaces(self) -> tuple[str, ...]:
@@ -75,7 +87,7 @@ class Machine:
             provider = family.provider
             detection = provider.detect(self.view)
             seconds = time.perf_counter() - started
-            return replace(detection, version=provider.data_version, seconds=seconds)
+            return detection._replace(version=provider.data_version, seconds=seconds)
         except Exception as error:  # noqa: BLE001  # P-17: an error is a result
             words = f"{type(error).__name__}: {error}"
             return Detection(

@@ -5,7 +5,6 @@ Providers produce these, ``core.property_support`` consumes them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -86,9 +85,11 @@ class PluginOrigin(NamedTuple):
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Detection:
-    """The answer for one namespace: the supported values and the evidence (P-21)."""
+class Detection(NamedTuple):
+    """The answer for one namespace: the supported values and the evidence (P-21).
+
+    Two are equal if they say the same, however long each look took.
+    """
 
     namespace: str
     features: tuple[FeatureConfig, ...] = ()
@@ -104,7 +105,18 @@ class Detection:
     """Which of the six steps decided, for programs; ``docs/reference/json.md`` lists them."""
     version: str = ""
     """Version of the provider's knowledge, as ``2026-11``, or of the plugin's package."""
-    seconds: float = field(default=0.0, compare=False)
+    seconds: float = 0.0
     """How long the look took."""
     plugin: PluginOrigin | None = None
     """The plugin that was run (P-15); None: no plugin was."""
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Detection):
+            return NotImplemented
+        return tuple.__eq__(self._replace(seconds=0.0), other._replace(seconds=0.0))
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return tuple.__hash__(self._replace(seconds=0.0))

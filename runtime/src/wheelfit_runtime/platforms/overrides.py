@@ -8,7 +8,6 @@ is no such device (CEP 46).
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit_runtime.errors import InvalidConfiguration
@@ -146,8 +145,7 @@ def apply(
         features[name] = FeatureConfig(name, override.values, name in multi_value)
     rank = {name: number for number, name in enumerate(order)}
     replaced = {override.feature for override in overrides}
-    return replace(
-        detection,
+    return detection._replace(
         features=tuple(sorted(features.values(), key=lambda feature: rank[feature.name])),
         status=Status.SUPPORTED,
         evidence=(

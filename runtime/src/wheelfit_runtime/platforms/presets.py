@@ -130,7 +130,7 @@ class Preset:
         detection = family.module("presets").detect(
             processor_rows()[self.processor].cpu, self.row.system
         )
-        return cast(Detection, replace(detection, version=family.provider.data_version))
+        return cast(Detection, detection._replace(version=family.provider.data_version))
 
     def _evident(self, detection: Detection) -> Detection:
         """Return a detection with the name as its evidence: variables and files would mislead."""
@@ -143,7 +143,7 @@ class Preset:
         if namespace == self.row.architecture:
             words.append(processor_rows()[self.processor].words)
         seen = Evidence(f"preset {self.name}", ", ".join(words) or "nothing of it")
-        return replace(detection, evidence=(seen,), source=f"preset {self.name}")
+        return detection._replace(evidence=(seen,), source=f"preset {self.name}")
 
 
 class _NoProcesses:

@@ -73,10 +73,10 @@ def _check_index(arguments: Namespace, output: Output, context: Context) -> int:
 def _serve(arguments: Namespace, output: Output, context: Context) -> int:
     """Serve until the process receives a signal to stop."""
     import sys
-    from dataclasses import replace
 
     from wheelfit.cli.logged_output import logged_as
     from wheelfit.cli.render.indexes import show_served_index
+    from wheelfit.operations.context import Context
     from wheelfit.operations.serve import ServeRequest, serve, server_settings
     from wheelfit_runtime.errors import WheelfitError
 
@@ -87,7 +87,7 @@ def _serve(arguments: Namespace, output: Output, context: Context) -> int:
     try:
         serve(
             settings,
-            replace(context, reporter=spoken),
+            Context(context.environ, spoken),
             started=lambda index: show_served_index(index, spoken),
             log_to=sys.stderr,
         )

@@ -165,8 +165,8 @@ def _ask_consent(output: Output, plan: TrustPlan) -> None:
     :raises PolicyRefusal: ``no-consent``; the user does not consent, or there is no terminal.
     """
     import sys
-    from dataclasses import replace
 
+    from wheelfit.cli.output import Output
     from wheelfit.cli.render.providers import plan_lines
     from wheelfit_runtime.errors import PolicyRefusal
 
@@ -178,7 +178,8 @@ def _ask_consent(output: Output, plan: TrustPlan) -> None:
             note="\n".join(lines),
             hint="nothing was installed, run or written; if you agree, give --yes",
         )
-    speaker = replace(output, verbosity=max(output.verbosity, 0))  # even with --quiet
+    heard = {"verbosity": max(output.verbosity, 0)}  # even with --quiet
+    speaker = Output(**{**vars(output), **heard})
     for line in lines:
         speaker.say(line)
     speaker.say("Code in these files will run on this machine, confined as far as the system can.")

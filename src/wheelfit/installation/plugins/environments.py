@@ -15,7 +15,7 @@ import stat
 import tempfile
 import weakref
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -202,8 +202,8 @@ class PluginEnvironments:
         python = environment.interpreter.executable.relative_to(stage)
         # Scripts name the interpreter at the place where it will be.
         final = self.folder / _key(interpreter, files) / python
-        environment = replace(
-            environment, interpreter=replace(environment.interpreter, executable=final)
+        environment = environment._replace(
+            interpreter=environment.interpreter._replace(executable=final)
         )
         # No other environment may share these files: what is edited there must not run here.
         linker = Linker(LinkMode.REFLINK)

@@ -8,7 +8,6 @@ fetched update takes precedence over the shipped files, but adds no new hosts.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import cache, cached_property
 from pathlib import Path
@@ -92,6 +91,8 @@ class KnownFamilies:
         known = shipped(name)
         if known is None or name not in self._newer:
             return known
+        from dataclasses import replace  # start-up
+
         newest = self.named(name) or known
         counting = known if newest.further_places(known) else newest
         return replace(
@@ -124,6 +125,8 @@ class KnownFamilies:
         for name in (*own, *(name for name, _ in _of_indexes(project, self._indexes))):
             family, unasked = self.named(name), self.unasked(name)
             if family is not None and family.stands_for(project):
+                from dataclasses import replace  # start-up
+
                 is_default = unasked is not None and unasked.by_default
                 families.append(replace(family, by_default=is_default))
         return tuple(families)

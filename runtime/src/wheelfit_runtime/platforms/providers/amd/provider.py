@@ -6,7 +6,6 @@ Reachable as a PEP 850 plugin: ``wheelfit_runtime.platforms.providers.amd.provid
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit_runtime.platforms import overrides
@@ -54,7 +53,7 @@ _FORCED_ROCM = r"([0-9]{1,4})\.([0-9]{1,4})(?:\.[0-9]{1,9})?"
 def _find(view: SystemView, own: Mapping[str, tuple[str, ...]]) -> Detection:
     forced = _read_forced(view.environ)
     if forced.off:
-        return replace(answer(NAMESPACE, evidence=forced.evidence), status=Status.DISABLED)
+        return answer(NAMESPACE, evidence=forced.evidence)._replace(status=Status.DISABLED)
     if _GFX in own:  # then no warning about other GPUs is of use
         forced = forced._replace(names=own[_GFX])
     # Where all values are given, no detected one would count.
@@ -62,8 +61,7 @@ def _find(view: SystemView, own: Mapping[str, tuple[str, ...]]) -> Detection:
     driver = forced.applied_to(AmdDriver() if is_known else read(view))
     detection = supported(driver, same_major=view.rocm_same_major, reference=view.reference)
     hints = _hints(driver, view, own.keys() | ({_GFX} if forced.names else set()))
-    return replace(
-        detection,
+    return detection._replace(
         warnings=(*detection.warnings, *hints),
         devices=() if forced.names else detection.devices,  # the user spoke for all of them
     )

@@ -61,10 +61,10 @@ def supported(driver: NvidiaDriver, *, reference: bool = False) -> Detection:
         return nothing
     if version.major < tables.OLDEST_CUDA:  # P-84
         words = f"the NVIDIA driver's CUDA version {version} is too old; 11.0 is the oldest"
-        return replace(nothing, warnings=(*driver.warnings, words))
+        return nothing._replace(warnings=(*driver.warnings, words))
     if cuda_values.bound_count(version) > _BOUND_LIMIT:  # P-86
         words = f"the CUDA driver version {version} is not credible"
-        return replace(nothing, status=Status.FAILED, warnings=(*driver.warnings, words))
+        return nothing._replace(status=Status.FAILED, warnings=(*driver.warnings, words))
     if reference and not cuda_values.is_known_to_reference(version):
         return nothing
     ordered = sorted(driver.gpus, key=lambda gpu: gpu.capability, reverse=True)  # P-88
@@ -268,7 +268,7 @@ def provider_with(look: Callable[[SystemView], NvidiaDriver]) -> BuiltInProvider
         is_known = own.keys() == set(_ORDER) or forced.is_complete
         driver = NvidiaDriver() if is_known else look(view)
         detection = supported(forced.applied_to(driver), reference=view.reference)
-        return replace(detection, warnings=(*detection.warnings, *_hints(view.environ)))
+        return detection._replace(warnings=(*detection.warnings, *_hints(view.environ)))
 
     return BuiltInProvider(
         NAMESPACE,

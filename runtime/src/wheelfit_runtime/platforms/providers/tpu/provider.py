@@ -5,7 +5,6 @@ Reachable as a PEP 850 plugin: ``wheelfit_runtime.platforms.providers.tpu.provid
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from wheelfit_runtime.platforms import overrides
@@ -59,7 +58,7 @@ def supported(files: TpuFiles, *, with_generation: bool = False) -> Detection:
     elif with_generation:
         numbers = ", ".join(sorted({f"{chip.device:#06x}" for chip in files.chips}))
         warnings.append(f"the generation of the TPU cannot be told from its number ({numbers})")
-    return replace(detection, features=features, warnings=tuple(warnings))
+    return detection._replace(features=features, warnings=tuple(warnings))
 
 
 def _present(is_there: bool, evidence: tuple[Evidence, ...]) -> Detection:  # noqa: FBT001
@@ -88,7 +87,7 @@ def _forced(text: str) -> Detection:
     if word in _YES | _NO:
         return detection
     warning = f"{_FORCE}={text!r} is neither yes nor no, which means no"
-    return replace(detection, warnings=(warning,))
+    return detection._replace(warnings=(warning,))
 
 
 PROVIDER = BuiltInProvider(
