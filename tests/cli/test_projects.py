@@ -110,11 +110,11 @@ class TestLocking:
             ("tool", "1"): None,
             ("speed", "1"): ('"all" in extras or "dev" in dependency_groups or "extra" in extras'),
         }
-        assert set(lock.pylock.extras or ()) == {"extra", "all"}
-        assert set(lock.pylock.dependency_groups or ()) == {"test", "dev"}
-        assert not lock.pylock.default_groups
-        assert "3.12.4" in (lock.pylock.requires_python or ())
-        assert "3.13.0" not in (lock.pylock.requires_python or ())
+        assert set(lock.extras) == {"extra", "all"}
+        assert set(lock.dependency_groups) == {"test", "dev"}
+        assert not lock.default_groups
+        assert "3.12.4" in (lock.requires_python or ())
+        assert "3.13.0" not in (lock.requires_python or ())
 
     def test_a_python_that_the_project_is_not_for(self, desk: Desk) -> None:
         """A lock for a Python that the project excludes would be for nobody."""
@@ -124,8 +124,8 @@ class TestLocking:
     def test_default_groups(self, desk: Desk) -> None:
         """The project says which groups are installed where none is named."""
         desk.write('default-groups = ["Test"]')
-        assert list(desk.locked().pylock.default_groups or ()) == ["test"]
-        assert list(desk.locked("--no-group", "test").pylock.default_groups or ()) == []
+        assert list(desk.locked().default_groups) == ["test"]
+        assert list(desk.locked("--no-group", "test").default_groups) == []
 
     def test_a_default_group_that_is_none(self, desk: Desk) -> None:
         """A default group must be a group of the project."""
@@ -140,7 +140,7 @@ class TestLocking:
         assert desk.versions("--extra", "extra", "--no-group", ":all:", "-U") == fast
         assert desk.versions("--no-extra", ":all:", "--group", "test", "-U") == plain
         lock = desk.locked("--no-extra", "ALL", "--no-group", "dev")
-        assert (set(lock.pylock.extras or ()), set(lock.pylock.dependency_groups or ())) == (
+        assert (set(lock.extras), set(lock.dependency_groups)) == (
             {"extra"},
             {"test"},
         )

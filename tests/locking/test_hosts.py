@@ -48,7 +48,7 @@ def machine(
         return Candidates(repository, target, FixedDetector(features))
 
     def chooser(lock: Lock) -> LockCandidates:
-        extras, groups = lock.pylock.extras or (), lock.pylock.dependency_groups
+        extras, groups = lock.extras, lock.dependency_groups or None
         detector = FixedDetector(features)
         return LockCandidates(lock, target, detector, extras=extras, groups=groups)
 

@@ -126,7 +126,7 @@ class TestEnvironments:
             "old 1": 'python_version < "3.13"',
             "shell 1": 'sys_platform != "win32"',
         }
-        assert str(locked.lock.pylock.requires_python) == "<3.14,>=3.12"
+        assert str(locked.lock.requires_python) == "<3.14,>=3.12"
 
     def test_two_versions(self, shelf: Shelf) -> None:
         """Where environments need different versions, two entries exclude each other."""
@@ -203,7 +203,7 @@ class TestEnvironments:
         shelf.add("fast 1", tags="cp312-cp312-manylinux_2_17_x86_64")
         options: Any = {"platforms": ["linux-x86_64"], "every_python": False}
         locked = lock(shelf, "fast", pythons=[(3, 12), (3, 13)], **options)
-        assert str(locked.lock.pylock.requires_python) == "<3.13,>=3.12"
+        assert str(locked.lock.requires_python) == "<3.13,>=3.12"
         with pytest.raises(NoFit) as caught:
             lock(shelf, "fast", pythons=[(3, 13)], **options)
         assert caught.value.where == "linux-x86_64, Python 3.13"
@@ -349,9 +349,9 @@ class TestExtrasAndGroups:
             "plot 1": '"charts" in extras',
             "test 1": '"dev" in dependency_groups',
         }
-        assert locked.lock.pylock.extras == ["charts"]
-        assert locked.lock.pylock.dependency_groups == ["dev", "docs"]
-        assert locked.lock.pylock.default_groups == ["dev"]
+        assert locked.lock.extras == ("charts",)
+        assert locked.lock.dependency_groups == ("dev", "docs")
+        assert locked.lock.default_groups == ("dev",)
         assert chosen(locked, LINUX).keys() == {"base", "test", "both"}
         assert chosen(locked, LINUX, groups=[]).keys() == {"base"}
         assert chosen(locked, LINUX, groups=[], extras=["charts"]).keys() == {

@@ -8,16 +8,13 @@ first reduced to its punctuation, and depth and size are checked before anything
 from __future__ import annotations
 
 import re
-import tomllib
-from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from wheelfit.core.strict_json import path_of
 from wheelfit_runtime.patterns import pattern
 
 
-@dataclass(frozen=True, slots=True)
-class TomlLimits:
+class TomlLimits(NamedTuple):
     """The size limits of a TOML document (F-30)."""
 
     size: int = 4 * 1024 * 1024
@@ -63,6 +60,8 @@ def load(data: bytes, limits: TomlLimits = DEFAULT_LIMITS) -> dict[str, Any]:
             f"it is not UTF-8: {error.reason} ({_line_and_column(data[: error.start])})"
         ) from None
     _check_skeleton(_NO_PUNCTUATION.sub("s", _STRING_OR_COMMENT.sub("s", text)), limits)
+    import tomllib  # start-up of commands that read none
+
     try:
         root = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

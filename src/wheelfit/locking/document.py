@@ -7,10 +7,10 @@ selection needs are also available as checked values.
 from __future__ import annotations
 
 from copy import deepcopy
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from msgspec import Struct, field
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from datetime import datetime
 
-    from packaging.pylock import Pylock
     from packaging.utils import NormalizedName
     from packaging.version import Version
 
@@ -59,12 +58,11 @@ DEFAULT_LIMITS = TomlLimits(size=16 * 1024 * 1024)
 _NAME = pattern(r"pylock(?:\.[^.]+)?\.toml")
 
 
-@dataclass(frozen=True, slots=True)
-class LockedWheel:
+class LockedWheel(Struct, frozen=True):
     """A wheel that a lock lists, or an archive that is a wheel."""
 
     filename: WheelFilename
-    hashes: Mapping[str, str] = field(hash=False)
+    hashes: Mapping[str, str]
     """Promised digests by algorithm, both in lower case; at least one."""
     url: str | None = None
     """Its URL; None: it has only a ``path``."""
@@ -72,12 +70,11 @@ class LockedWheel:
     """Where it is on this machine, relative to the lock file; wins over ``url``."""
     size: int | None = None
     """Bytes, if the lock states it."""
-    upload_time: datetime | None = field(default=None, compare=False)
+    upload_time: datetime | None = None
     """The time of its upload to an index, if the lock states it."""
 
 
-@dataclass(frozen=True, slots=True)
-class LockedSource:
+class LockedSource(Struct, frozen=True):
     """The source that a wheel of a package can be built from."""
 
     kind: Literal["sdist", "archive", "directory", "vcs"]
@@ -87,7 +84,7 @@ class LockedSource:
     """Where it is on this machine, relative to the lock file; wins over ``url``."""
     filename: str = ""
     """The name of an archive; empty for a directory or repository."""
-    hashes: Mapping[str, str] = field(default_factory=dict, hash=False)
+    hashes: Mapping[str, str] = field(default_factory=dict)
     """Promised digests of an archive, by algorithm, in lower case."""
     size: int | None = None
     """Bytes, if the lock states it."""
@@ -103,8 +100,7 @@ class LockedSource:
     """The requested branch, tag or commit of a repository; None: none was requested."""
 
 
-@dataclass(frozen=True, slots=True)
-class LockedPackage:
+class LockedPackage(Struct, frozen=True):
     """An entry of ``packages``."""
 
     name: NormalizedName
@@ -120,9 +116,9 @@ class LockedPackage:
     requires_python: SpecifierSet | None = None
     document: VariantDocument | None = None
     """Its variant metadata; None: there is none, or none of it can be used."""
-    table: Mapping[str, Any] | None = field(default=None, hash=False, repr=False)
+    table: Mapping[str, Any] | None = None
     """The same as written; None: the entry has no such table (F-122)."""
-    needs: Mapping[str, tuple[Requirement, ...]] | None = field(default=None, hash=False)
+    needs: Mapping[str, tuple[Requirement, ...]] | None = None
     """The requirements of the wheel of each label, the plain wheel under the empty text (F-121);
     None: not listed.
     """
@@ -135,30 +131,29 @@ class LockedPackage:
         return any(wheel.filename.is_variant for wheel in self.wheels)
 
 
-@dataclass(frozen=True, slots=True)
-class Lock:
+class Lock(Struct, frozen=True, eq=False):
     """A lock file; made by `read_lock` or `Lock.of`.
 
     Two locks are equal when their content is, regardless of the order of keys.
     """
 
-    packages: tuple[LockedPackage, ...] = field(compare=False)
+    packages: tuple[LockedPackage, ...]
     """In the order of the file; by name if some of them are for wheelfit alone."""
-    pylock: Pylock = field(compare=False, repr=False)
-    """The content as other tools read it, without labels and variant metadata."""
-    where: str = field(compare=False)
+    where: str
     """The file, for messages."""
-    notes: tuple[str, ...] = field(compare=False)
+    notes: tuple[str, ...]
     """The parts that cannot be used or are newer than this program, one sentence each."""
-    roots: tuple[Requirement, ...] | None = field(compare=False)
+    roots: tuple[Requirement, ...] | None
     """The requirements it was made for; None: the lock does not list them (F-121)."""
-    conflicts: tuple[tuple[Marker, ...], ...] = field(compare=False)
+    conflicts: tuple[tuple[Marker, ...], ...]
     """Extras and groups, as markers, of which at most one of each may be requested."""
-    environments: tuple[Marker, ...] = field(compare=False)
+    environments: tuple[Marker, ...]
     """The environments it was made for; one must hold. Empty: it is for any environment."""
-    entries: tuple[Mapping[str, Any], ...] = field(compare=False, repr=False)
+    entries: tuple[Mapping[str, Any], ...]
     """The packages as plain data."""
-    _table: Mapping[str, Any] = field(hash=False, repr=False)
+    requires_python: SpecifierSet | None
+    """The Pythons that it is for; None: not stated."""
+    _table: Mapping[str, Any]
 
     @classmethod
     def of(cls, table: Mapping[str, Any], *, where: str = "", strict: bool = False) -> Lock:
@@ -169,20 +164,26 @@ class Lock:
         :param strict: whether faults that are otherwise only noted are errors (section 12).
         :raises InvalidLock: the data is invalid; lists all faults at once.
         """
-        return cls._holding(deepcopy(dict(table)), where=where, strict=strict)
+        copied = deepcopy(dict(table))
+        _check(copied, where)
+        return cls.of_checked(copied, where=where, strict=strict)
 
     @classmethod
-    def _holding(cls, table: dict[str, Any], *, where: str, strict: bool) -> Lock:
-        """Build a lock from plain data, which is not copied."""
+    def of_checked(cls, table: dict[str, Any], *, where: str, strict: bool = False) -> Lock:
+        """Build a lock from the plain data of a valid one, which is not copied.
+
+        :param table: the data of a lock that was read or built without an error.
+        :param where: the file, for messages.
+        :param strict: whether faults that are otherwise only noted are errors (section 12).
+        :raises InvalidLock: a fault counts because of ``strict``.
+        """
         try:
-            pylock = check_lock(table)
             entries = tuple(effective_entries(table))
             packages = _packages(entries, strict=strict)
         except InvalidLock as error:
             raise InvalidLock(error.faults, where=where or None, hint=error.hint) from None
         return cls(
             packages,
-            pylock,
             where,
             tuple(_notes(table, packages)),
             _roots(table),
@@ -192,8 +193,35 @@ class Lock:
             ),
             tuple(map(parse_marker, table.get("environments", ()))),
             entries,
+            _specifiers(table),
             MappingProxyType(table),
         )
+
+    def __eq__(self, other: object) -> bool:
+        return self._table == other._table if isinstance(other, Lock) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(tuple(self._table))
+
+    @property
+    def created_by(self) -> str:
+        """The tool that wrote it."""
+        return str(self._table["created-by"])
+
+    @property
+    def extras(self) -> tuple[str, ...]:
+        """The extras that may be requested."""
+        return tuple(self._table.get("extras", ()))
+
+    @property
+    def dependency_groups(self) -> tuple[str, ...]:
+        """The dependency groups that may be requested."""
+        return tuple(self._table.get("dependency-groups", ()))
+
+    @property
+    def default_groups(self) -> tuple[str, ...]:
+        """The dependency groups that count where none is requested."""
+        return tuple(self._table.get("default-groups", ()))
 
     def to_mapping(self) -> dict[str, Any]:
         """Return the whole content as plain data, for `Lock.of` after a change."""
@@ -217,7 +245,15 @@ def read_lock(
     except ValueError as error:
         fault = Fault("", f"the file is not TOML: {error}", "F-30")
         raise InvalidLock([fault], where=where) from None
-    return Lock._holding(table, where=where, strict=strict)  # noqa: SLF001 - of this module
+    _check(table, where)
+    return Lock.of_checked(table, where=where, strict=strict)
+
+
+def _check(table: Mapping[str, Any], where: str) -> None:
+    try:
+        check_lock(table)
+    except InvalidLock as error:
+        raise InvalidLock(error.faults, where=where or None, hint=error.hint) from None
 
 
 def write_lock(lock: Lock) -> bytes:
@@ -275,7 +311,6 @@ def _packages(entries: Iterable[Mapping[str, Any]], *, strict: bool) -> tuple[Lo
         )
         if version is not None and len(named) > 1:
             version = without_build(version)
-        wanted = entry.get("requires-python")
         packages.append(
             LockedPackage(
                 canonicalize_name(entry["name"]),
@@ -284,7 +319,7 @@ def _packages(entries: Iterable[Mapping[str, Any]], *, strict: bool) -> tuple[Lo
                 wheels,
                 _source(entry, wheels),
                 parse_marker(entry["marker"]) if "marker" in entry else None,
-                None if wanted is None else SpecifierSet(wanted),
+                _specifiers(entry),
                 variants.document,
                 variants.table,
                 _needs(entry),
@@ -294,6 +329,11 @@ def _packages(entries: Iterable[Mapping[str, Any]], *, strict: bool) -> tuple[Lo
     if faults:
         raise InvalidLock(limited(faults))
     return tuple(packages)
+
+
+def _specifiers(table: Mapping[str, Any]) -> SpecifierSet | None:
+    wanted = table.get("requires-python")
+    return None if wanted is None else SpecifierSet(wanted)
 
 
 def _roots(table: Mapping[str, Any]) -> tuple[Requirement, ...] | None:

@@ -12,7 +12,6 @@ import json
 import os
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import fields, is_dataclass
 from functools import lru_cache, partial
 from pathlib import Path
 from types import FunctionType
@@ -221,8 +220,8 @@ def _plain(value: object) -> Any:
         return value.__qualname__
     if isinstance(value, Struct):
         return _named(value, value.__struct_fields__)
-    if is_dataclass(value):
-        return _named(value, (field.name for field in fields(value)))
+    if fields := getattr(value, "__dataclass_fields__", None):
+        return _named(value, fields)
     if isinstance(value, Mapping):
         pairs = [[_plain(key), _plain(item)] for key, item in value.items()]
         return sorted(pairs, key=json.dumps)

@@ -8,9 +8,9 @@ Labels with incompatible requirements are left out, with a reason.
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from wheelfit.core.abi_dependency import KnownVersion, KnownVersions
@@ -45,8 +45,7 @@ Needs = tuple[tuple["NormalizedName | None", "Requirement"], ...]
 """Requirements, each with its extra; None: it applies without an extra."""
 
 
-@dataclass(frozen=True, slots=True)
-class ListedProject:
+class ListedProject(Struct, frozen=True):
     """The wheels of one project that a lock lists for one environment."""
 
     name: NormalizedName
@@ -55,16 +54,15 @@ class ListedProject:
     """All its files in listings."""
     wheels: frozenset[str]
     """File names of the wheels that may be locked."""
-    refused: Mapping[str, str] = field(default_factory=dict, hash=False)
+    refused: Mapping[str, str] = field(default_factory=dict)
     """File names of the wheels that fit the target but may not be locked, with the reason."""
-    needs: Mapping[Label | None, Needs] = field(default_factory=dict, hash=False)
+    needs: Mapping[Label | None, Needs] = field(default_factory=dict)
     """The possible requirements of each label's wheel."""
     pythons: frozenset[SpecifierSet] = frozenset()
     """The Python requirements of its wheels."""
 
 
-@dataclass(frozen=True, slots=True)
-class ListedEnvironment:
+class ListedEnvironment(Struct, frozen=True):
     """The wheels that a lock lists for one environment."""
 
     environment: LockEnvironment

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+from msgspec.structs import replace
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
@@ -37,8 +38,7 @@ if TYPE_CHECKING:
     from wheelfit.locking.solving import Solver, Versions
 
 
-@dataclass(frozen=True, slots=True)
-class LockResult:
+class LockResult(Struct, frozen=True):
     """A new lock, with the solutions that it consists of."""
 
     lock: Lock
@@ -183,12 +183,10 @@ def locked_versions(
     """
     if free is None:
         return {}
-    groups = (*(lock.pylock.dependency_groups or ()), *(lock.pylock.default_groups or ()))
+    groups = (*lock.dependency_groups, *lock.default_groups)
     asked: dict[str, str | frozenset[str]] = {
         **target.environment,
-        "extras": frozenset(
-            extra for extra in lock.pylock.extras or () if in_extras(extra) not in left_out
-        ),
+        "extras": frozenset(extra for extra in lock.extras if in_extras(extra) not in left_out),
         "dependency_groups": frozenset(
             group for group in groups if in_groups(group) not in left_out
         ),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from msgspec.structs import replace
+from msgspec import Struct, field
+from msgspec.structs import force_setattr, replace
 
 from wheelfit.core.markers import parse_marker
 from wheelfit.resolution.overrides import Replacements
@@ -35,8 +35,7 @@ def in_groups(name: str) -> str:
     return f"'{name}' in dependency_groups"
 
 
-@dataclass(frozen=True, slots=True)
-class Root:
+class Root(Struct, frozen=True):
     """A requirement that a lock is made for."""
 
     requirement: Requirement
@@ -76,8 +75,7 @@ class Root:
         return str(requirement)
 
 
-@dataclass(frozen=True, slots=True)
-class LockNeeds:
+class LockNeeds(Struct, frozen=True):
     """The requirements and environments that a lock is made for."""
 
     roots: tuple[Root, ...] = ()
@@ -87,7 +85,7 @@ class LockNeeds:
     """Requirements that replace all others on their projects."""
     excluded: frozenset[NormalizedName] = frozenset()
     """Projects that are left out, even where a package requires them."""
-    hashes: Mapping[NormalizedName, AllowedHashes] = field(default_factory=dict, hash=False)
+    hashes: Mapping[NormalizedName, AllowedHashes] = field(default_factory=dict)
     """Digests of which a project's file must have one; projects not listed are free."""
     requires_python: SpecifierSet | None = None
     """The Pythons the project is for; None: not stated."""
@@ -136,4 +134,4 @@ class LockNeeds:
             yield one.requirement
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "hashes", MappingProxyType(dict(self.hashes)))
+        force_setattr(self, "hashes", MappingProxyType(dict(self.hashes)))

@@ -7,10 +7,10 @@ that the chosen wheels need (F-121). Nothing is resolved, and no index is read (
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 from packaging.utils import NormalizedName, canonicalize_name
 
@@ -56,8 +56,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.repository import Files
 
 
-@dataclass(frozen=True, slots=True)
-class PackageChoice:
+class PackageChoice(Struct, frozen=True):
     """The wheel chosen for one package of a lock."""
 
     package: LockedPackage
@@ -69,13 +68,12 @@ class PackageChoice:
     """Whether it is a root of the lock, not only a dependency."""
 
 
-@dataclass(frozen=True, slots=True)
-class LockSelection:
+class LockSelection(Struct, frozen=True):
     """The wheels of a lock for one target."""
 
     chosen: tuple[PackageChoice, ...]
     """In the order of the lock."""
-    left_out: Mapping[NormalizedName, str] = field(default_factory=dict, hash=False)
+    left_out: Mapping[NormalizedName, str] = field(default_factory=dict)
     """Packages of the lock that do not belong there, with the reason."""
     notes: tuple[str, ...] = ()
     """Problems that did not stop the selection, one sentence each (F-136)."""
@@ -83,7 +81,7 @@ class LockSelection:
     """The values the whole environment agrees on, and the concessions made for them."""
     asked: tuple[Requirement, ...] | None = None
     """The applicable roots of the lock; None: the lock lists none."""
-    context: ChoiceContext = field(default=ChoiceContext(), repr=False)
+    context: ChoiceContext = ChoiceContext()
     """The circumstances in which the wheels were chosen."""
 
     def resolution(self) -> Resolution:
@@ -131,17 +129,17 @@ def applicable(
     :raises NoFit: the lock was not made for the target.
     :raises InvalidLock: it has two packages of one name there.
     """
-    pylock, python = lock.pylock, target.python_full_version
+    python = target.python_full_version
     # 1. Gather the extras and dependency groups.
-    default = pylock.default_groups or ()
+    default = lock.default_groups
     chosen = frozenset(default if groups is None else groups)
-    _check_known(lock, "extra", extras, pylock.extras or ())
-    _check_known(lock, "dependency group", chosen, (*(pylock.dependency_groups or ()), *default))
+    _check_known(lock, "extra", extras, lock.extras)
+    _check_known(lock, "dependency group", chosen, (*lock.dependency_groups, *default))
     environment = _environment(target, extras, chosen)
     _check_conflicts(lock, environment)
     # 2. The version of the file was checked on reading.
     # 3. requires-python
-    wanted = pylock.requires_python
+    wanted = lock.requires_python
     if wanted is not None and not wanted.contains(python, prereleases=True):
         raise NoFit(
             f"the lock is for Python {wanted}, this is {python}",
@@ -239,7 +237,7 @@ class LockCandidates:
         self._lock = lock
         if roots is None:
             roots = lock.roots
-        default = lock.pylock.default_groups or ()
+        default = lock.default_groups
         environment = _environment(target, extras, default if groups is None else groups)
         self._roots: dict[NormalizedName, frozenset[NormalizedName]] | None = None
         self._asked: tuple[Requirement, ...] | None = None

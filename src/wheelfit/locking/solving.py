@@ -168,7 +168,7 @@ class Solver:
 
         :param fork: the choice; all solvers share the data read.
         """
-        return self.asking(replace(self.request, roots=fork.roots(self.request)))
+        return self.asking(structs.replace(self.request, roots=fork.roots(self.request)))
 
     def again(
         self, solution: Solution, candidates: Candidates, more: Sequence[RequestedRequirement]

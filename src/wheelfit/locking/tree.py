@@ -266,7 +266,7 @@ def tree_of_one(lock: Lock, selection: LockSelection) -> Tree:
 
 
 def _of(lock: Lock, tree: Tree) -> Tree:
-    python = lock.pylock.requires_python
+    python = lock.requires_python
     return replace(
         tree,
         environments=tuple(map(str, lock.environments)),

@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from packaging.pylock import Pylock, PylockValidationError
 from packaging.version import InvalidVersion, Version
 
 from wheelfit.core.filename import parse_wheel_filename
@@ -52,31 +51,27 @@ _EMPTY: Mapping[str, Any] = {"lock-version": "1.0", "created-by": "x", "packages
 _SPECIFIERS = ("requires-python", "version", "lock-version")
 
 
-def check_lock(table: Mapping[str, Any]) -> Pylock:
-    """Return a lock file as packaging has it: without labels and without their tables.
+def check_lock(table: Mapping[str, Any]) -> None:
+    """Check a lock file.
 
     :param table: plain data, as read from TOML.
     :raises InvalidLock: it is not valid; lists all faults at once. The caller checks the tables of
         variant metadata.
     """
-    pylock, faults = _checked(table)
+    faults = _faults(table)
     own = tool_table(table).get(PACKAGES)
     if own is not None:
         place = path_of("tool", TOOL, PACKAGES)
-        _, inner = _checked({**_EMPTY, "packages": own}, joins_builds=True)
         faults += [
             Fault(place + fault.path.removeprefix(PACKAGES), fault.message, fault.rule)
-            for fault in inner
+            for fault in _faults({**_EMPTY, "packages": own}, joins_builds=True)
         ]
-    if pylock is None or faults:
+    if faults:
         raise InvalidLock(limited(faults))
-    return pylock
 
 
-def _checked(
-    table: Mapping[str, Any], *, joins_builds: bool = False
-) -> tuple[Pylock | None, list[Fault]]:
-    """Return a lock as packaging reads it, or its faults.
+def _faults(table: Mapping[str, Any], *, joins_builds: bool = False) -> list[Fault]:
+    """Return the faults of a lock.
 
     :param table: the lock.
     :param joins_builds: whether wheels may add a local version to that of their entry.
@@ -84,13 +79,11 @@ def _checked(
     faults = list(islice(_ours(table), _MOST_FAULTS + 1))
     plain = _without_labels(table, joins_builds=joins_builds)
     if not faults:
-        try:
-            return _read(plain), []
-        except PylockValidationError as error:
-            return None, list(islice(_standard(plain), _MOST_FAULTS + 1)) or [_fault(error)]
+        first = _first_fault(plain)  # without labels and without their tables
+        return (list(islice(_standard(plain), _MOST_FAULTS + 1)) or [first]) if first else []
     known = {fault.path for fault in faults}
     others = (fault for fault in _standard(plain) if not _is_below(fault.path, known))
-    return None, [*faults, *islice(others, _MOST_FAULTS + 1)]
+    return [*faults, *islice(others, _MOST_FAULTS + 1)]
 
 
 def limited(faults: Sequence[Fault]) -> Sequence[Fault]:
@@ -335,26 +328,28 @@ def _asked_about(package: Mapping[str, Any]) -> Iterator[Fault]:
 
 
 def _asked(table: Mapping[str, Any], wheel: int | None = None) -> Iterator[Fault]:
-    try:
-        _read(table)
-    except PylockValidationError as error:
-        fault = _fault(error)
-        if wheel is not None:
-            place = path_of("packages", 0, "wheels", wheel)
-            path = fault.path.replace("packages[0].wheels[0]", place, 1)
-            fault = Fault(path, fault.message)
+    fault = _first_fault(table)
+    if fault is not None and wheel is not None:
+        place = path_of("packages", 0, "wheels", wheel)
+        path = fault.path.replace("packages[0].wheels[0]", place, 1)
+        fault = Fault(path, fault.message)
+    if fault is not None:
         yield fault
 
 
-def _read(table: Mapping[str, Any]) -> Pylock:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of escapes in markers that Python does not know
-        return Pylock.from_dict(table)
+def _first_fault(table: Mapping[str, Any]) -> Fault | None:
+    """Return the fault at which packaging stops; None if it reads the whole lock."""
+    # Not for a lock that was checked before: it takes 20 ms.
+    from packaging.pylock import Pylock, PylockValidationError
 
-
-def _fault(error: PylockValidationError) -> Fault:
-    message = error.message.partition("\n")[0]  # below it stands a picture of the place
-    return Fault(error.context or "", f"{message[:1].lower()}{message[1:]}")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of escapes in markers that Python does not know
+            Pylock.from_dict(table)
+    except PylockValidationError as error:
+        message = error.message.partition("\n")[0]  # below it stands a picture of the place
+        return Fault(error.context or "", f"{message[:1].lower()}{message[1:]}")
+    return None
 
 
 def _is_below(path: str, known: set[str]) -> bool:

@@ -199,10 +199,10 @@ class ForHosts:
                 candidates = opened.candidates(machine, built=_stand_in(opened))
             file = _host_name(machine, {host.name.casefold() for host in self.hosts})
             self.hosts.append(HostChoice(file, machine, candidates))
-        pylock = opened.lock.pylock
-        self.extras = _spelled(request.extra, pylock.extras or ())
-        default = tuple(pylock.default_groups or ())
-        known = (*(pylock.dependency_groups or ()), *default)
+        lock = opened.lock
+        self.extras = _spelled(request.extra, lock.extras)
+        default = lock.default_groups
+        known = (*lock.dependency_groups, *default)
         asked = request.group
         self.groups = tuple(sorted(default)) if asked is None else _spelled(asked, known)
         notes = dict.fromkeys(note for host in self.hosts for note in host.selection.notes)
@@ -359,7 +359,7 @@ class Everything:
 
     def lock(self, files: Mapping[str, BundledFile]) -> Lock:
         """Return the lock of the bundle."""
-        extras = self._opened.lock.pylock.extras or ()
+        extras = self._opened.lock.extras
         return reduced(self._opened.lock, self.kept(), files, extras=extras)
 
 

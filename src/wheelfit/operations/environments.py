@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from wheelfit.installation.environment import Environment
     from wheelfit.operations.context import Context, Reporter
-    from wheelfit.operations.requests import EnvironmentOptions
+    from wheelfit.operations.requests import CacheOptions, EnvironmentOptions
     from wheelfit.sources.cache import Store
 
 
@@ -59,15 +59,15 @@ def open_environment_of(
         prefix=folder(request.prefix),
         root=folder(request.root),
         target=folder(request.target),
-        store=lambda: _store(request, environ),
+        store=lambda: cache_of(request, environ),
         tags=tags,
         tell=tell,
         meanwhile=meanwhile,
     )
 
 
-def _store(request: EnvironmentOptions, environ: Mapping[str, str]) -> Store:
-    """Return the cache of descriptions of interpreters."""
+def cache_of(request: CacheOptions, environ: Mapping[str, str]) -> Store:
+    """Return the cache of a request, for descriptions of interpreters and contents of locks."""
     from wheelfit.operations.cache_folder import cache_folder_in_use
     from wheelfit.sources.cache import Store
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from msgspec import structs
+from msgspec import Struct, field, structs
 from packaging.utils import canonicalize_name
 
 from wheelfit.core.digests import sha256_of
@@ -24,7 +23,7 @@ from wheelfit.locking.freshness import (
 )
 from wheelfit.locking.stand_ins import stand_in_of
 from wheelfit.operations.cache_folder import cache_folder
-from wheelfit.operations.environments import open_environment_of
+from wheelfit.operations.environments import cache_of, open_environment_of
 from wheelfit.operations.indexes import (
     open_indexes,
     read_settings,
@@ -98,8 +97,7 @@ class LockRequest(
     dry_run: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenLock:
+class WrittenLock(Struct, frozen=True):
     """A lock, and its difference from the existing file."""
 
     path: Path
@@ -131,8 +129,7 @@ class WrittenLock:
         return self.old is not None and self.old == self.lock
 
 
-@dataclass(frozen=True, slots=True)
-class LockReport:
+class LockReport(Struct, frozen=True):
     """The locks that were written, or would be."""
 
     locks: tuple[WrittenLock, ...]
@@ -265,7 +262,7 @@ class _Locking:
         self._request = request
         self._context = context
         self._path = Path(request.output)
-        self._old = _old_lock(self._path)
+        self._old = _old_lock(self._path, cache_of(request, context.environ))
         self._environment = open_environment_of(request, context.environ, may_be_own=True)
         prefix = self._environment.interpreter.prefix
         rules = read_rules(context.environ, prefix)
@@ -509,7 +506,7 @@ class _Locking:
                 folder=folder,
                 old=self._old,
             )
-            locked = replace(locked, lock=again.lock)
+            locked = structs.replace(locked, lock=again.lock)
         return [HostLock(locked, ())]
 
     def compared(self, host_lock: HostLock) -> WrittenLock:
@@ -543,7 +540,7 @@ class _Locking:
         """Yield accelerator builds that machines cannot use, and accelerators left idle."""
         from wheelfit.locking.environments import LockEnvironment
         from wheelfit.operations.accelerator_remarks import tell_accelerator_use, use_on_platform
-        from wheelfit.operations.context import Reporter
+        from wheelfit.operations.context import Context, Reporter
         from wheelfit.operations.machine import choose_machine
 
         if self._request.hosts:
@@ -557,7 +554,7 @@ class _Locking:
             return
         target = self._environment.target()
         here = LockEnvironment("", target).platform
-        silent = replace(self._context, reporter=Reporter())
+        silent = Context(self._context.environ)
         for solution in solutions:
             if solution.environment.platform == here:
                 yield from use_on_platform(
@@ -693,8 +690,8 @@ class _Locking:
                 user_lists=machine.user_lists,
                 plugins=plugins,
                 folder=self._path.absolute().parent,
-                extras=lock.pylock.extras or (),
-                groups=lock.pylock.dependency_groups,
+                extras=lock.extras,
+                groups=lock.dependency_groups or None,
                 built=stand_in_of(self._path.absolute().parent),
             )
 
@@ -702,7 +699,7 @@ class _Locking:
             LockEnvironment(name, machine.target),
             candidates,
             chooser,
-            _old_lock(self._path_for(name)),
+            _old_lock(self._path_for(name), self._store),
         )
 
 
@@ -713,7 +710,7 @@ def _simple(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-") or "host"
 
 
-def _old_lock(path: Path) -> Lock | None:
+def _old_lock(path: Path, store: Store) -> Lock | None:
     """Return the existing lock; None if there is none."""
     from wheelfit.errors import UsageError
     from wheelfit.locking.document import is_lock_name
@@ -731,7 +728,7 @@ def _old_lock(path: Path) -> Lock | None:
     from wheelfit.operations.lock_files import load_lock
 
     try:
-        return load_lock(path)
+        return load_lock(path, store=store)
     except InvalidLock as error:
         error.hint = error.hint or "delete it to lock anew, or name another file with --output"
         raise
@@ -762,7 +759,7 @@ def _roots(
         project, sources = project_request(request, file), file.sources
     named = [Root(asked.requirement, asked.where) for asked in wanted.requirements]
     named += [Root(one.requirement(), one.where, wheel=one) for one in wanted.wheels]
-    return replace(
+    return structs.replace(
         project,
         roots=(
             *(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from msgspec import structs
@@ -101,7 +100,8 @@ def from_sources(
             continue
         if last_segment(source.url).endswith(".whl"):
             wheel = given_wheel(source.url, where=root.where)
-            yield replace(root, requirement=_with_marker(requirement, source.marker), wheel=wheel)
+            needed = _with_marker(requirement, source.marker)
+            yield structs.replace(root, requirement=needed, wheel=wheel)
             continue
         given = GivenSource(
             source.url, requirement.name, editable=source.editable, where=root.where
@@ -118,7 +118,7 @@ def _with_source(
     """Return a root with the wheel of a source, which gets no extras: the requirement has them."""
     wheel = opened(structs.replace(source, extras=frozenset()))
     requirement = _with_marker(structs.replace(root.requirement, url=None), marker)
-    return replace(root, requirement=requirement, wheel=wheel)
+    return structs.replace(root, requirement=requirement, wheel=wheel)
 
 
 def _with_marker(requirement: Requirement, marker: Marker | None) -> Requirement:

@@ -125,7 +125,7 @@ def _sync(
     builds = LockedBuilds(building, consent_of(request), opened.path.absolute().parent)
     choosing = opened.candidates(machine, builds.wheel, builds.files)
     environment = opened.environment.to_be_taken_to(machine.target)
-    leave_out = _LEFT_OUT if opened.lock.pylock.created_by == "uv" else ""
+    leave_out = _LEFT_OUT if opened.lock.created_by == "uv" else ""
     ground = _SyncContext(
         environment, machine, choosing.candidates, opened.repository, builds, leave_out
     )

@@ -159,6 +159,15 @@ def lock_key(wheelfit: str, request: str, sha256: str) -> str:
     return key_of("lock", 3, wheelfit, request, sha256)
 
 
+def lock_content_key(wheelfit: str, sha256: str) -> str:
+    """Return the key of the content of a lock that was found valid.
+
+    :param wheelfit: the version of wheelfit that checked it.
+    :param sha256: the hash of the lock file.
+    """
+    return key_of("lock content", 1, wheelfit, sha256)
+
+
 _DAY = 24 * 3600.0
 _MAGIC = b"wheelfit cache 2\n"
 _DIGEST = 32

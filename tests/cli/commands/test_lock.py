@@ -119,7 +119,7 @@ class TestWriting:
         assert re.fullmatch(r"Resolved 3 packages in [\d.]+ m?s\n", said.err)
         lock = office.read()
         assert [str(root) for root in lock.roots or ()] == ["app"]
-        assert str(lock.pylock.requires_python) == "<3.13,>=3.12"
+        assert str(lock.requires_python) == "<3.13,>=3.12"
 
     def test_for_programs(self, office: Office) -> None:
         """``--json`` has the same."""
