@@ -1,10 +1,10 @@
 """The errors of wheelfit, and the tree of all errors.
 
-Every error a user can meet is one of these. Each has a reference (a code that
-the documentation explains), says what happened, where, and what to do next.
-The parts are kept apart; the command line renders them. A new error is first a row of the table of
-all codes, `wheelfit_runtime.error_codes`; it has a class here only where somebody catches it.
-`wheelfit_runtime.errors` has the base, the kinds, and what detection and programs that run raise.
+Every error for users is one of these. Its parts are a code that the documentation explains, a
+message, a place and a hint; the command line renders them. All codes are rows of the table
+`wheelfit_runtime.error_codes`; a code has a class here only if programs catch it.
+`wheelfit_runtime.errors` has the base class, the kinds, and the errors of detection and of running
+programs.
 
 ```
 WheelfitError
@@ -51,7 +51,7 @@ WheelfitError
 │   ├── StoreUnavailable                  store-unavailable
 │   ├── WorkerLost                        worker-lost
 │   └── NotRecoverable                    not-recoverable
-├── PolicyRefusal                exit 7   allowed by nobody
+├── PolicyRefusal                exit 7   forbidden by a policy
 │   ├── VariantChangeRefused              variant-change
 │   └── TooLarge                          too-large
 ├── BadMetadata                  exit 8   bad-metadata
@@ -122,7 +122,7 @@ _SHOWN = 200  # characters on either side of what a caret points at
 
 
 def _with_caret(source: str, position: int) -> str:
-    """Write a text with a caret below the place that matters, and not all of a huge one."""
+    """Return a text, shortened around a position, with a caret below it."""
     start, stop = max(0, position - _SHOWN), position + _SHOWN
     before = "…" if start else ""
     after = "…" if stop < len(source) else ""
@@ -131,7 +131,7 @@ def _with_caret(source: str, position: int) -> str:
 
 
 class _GrammarError(UserError):
-    """A text does not follow a grammar; show where with a caret.
+    """A text does not follow a grammar; the note has a caret at the position.
 
     :param message: what was expected.
     :param source: the whole text.
@@ -158,7 +158,7 @@ class InvalidMarker(_GrammarError, code="invalid-marker"):
 
 
 class InvalidRequirement(_GrammarError, code="invalid-requirement"):
-    """A text is not a dependency specifier, or has a variant marker where none may be (F-109)."""
+    """A text is not a dependency specifier, or has a variant marker that is not allowed (F-109)."""
 
 
 class InconsistentDocuments(UserError, code="inconsistent-documents"):
@@ -178,20 +178,20 @@ class UnusableInterpreter(UserError, code="unusable-interpreter"):
 
 
 class NotRemovable(UserError, code="not-removable"):
-    """A distribution cannot be removed, because nobody knows which files are its own."""
+    """A distribution cannot be removed, because its files are unknown."""
 
 
 class BuildFailed(UserError, code="build-failed"):
-    """A project could not be built: its build backend failed, or gave something else.
+    """A project could not be built: its backend failed, or built something else.
 
-    The note has the last lines of what the backend said.
+    The note has the last lines of the output of the backend.
     """
 
 
 class UploadRefused(UserError, code="upload-refused"):
-    """A file may not be on an index, or not now; its details are everything that is wrong.
+    """An index does not accept a file; the details list all reasons.
 
-    The status is that of ``publish``, which finds the same before it sends anything.
+    The exit code is that of ``publish``, which finds the same faults before an upload.
     """
 
 
@@ -340,7 +340,7 @@ class NotRecoverable(EnvironmentUnavailable, code="not-recoverable"):
     """A change of the environment was interrupted, and cannot be undone by itself."""
 
 
-# --- 7: allowed by nobody -------------------------------------------------------------
+# --- 7: forbidden by a policy -------------------------------------------------------------
 
 
 class TooLarge(PolicyRefusal, code="too-large"):

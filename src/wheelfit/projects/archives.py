@@ -1,4 +1,4 @@
-"""Unpack an archive of a project: a source distribution or a server's repository archive.
+"""Unpacking of an archive of a project: a source distribution or a server's repository archive.
 
 What it is, its name alone decides, and the content must agree. Every member is looked at before
 the first one is written: one folder holds them all, no name and no link leads out of it, nothing
@@ -45,7 +45,7 @@ class ArchiveLimits(NamedTuple):
 
 _PIECE = 1 << 20
 _OLDEST = 315_619_200
-"""Seconds to 1980-01-02: what is older no ZIP archive, so no wheel, could hold."""
+"""1980-01-02 in seconds since 1970: ZIP archives, and so wheels, cannot store earlier times."""
 _TAR_BLOCK = 512
 
 
@@ -84,7 +84,7 @@ def unpack_archive(
 
 
 class _Entry(NamedTuple):
-    """The fields of a member that matter."""
+    """The relevant fields of a member."""
 
     name: str
     """Without ``/`` at the end, and without ``./`` at the beginning."""
@@ -93,9 +93,9 @@ class _Entry(NamedTuple):
     size: int = 0
     executable: bool = False
     time: float = 0
-    """When it was changed; wheels built of the same archive can be the same bytes then."""
+    """The time of its last change, kept so that builds of one archive can be reproducible."""
     target: str = ""
-    """Where a link leads; of a second name of a file, that file."""
+    """The target of a link, or, for a hard link, the name of the file."""
 
 
 _SECOND_NAME = -1
@@ -103,7 +103,7 @@ _SECOND_NAME = -1
 
 
 def _check(entries: Sequence[_Entry], folder: Path, where: str, limits: ArchiveLimits) -> str:
-    """Return the name of the one folder that holds everything."""
+    """Return the name of the only top-level folder."""
     sizes = {entry.name: entry.size for entry in entries}
     # A second name costs a few bytes there, and all of the file here.
     if sum(sizes.get(e.target, 0) if e.kind == _SECOND_NAME else e.size for e in entries) > (
@@ -256,13 +256,13 @@ def _unpack_tar(plain: Path, folder: Path, where: str, limits: ArchiveLimits) ->
 
 
 class _Budgeted(io.BufferedReader):
-    """A file of which only so much may be read: ``tarfile`` reads headers whole into memory."""
+    """A file with a limit on what is read: ``tarfile`` reads whole headers into memory."""
 
     left: float = _PIECE
     """Bytes."""
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """Read that much, if there is so much left."""
+        """Read bytes within the limit."""
         self.left -= inf if size is None or size < 0 else size
         if self.left < 0:
             raise InvalidSource(f"the archive has a header of more than {_PIECE} bytes")
@@ -281,7 +281,7 @@ def _damage(where: str) -> Iterator[None]:
 
 
 def _check_end(plain: Path, offset: int, where: str) -> None:
-    """Raise an error for data after the end that other readers might find."""
+    """Check that no data follows the end, which other readers might read."""
     with plain.open("rb") as file:
         file.seek(offset)
         while piece := file.read(_PIECE):

@@ -1,4 +1,4 @@
-"""Verify a file against the attestations of its publisher (PEP 740).
+"""Verification of a file by the attestations of its publisher (PEP 740).
 
 The one importer of the reference library, which knows certificates, transparency logs and the
 identities of publishers. No network is used: the library includes the root of trust.
@@ -179,7 +179,7 @@ _ISSUERS = {
 
 
 def _signer(attestation: Any, filename: str) -> dict[str, str]:
-    """Return the identity in a certificate, which is verified afterwards."""
+    """Return the identity in a certificate, which is not verified yet."""
     claims = attestation.certificate_claims
     issuer, repository = claims.get(_ISSUER, ""), claims.get(_REPOSITORY, "")
     publisher, site, separator, key = _ISSUERS.get(issuer, ({}, "", "", ""))

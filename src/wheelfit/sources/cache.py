@@ -1,4 +1,4 @@
-"""The cache on disk: a store of checked entries that never makes a run fail.
+"""The cache on disk: a store of verified entries, whose failures are never errors.
 
 Any number of processes may use one folder at once. An entry appears complete or not at all
 (temporary file, then rename), and carries its own checksum, so that one damaged by a crash or a
@@ -192,7 +192,7 @@ class Entry(Struct, frozen=True):
     """A small entry of the cache."""
 
     head: Mapping[str, object]
-    """What is known about it; JSON values."""
+    """Facts about the content, as JSON values."""
     body: bytes
     """The content; empty where only the head was read."""
     sha256: str = ""
@@ -214,7 +214,7 @@ class Store:
         self._note = note
         self._kinds: dict[str, str | None] = {}
         self.holder = Holder()
-        """Holds the entries in use, so that no clean-up removes them."""
+        """Locks the entries in use, so that no clean-up removes them."""
         self._has_complained = False
 
     @property
@@ -314,7 +314,7 @@ class Store:
         return self._from_file(kind, key, read)
 
     def _from_file(self, kind: str, key: str, read: Callable[[FileIO], _T]) -> _T | None:
-        """Return what is read from the file of an entry; None if that is not possible."""
+        """Return the result of reading the file of an entry; None if it cannot be read."""
         path = self._entry_path(kind, key)
         if path is None:
             return None
@@ -504,7 +504,7 @@ def mark_used(thing: Path | int) -> None:
 
 
 def is_sound(data: bytes) -> bool:
-    """Return whether an entry is as it was written.
+    """Return whether an entry is intact.
 
     :param data: the whole file.
     """
@@ -540,7 +540,7 @@ def _is_head_sound(data: bytes, end: int) -> bool:
 
 
 def _end_of_head(data: bytes) -> int:
-    """Return the place of the content in an entry; too small for one where there is no head."""
+    """Return the offset of the content in an entry; too small for content if it has no head."""
     length = data[_HEAD - 4 : _HEAD]
     return _HEAD + int.from_bytes(length, "big") + _DIGEST if len(length) == 4 else 0
 

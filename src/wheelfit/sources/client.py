@@ -59,7 +59,7 @@ class Answer(Struct, frozen=True):
     headers: Mapping[str, str]
     """By lower-case name."""
     url: str
-    """Where it came from after redirects, without credentials."""
+    """The URL after redirects, without credentials."""
     body: bytes
     """The body, decompressed unless requested as sent."""
 
@@ -68,7 +68,7 @@ class Client:
     """A client of servers, for any number of threads.
 
     :param transport: sends the single requests.
-    :param credentials: decides which host gets which login; None if there are none at all.
+    :param credentials: the credentials by host; None: there are none.
     :param policy: the requests to retry, with the delays.
     :param resume_policy: the same for interrupted transfers.
     :param is_trusted: returns whether plain HTTP is acceptable at a host and port.
@@ -212,7 +212,7 @@ class Client:
     def _complete(
         self, url: str, headers: Mapping[str, str], read: Callable[[Response, str], _T]
     ) -> _T:
-        """Open and read, as often as the policy allows."""
+        """Send a request and read its answer, with the retries of the policy."""
         attempts = _Attempts(self._policy, self._sleep, self._clock)
         while True:
             response, where = self._open(url, headers, attempts)
@@ -234,7 +234,7 @@ class Client:
                     attempts.broke(url, interrupted)
                 except Unreachable:
                     if interrupted.hope != "good":
-                        # One server that is not there costs its time only once.
+                        # The timeout of an unreachable server is spent only once.
                         at = self._clock()
                         self._given_up[origin(interrupted.url or url)] = (at, interrupted)
                     raise
@@ -344,7 +344,7 @@ class _Attempts:
 
 
 REACH_HINT = "check the URL, the network and the proxy settings"
-"""What to do where nothing more is known."""
+"""The hint if there is no more specific one."""
 
 
 def unreachable(url: str, interrupted: Interrupted) -> Unreachable:

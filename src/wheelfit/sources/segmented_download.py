@@ -1,4 +1,4 @@
-"""One large file, fetched so that it can be read meanwhile, by several connections if that helps.
+"""The download of one large file, which can be read meanwhile, by several connections if faster.
 
 The end comes first, for there lies the directory of an archive. The rest comes in order: a
 stretch at a time by one connection, and by several once one alone turns out to be slow. Every
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 LARGE = 8 << 20
-"""Bytes from which on a file is worth the effort."""
+"""The minimum size of a file in bytes."""
 
 _LEAST_TAIL, _MOST_TAIL = 128 << 10, 2 << 20  # opening an archive reads a little over 64 KiB
 _TAIL_SHARE = 256  # directory and RECORD of a wheel with thousands of files fit in this part of it
@@ -79,7 +79,7 @@ class _Ended(Exception):
 
 @dataclass(slots=True)
 class _Stretch:
-    """The bytes that one connection has to fetch."""
+    """The bytes that one connection fetches."""
 
     position: int
     stop: int
@@ -245,11 +245,11 @@ class Segments:
 
     @property
     def is_sure(self) -> bool:
-        """Whether all parts are certainly of the same state of the file."""
+        """Whether all parts are certainly of the same version of the file."""
         return self.validator.startswith('"')
 
     def _work(self, line: ConnectionSlot) -> None:
-        """Fetch one stretch after the other, as one of several maybe."""
+        """Fetch ranges until none is left, in one of possibly several threads."""
         with line:
             while (stretch := self._claim()) is not None:
                 try:

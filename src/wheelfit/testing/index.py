@@ -42,15 +42,15 @@ class Faults:
     metadata: bool = True
     """Whether METADATA is served beside wheels (PEP 658)."""
     hashes: bool = True
-    """Whether pages promise hashes."""
+    """Whether pages list hashes."""
     sizes: bool = True
-    """Whether pages promise sizes."""
+    """Whether pages list sizes."""
     html_only: bool = False
     """Serve pages as HTML, even if JSON is requested."""
     status: dict[str, int] = field(default_factory=dict)
     """Answer with this status and nothing else."""
     wrong_hash: set[str] = field(default_factory=set)
-    """Names of files for which pages promise a hash that is wrong."""
+    """Names of files that pages list with a wrong hash."""
     wrong_metadata_hash: set[str] = field(default_factory=set)
     """The same for the METADATA beside them."""
     yanked: dict[str, str] = field(default_factory=dict)
@@ -104,7 +104,7 @@ class RecordingIndex(LoopbackServer):
     True
 
     :param source: a folder of wheels, or an application.
-    :param faults: the initial faults; a sound index if None.
+    :param faults: the initial faults; None: an index without faults.
     """
 
     def __init__(self, source: Path | Application, *, faults: Faults | None = None) -> None:

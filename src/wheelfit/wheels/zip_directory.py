@@ -71,13 +71,13 @@ class DirectoryEnd(Struct, frozen=True):
 
     count: int
     offset: int
-    """Where the directory begins, in bytes from the start of the archive."""
+    """The offset of the directory in the archive, in bytes."""
     size: int
     """Its length in bytes."""
 
     @property
     def stop(self) -> int:
-        """The position behind the directory."""
+        """The position after the directory."""
         return self.offset + self.size
 
 
@@ -97,9 +97,9 @@ class Member(Struct, frozen=True, gc=False):
     size: int
     """Bytes of the content."""
     offset: int
-    """Where the local header begins, in bytes from the start of the archive."""
+    """The offset of the local header in the archive, in bytes."""
     system: int
-    """The system stated to have written it; 3 is Unix."""
+    """The system that the entry states as its creator; 3 is Unix."""
     attributes: int
     """External attributes; on Unix the upper half is the mode."""
 
@@ -111,7 +111,7 @@ class Member(Struct, frozen=True, gc=False):
     @property
     def is_executable(self) -> bool:
         """Return whether the file was executable where the archive was made."""
-        # Nothing but these bits of the mode is ever used: no set-user-ID bit, for one.
+        # Other bits of the mode are never used, for example set-user-ID.
         mode = self.attributes >> 16
         return mode & 0o170000 == _REGULAR and bool(mode & 0o111)
 
@@ -305,7 +305,7 @@ def _check_member(member: Member, where: str) -> None:
         )
     if member.method == STORED and member.size != member.compressed_size:
         raise InvalidWheel(f"{member.name!r} is stored, but has two sizes", where=where)
-    # Some tools pack even the nothing of a folder; two bytes have no room for anything else.
+    # Some tools compress even the empty content of a folder, which takes two bytes.
     nothing = _PACKED_NOTHING if member.method == DEFLATED else 0
     if member.is_folder and (
         member.size or member.crc or member.compressed_size not in (0, nothing)
@@ -332,9 +332,10 @@ def _check_version(version: int, name: str, where: str) -> None:
 
 
 def check_extents(members: Sequence[Member], end: DirectoryEnd, *, where: str) -> None:
-    """Check that the members lie one behind the other, from the first byte on.
+    """Check that members follow each other without overlap, from the first byte on.
 
-    :raises InvalidWheel: two overlap, one reaches into the directory, or something precedes.
+    :raises InvalidWheel: two members overlap, one reaches into the directory, or data precedes
+        them.
     """
     free = 0
     for member in sorted(members, key=attrgetter("offset")):
@@ -355,7 +356,7 @@ def following_offsets(members: Iterable[Member], end: DirectoryEnd) -> dict[int,
 def is_tar(head: bytes) -> bool:
     """Return whether an archive that begins like this is a tar archive as well.
 
-    Which one it is would depend on who looks (CVE-2026-3219).
+    Different tools would read different contents (CVE-2026-3219).
 
     :param head: its first 512 bytes.
     """

@@ -1,4 +1,4 @@
-"""The API of a hosted index beside uploads: its requests, its rules and its permissions."""
+"""The API of a hosted index, except uploads: requests, rules and permissions."""
 
 from __future__ import annotations
 
@@ -104,8 +104,9 @@ class Rules:
     """The rules of the operator."""
 
     deletes: Literal["never", "admin"] | timedelta = "admin"
-    """The tokens that delete: none, those of the scope ``admin``; or besides, for so long after an
-    upload, those that may upload."""
+    """The tokens that may delete: none, those of the scope ``admin``, or also those that may
+    upload, for this time after an upload.
+    """
     file_size: int = FormLimits().file
     """Bytes of the largest file."""
     stage_lifetime: float = 7 * 86400.0
@@ -119,7 +120,7 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class HostingApi:
-    """The acts on an index beside uploading, for one request."""
+    """The actions on an index, except uploads, for one request."""
 
     store: Store
     rules: Rules
@@ -152,7 +153,7 @@ class HostingApi:
     def do(self, method: str, words: Sequence[str]) -> Result | None:
         """Perform an action; return None if there is no such action.
 
-        :param words: of the address, behind ``/-/api/``.
+        :param words: the segments of the path after ``/-/api/``.
         :raises Denied: the token does not allow it.
         :raises UserError: it cannot be done.
         """
@@ -201,7 +202,7 @@ class HostingApi:
         return None
 
     def _set_status(self, acts: StoreAdministration) -> Result:
-        """Set the status of a project: its owners do, but only the operator about a quarantine."""
+        """Set the status of a project; only the operator may set or end a quarantine."""
         project, marker = canonicalize_name(self.body.text("project")), self.body.text("status")
         if acts.may_read(project):  # a hidden project does not exist for this token
             if marker == "quarantined" or self.store.records.status(project).is_quarantined:

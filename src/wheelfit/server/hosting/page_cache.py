@@ -1,4 +1,4 @@
-"""Written pages in memory, plain and compressed, with stamps that show outdated ones."""
+"""A cache of pages in memory, plain and compressed, with stamps to detect outdated ones."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class _WrittenPage:
 
     stamp: Hashable
     generation: Hashable
-    """The last one in which it was up to date."""
+    """The last generation in which it was up to date."""
     seen: float
     """The time of that comparison."""
     plain: _Form
@@ -138,7 +138,7 @@ class PageCache:
             return page
         name = place[0]
         now = self._clock()
-        # Before the page is made: at worst it is newer than its stamp, and made once more.
+        # Read before the page is created: at worst it is newer than its stamp, and created again.
         stamp = self._index.stamp(cast("NormalizedName", name)) if name else generation
         if stamp is None:
             return None
@@ -178,7 +178,7 @@ class PageCache:
         if page.generation != generation or age > self._trust or since <= self._changed:
             page = self._old(place) if self._is_unreachable(now) else None
         elif age > self._look_again and self._sent_to_look <= since:
-            # One request refreshes it early, so that no crowd waits for it later.
+            # One request refreshes it early, so that many do not wait for it later.
             self._sent_to_look = now
             return None
         return None if page is None else _answer(request, page)

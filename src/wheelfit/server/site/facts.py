@@ -1,4 +1,4 @@
-"""The facts on the pages of projects and releases, cached while they are true."""
+"""The facts on the pages of projects and releases, cached until the index changes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 _POLICY = ChoicePolicy(metadata=MetadataPolicy(read_unlisted=True, most_labels=256))
 """Wheels are read only where they are local, so that it costs little."""
 _KEPT = 200_000
-"""Files that all that is kept may be about."""
+"""The limit on the number of files that cached facts are about."""
 _FILE = 700
 """Bytes of memory that a file takes, roughly; facts about releases are estimated by it, too."""
 _MOST_ASKED = 2_000
@@ -62,13 +62,13 @@ class WheelDescription:
     readme: str = ""
     """The description as HTML that is safe to show; empty: it is shown as text."""
     is_cut: bool = False
-    """Whether the description is longer."""
+    """Whether the description was cut."""
     author: str = ""
     license: str = ""
     links: tuple[tuple[str, str], ...] = ()
     """Words and URL of links that a browser may follow."""
     other_links: tuple[tuple[str, str], ...] = ()
-    """Words and text of those that are not made links."""
+    """Title and text of URLs that are not shown as links."""
     requires_python: str = ""
     keywords: tuple[str, ...] = ()
     classifiers: tuple[str, ...] = ()
@@ -92,7 +92,7 @@ class ProjectFacts:
     page: ProjectPage
     listing: Listing
     stamp: Hashable
-    """Equal as long as the rest is."""
+    """A stamp that changes with the listing."""
     yanked: Mapping[Version, str]
     """The releases whose files are all yanked, with one of the reasons."""
     uploaded: Mapping[Version, datetime]
@@ -309,7 +309,7 @@ def _links(raw: Mapping[str, object]) -> tuple[tuple[Link, ...], tuple[Link, ...
 
 
 def is_web_address(url: str) -> bool:
-    """Return whether an untrusted URL leads nowhere but to a web server.
+    """Return whether an untrusted URL can only lead to a web server.
 
     >>> is_web_address("https://example.org/x"), is_web_address("javascript:alert(1)")
     (True, False)

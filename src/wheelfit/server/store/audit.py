@@ -21,9 +21,9 @@ Action = Literal[
 ACTIONS: tuple[Action, ...] = get_args(Action)
 _LONGEST = 1000
 _LONGEST_PROJECT = 255
-"""Characters of a project, which may be any text of a client, and has to fit into an index."""
+"""The limit in characters for a project, an untrusted text that must fit into a database index."""
 _REFUSALS = 100_000
-"""Refusals that are kept at most, because any token can cause as many as it likes."""
+"""The number of refusals that are kept; any token can cause any number of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class AuditEntry:
     """An entry of the audit log."""
 
     serial: int
-    """Ever growing."""
+    """A number that increases with every entry."""
     time: str
     """RFC 3339, UTC."""
     action: str
@@ -57,7 +57,7 @@ class AuditEntry:
     outcome: str
     """``done`` or ``refused``."""
     project: str
-    """Its normalised name; empty: it is about none, or about several."""
+    """The normalised name of the project; empty: none, or several."""
     subject: str
     """A file, a stage or a token."""
     owner: str
@@ -65,7 +65,7 @@ class AuditEntry:
     note: str
     address: str
     detail: str
-    """Further facts for people: the reason of a yank or of a refusal, the rights of a token."""
+    """Further facts as text: the reason of a yank or a refusal, the scopes of a token."""
 
 
 class AuditFilter(NamedTuple):
@@ -79,7 +79,7 @@ class AuditFilter(NamedTuple):
     since: str = ""
     """The first time, in RFC 3339, UTC."""
     until: str = ""
-    """The first time that is too late."""
+    """The time before which entries match, in RFC 3339, UTC."""
     max_count: int = 100
 
 
