@@ -20,10 +20,13 @@ from urllib.parse import unquote
 
 import urllib3
 
-from wheelfit.operations.pip_rules import pip_surroundings
+from wheelfit.operations.pip_rules import pip_config_locations
 from wheelfit.server.messages import Answer, Request, as_asked
 from wheelfit.sources.certificates import checking_context
+from wheelfit.sources.open import open_sources
+from wheelfit.sources.page import File
 from wheelfit.sources.pip_configuration import read_pip_configuration
+from wheelfit.sources.settings import SourceSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -67,13 +70,17 @@ class CountingIndex:
     delay: float = 0.0
     """Seconds that pass before each answer, as on a long line."""
     count: Count = field(default_factory=Count)
+    has_metadata: bool = False
+    """Whether METADATA of every wheel is offered beside it (PEP 658), read out of it by ranges."""
 
     def __post_init__(self) -> None:
-        view = pip_surroundings(os.environ, None)
+        view = pip_config_locations(os.environ, None)
         settings = read_pip_configuration(view)
         self._upstream = settings.index_url.rstrip("/")
         context = checking_context(settings.cert, None, environ=os.environ)
         self._pool = urllib3.PoolManager(maxsize=16, ssl_context=context)
+        sources = SourceSettings(index_url=settings.index_url, cert=settings.cert)
+        self._sources = open_sources(sources, cache_folder=None, environ=os.environ)
         self._places: dict[str, str] = {}
         self._known: dict[str, Future[object]] = {}
         self._lock = threading.Lock()
@@ -117,6 +124,8 @@ class CountingIndex:
             place = f"{hashlib.sha256(file['url'].encode()).hexdigest()[:16]}/{file['filename']}"
             self._places[place] = file["url"]
             file["url"] = f"{origin}/files/{place}"
+            if self.has_metadata and file["filename"].endswith(WHEEL):
+                file["core-metadata"] = True
         plain = json.dumps(page).encode()
         etag = f'"{hashlib.sha256(plain).hexdigest()[:32]}"'
         return Page(plain, gzip.compress(plain, 6), etag)
@@ -128,8 +137,10 @@ class CountingIndex:
         url = self._places.get(place.removesuffix(".metadata"))
         if url is None:
             return Answer.text(404, "there is no such file")
-        url += ".metadata" if place.endswith(".metadata") else ""
-        data = self._once(url, lambda: self._fetch(url))
+        if place.endswith(".metadata"):
+            data = self._once(f"metadata {url}", lambda: self._metadata(place, url))
+        else:
+            data = self._once(url, lambda: self._fetch(url))
         if data is None:
             return Answer.text(404, "there is no such file")
         headers = {
@@ -149,6 +160,12 @@ class CountingIndex:
     def _fetch(self, url: str) -> bytes | None:
         found = self._pool.request("GET", url)
         return found.data if found.status == 200 else None
+
+    def _metadata(self, place: str, url: str) -> bytes | None:
+        if not self.has_metadata:
+            return self._fetch(f"{url}.metadata")
+        filename = place.partition("/")[2].removesuffix(".metadata")
+        return self._sources.metadata(File(filename, url))
 
     # --- both -----------------------------------------------------------------------
 
