@@ -1,11 +1,11 @@
 """Lock ever more packages with wheelfit, uv, pip and nab; print and plot how the cost grows.
 
-    python benchmarks/lock_growth.py                                  about 10, 100, 300, 600
+    python benchmarks/lock_growth.py                                  about 10 to 600 packages
     python benchmarks/lock_growth.py --tool uv --runs 5 --sizes 1 4
     python benchmarks/lock_growth.py --plot docs/explanation/locking.svg   needs --group benchmarks
 
 A size is the number of roots taken from a list of popular projects whose newest releases go
-together; what they need makes the packages. So no tool searches, and the cost of a package shows.
+together, up to 60 of them, without a search; what they need makes the packages.
 The tools ask an index on the loopback interface that repeats the configured one from memory, with
 METADATA beside the wheels, and have seen everything before; pages are fresh, except for pip, which
 keeps nothing that comes over plain HTTP. Two kinds of lock are measured: for this machine alone,
@@ -50,7 +50,7 @@ ROOTS = (
     *("fastapi[standard]", "sqlalchemy[asyncio]", "alembic", "celery[redis]", "flower", "boto3"),
     *("google-cloud-storage", "google-cloud-bigquery", "azure-storage-blob", "azure-identity"),
     *("requests[socks]", "django", "djangorestframework", "django-filter", "flask-sqlalchemy"),
-    *("flask-migrate", "gunicorn", "gevent", "scrapy", "beautifulsoup4", "lxml", "matplotlib"),
+    *("flask-migrate", "gunicorn", "scrapy", "beautifulsoup4", "lxml", "matplotlib"),
     *("plotly", "bokeh", "seaborn", "statsmodels", "xarray[io]", "zarr", "geopandas", "rasterio"),
     *("pyarrow", "fastparquet", "polars", "duckdb", "openai", "tiktoken", "anthropic"),
     *("langchain", "langchain-openai", "langchain-community", "datasets", "optuna", "prefect"),
@@ -65,7 +65,7 @@ ROOTS = (
     "apache-airflow-providers-snowflake",
     "apache-airflow-providers-databricks",
 )
-SIZES = (1, 4, 42, len(ROOTS))
+SIZES = (1, 4, 41, 60, len(ROOTS))
 PLATFORMS = ("linux-x86_64", "linux-aarch64", "macos-arm64", "windows-x86_64")
 PYPROJECT = """\
 [project]
