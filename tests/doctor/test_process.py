@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from wheelfit.checking.findings import Severity
-from wheelfit.doctor.process import Process, about_process, examine_process
+from wheelfit.doctor.process import ExaminedProcess, about_process, examine_process
 from wheelfit.testing.drivers import find_compiler
 from wheelfit.testing.wheels import build_wheel
 from wheelfit_runtime.platforms.system_view import SystemView
@@ -99,7 +99,7 @@ def install(site: Path, name: str, version: str, path: str, content: bytes) -> P
     return site / path
 
 
-def codes(process: Process) -> list[str]:
+def codes(process: ExaminedProcess) -> list[str]:
     """Return severity and code of what is found."""
     return sorted(f"{one.severity} {one.code}" for one in about_process(process))
 

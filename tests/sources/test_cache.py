@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from wheelfit.sources.cache import Entry, Store, key_of
+from wheelfit.sources.cache import CacheEntry, Store, key_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,7 +30,7 @@ def test_round_trip(tmp_path: Path) -> None:
     store.write("pages", "k", {"a": [1, None]}, b"body\0")
     found = store.read("pages", "k")
     digest = hashlib.sha256(b"body\0").hexdigest()
-    assert found == Entry({"a": [1, None], "key": "k"}, b"body\0", digest)
+    assert found == CacheEntry({"a": [1, None], "key": "k"}, b"body\0", digest)
     assert store.read("pages", "K") is None
     assert store.read("other", "k") is None
 
@@ -40,7 +40,7 @@ def test_a_head_is_read_without_the_body(tmp_path: Path) -> None:
     store, body = Store(tmp_path), bytes(range(256)) * 1000
     store.write("pages", "long", {"a": 1}, body)
     digest = hashlib.sha256(body).hexdigest()
-    assert store.read_head("pages", "long") == Entry({"a": 1, "key": "long"}, b"", digest)
+    assert store.read_head("pages", "long") == CacheEntry({"a": 1, "key": "long"}, b"", digest)
     assert store.read_part("pages", "long", 250, 10) == body[250:260]
     assert store.read_head("pages", "other") is None
     assert store.read_part("pages", "other", 0, 1) is None

@@ -13,7 +13,7 @@ from typing import Any
 
 from world.registries import Registry, StaticIndex
 
-from wheelfit.testing.internet import Host, Internet
+from wheelfit.testing.internet import FakeHost, Internet
 
 
 @dataclass
@@ -29,7 +29,7 @@ class World:
     """Those that a user has set."""
 
     def __post_init__(self) -> None:
-        hosts: dict[str, Host] = {
+        hosts: dict[str, FakeHost] = {
             "pypi.org": self.registry.pages,
             "files.pythonhosted.org": self.registry.files,
         }

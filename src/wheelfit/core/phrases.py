@@ -15,8 +15,8 @@ from wheelfit_runtime.platforms.features import Detection, Status
 from wheelfit_runtime.platforms.words import (
     THIS_MACHINE,
     AcceleratorWords,
+    NamespaceWords,
     ProcessorWords,
-    Words,
     properties_text,
 )
 from wheelfit_runtime.wording import listed
@@ -107,13 +107,13 @@ def _failure(detection: Detection, machine: str) -> str:
     return f"asking {machine} about {detection.namespace} failed: {seen or detection.source}"
 
 
-def _words(detection: Detection, machine: str = THIS_MACHINE) -> Words:
+def _words(detection: Detection, machine: str = THIS_MACHINE) -> NamespaceWords:
     """Return the words about a namespace: those of its family, or the generic ones."""
     family = providers.by_namespace(detection.namespace)
     if family is None:
-        return Words(detection, machine)
+        return NamespaceWords(detection, machine)
     usual = ProcessorWords if family.is_processor else AcceleratorWords
-    kind: type[Words] = getattr(family.module("vocabulary"), "Words", usual)
+    kind: type[NamespaceWords] = getattr(family.module("vocabulary"), "Words", usual)
     needed = family.needed or family.device
     return kind(detection, machine, needed=needed, level_feature=(family.lowest or ("",))[0])
 

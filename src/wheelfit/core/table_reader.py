@@ -30,7 +30,7 @@ _LONGEST_KEY = 80
 _LONGEST_PATH = 200
 
 
-class Reporter(Protocol):
+class FaultReporter(Protocol):
     """The receiver of faults."""
 
     def __call__(self, fault: Fault, hint: str | None = None) -> object:
@@ -92,7 +92,7 @@ class Table:
 
     __slots__ = ("content", "report", "steps")
 
-    def __init__(self, content: Mapping[str, Any], report: Reporter, *steps: Step) -> None:
+    def __init__(self, content: Mapping[str, Any], report: FaultReporter, *steps: Step) -> None:
         self.content = content
         self.report = report
         self.steps = steps
@@ -250,7 +250,7 @@ class Table:
         return {name: table for name, item, table in tables if isinstance(item, Mapping)}
 
 
-def section(document: Mapping[str, Any], report: Reporter, *keys: str) -> Table | None:
+def section(document: Mapping[str, Any], report: FaultReporter, *keys: str) -> Table | None:
     """Return a table of a shared document, such as ``[tool.wheelfit.matrix]``; None without it.
 
     Tables above it that are none are other readers' faults.

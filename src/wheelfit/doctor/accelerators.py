@@ -42,7 +42,7 @@ class OwnedLibrary:
 
 
 @dataclass(frozen=True, slots=True)
-class Build:
+class AcceleratorBuild:
     """The accelerator that a package was built for."""
 
     package: Package
@@ -71,11 +71,11 @@ def owned_libraries(package: Package) -> tuple[OwnedLibrary, ...]:
     )
 
 
-def build_of(package: Package, libraries: Iterable[OwnedLibrary]) -> Build:
+def build_of(package: Package, libraries: Iterable[OwnedLibrary]) -> AcceleratorBuild:
     """Return the build of a package."""
     local = package.installed.version.local or ""
     toolkit = next(_toolkits(package, local), "")
-    return Build(
+    return AcceleratorBuild(
         package,
         _strongest(
             _named_cuda(package, local),

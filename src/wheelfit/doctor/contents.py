@@ -156,7 +156,7 @@ def _needs(entry: Installed, environment: Mapping[str, str]) -> Iterator[Require
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class PackageChange:
     """The files of a package that are not as RECORD has them."""
 
     package: Package
@@ -172,7 +172,7 @@ def changes(
     roots: Iterable[Path],
     *,
     full: bool = False,
-) -> tuple[Change, ...]:
+) -> tuple[PackageChange, ...]:
     """Compare the existence and size of files with RECORD.
 
     Files without a hash are ignored: tools write them later, as bytecode.
@@ -203,7 +203,9 @@ def changes(
             if (file.size is not None and size != file.size) or (full and not matches(file)):
                 changed.append(file)
         if lost or changed or hidden:
-            changed_packages.append(Change(package, tuple(lost), tuple(changed), tuple(hidden)))
+            changed_packages.append(
+                PackageChange(package, tuple(lost), tuple(changed), tuple(hidden))
+            )
     return tuple(changed_packages)
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from wheelfit.core.property_support import Support
     from wheelfit.core.shared_requirements import Agreement
     from wheelfit.core.target import Target
-    from wheelfit.doctor.accelerators import Build, OwnedLibrary
+    from wheelfit.doctor.accelerators import AcceleratorBuild, OwnedLibrary
     from wheelfit.doctor.contents import Package
     from wheelfit.doctor.machine import Hardware
     from wheelfit.installation.environment import Environment
@@ -36,7 +36,7 @@ _SMALL = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Contents:
+class EnvironmentContents:
     """The contents of an environment."""
 
     name: str
@@ -45,7 +45,7 @@ class Contents:
     broken: tuple[Broken, ...]
     """Entries that look like a package and cannot be read."""
     libraries: tuple[OwnedLibrary, ...]
-    builds: tuple[Build, ...]
+    builds: tuple[AcceleratorBuild, ...]
     findings: tuple[Finding, ...] = ()
     """Findings of comparing the files with their records."""
 
@@ -59,7 +59,7 @@ class Contents:
         }
 
 
-def read_environment(environment: Environment, target: Target | None = None) -> Contents:
+def read_environment(environment: Environment, target: Target | None = None) -> EnvironmentContents:
     """Read the installed packages; only records are read, and nothing is imported."""
     scan = environment.scan()
     target = target or environment.target()
@@ -68,7 +68,7 @@ def read_environment(environment: Environment, target: Target | None = None) -> 
     by_package: dict[Package, list[OwnedLibrary]] = {}
     for library in libraries:
         by_package.setdefault(library.package, []).append(library)
-    return Contents(
+    return EnvironmentContents(
         environment.name,
         read,
         scan.broken,
@@ -79,7 +79,7 @@ def read_environment(environment: Environment, target: Target | None = None) -> 
 
 def examine_environment(
     environment: Environment, target: Target | None = None, *, full: bool = False
-) -> Contents:
+) -> EnvironmentContents:
     """Read the installed packages, and compare files with RECORD; nothing is imported.
 
     :param target: the target for requirements; default: the environment's interpreter.
@@ -122,7 +122,7 @@ def _about_records(read: list[Package]) -> Iterator[Finding]:
 
 
 def about_contents(
-    contents: Contents,
+    contents: EnvironmentContents,
     target: Target,
     hardware: Hardware | None,
     ask: Ask,

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from wheelfit.checking.findings import Finding
     from wheelfit.core.shared_requirements import Agreement
     from wheelfit.core.target import TagPreference, Target
-    from wheelfit.doctor.accelerators import Build, OwnedLibrary
-    from wheelfit.doctor.contents import Change, OwnedFile, Package
+    from wheelfit.doctor.accelerators import AcceleratorBuild, OwnedLibrary
+    from wheelfit.doctor.contents import OwnedFile, Package, PackageChange
     from wheelfit.doctor.machine import Hardware
     from wheelfit.installation.installed import Installed
     from wheelfit_runtime.platforms.providers.nvidia.facts import Capability
@@ -78,11 +78,11 @@ def _supports_any(tags: frozenset[Tag], supported: TagPreference) -> bool:
 
 
 def about_builds(
-    builds: Sequence[Build], libraries: Sequence[OwnedLibrary], where: str
+    builds: Sequence[AcceleratorBuild], libraries: Sequence[OwnedLibrary], where: str
 ) -> Iterator[Finding]:
     """Yield findings about packages that conflict with each other."""
     yield from _mixed_cuda_findings(builds, libraries, where)
-    by_rocm: dict[str, list[Build]] = defaultdict(list)
+    by_rocm: dict[str, list[AcceleratorBuild]] = defaultdict(list)
     for build in builds:
         for version in build.rocm:
             by_rocm[version].append(build)
@@ -120,9 +120,9 @@ def about_agreements(
 
 
 def _mixed_cuda_findings(
-    builds: Iterable[Build], libraries: Iterable[OwnedLibrary], where: str
+    builds: Iterable[AcceleratorBuild], libraries: Iterable[OwnedLibrary], where: str
 ) -> Iterator[Finding]:
-    by_major: dict[int, list[Build]] = defaultdict(list)
+    by_major: dict[int, list[AcceleratorBuild]] = defaultdict(list)
     majors_of: dict[Package, frozenset[int]] = {}
     for build in builds:
         majors_of[build.package] = frozenset(build.cuda)
@@ -193,12 +193,14 @@ def _several_kinds_findings(
     yield CheckedFile(where).found(check, parts, severity=Severity.NOTE if harmless else None)
 
 
-def about_hardware(builds: Sequence[Build], hardware: Hardware, where: str) -> Iterator[Finding]:
+def about_hardware(
+    builds: Sequence[AcceleratorBuild], hardware: Hardware, where: str
+) -> Iterator[Finding]:
     """Yield findings about packages that cannot use the hardware, or for which there is none.
 
     Variants are left out: their properties are exact.
     """
-    by_major: dict[int, list[Build]] = defaultdict(list)
+    by_major: dict[int, list[AcceleratorBuild]] = defaultdict(list)
     for build in builds:
         if build.package.installed.label is None:
             for major in build.cuda:
@@ -234,7 +236,7 @@ def about_hardware(builds: Sequence[Build], hardware: Hardware, where: str) -> I
                 )
 
 
-def _unused_hardware_evidence(build: Build, hardware: Hardware) -> str:
+def _unused_hardware_evidence(build: AcceleratorBuild, hardware: Hardware) -> str:
     """Return the evidence that a variant ignores hardware it could use; empty: there is none."""
     entry = build.package.installed
     if entry.label is None or entry.document is None:
@@ -245,7 +247,9 @@ def _unused_hardware_evidence(build: Build, hardware: Hardware) -> str:
     return f"its variant {entry.label} uses none, and its release has builds for {min(namespaces)}"
 
 
-def _idle_cuda_findings(by_major: Mapping[int, Sequence[Build]], where: str) -> Iterator[Finding]:
+def _idle_cuda_findings(
+    by_major: Mapping[int, Sequence[AcceleratorBuild]], where: str
+) -> Iterator[Finding]:
     builds = chain.from_iterable(by_major.values())
     packages = list(dict.fromkeys(build.package for build in builds))
     if packages:
@@ -254,7 +258,7 @@ def _idle_cuda_findings(by_major: Mapping[int, Sequence[Build]], where: str) -> 
 
 
 def _unsupported_cuda_findings(
-    major: int, builds: Sequence[Build], hardware: Hardware, where: str
+    major: int, builds: Sequence[AcceleratorBuild], hardware: Hardware, where: str
 ) -> Iterator[Finding]:
     packages = [build.package for build in builds]
     cuda = hardware.cuda
@@ -285,7 +289,7 @@ def _unsupported_cuda_findings(
 
 
 def _newer_toolkit_findings(
-    builds: Iterable[Build], cuda: Capability, where: str
+    builds: Iterable[AcceleratorBuild], cuda: Capability, where: str
 ) -> Iterator[Finding]:
     newer = []
     for build in builds:
@@ -345,7 +349,7 @@ def about_shared_files(
         )
 
 
-def about_changes(changes: Iterable[Change]) -> Iterator[Finding]:
+def about_changes(changes: Iterable[PackageChange]) -> Iterator[Finding]:
     """Yield findings about files that are missing or not as they were installed."""
     for change in changes:
         package = change.package
@@ -418,7 +422,7 @@ def about_needs(packages: Sequence[Package]) -> Iterator[Finding]:
             )
 
 
-def _with_evidence(builds: Sequence[Build], major: int) -> str:
+def _with_evidence(builds: Sequence[AcceleratorBuild], major: int) -> str:
     programs = [build for build in builds if not build.is_library]
     libraries = len(builds) - len(programs)
     shown = programs or builds

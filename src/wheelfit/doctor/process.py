@@ -66,7 +66,7 @@ class LoadedLibrary:
 
 
 @dataclass(frozen=True, slots=True)
-class Process:
+class ExaminedProcess:
     """The accelerator libraries of one process."""
 
     mapped: MappedFiles
@@ -78,7 +78,7 @@ class Process:
     """Content of libraries that share a SONAME, by path; None: not readable any more."""
 
 
-def examine_process(pid: int | None, view: SystemView | None = None) -> Process:
+def examine_process(pid: int | None, view: SystemView | None = None) -> ExaminedProcess:
     """Return the libraries of a process; unknown facts are data.
 
     :param pid: of the process; None: the calling one.
@@ -120,7 +120,7 @@ def examine_process(pid: int | None, view: SystemView | None = None) -> Process:
         if len(group) > 1
         for one in group
     )
-    return Process(mapped, tuple(libraries), packages, hashes)
+    return ExaminedProcess(mapped, tuple(libraries), packages, hashes)
 
 
 def _packages(view: SystemView, mapped: MappedFiles) -> tuple[Package, ...]:
@@ -186,7 +186,7 @@ def _by_soname(libraries: Iterable[LoadedLibrary]) -> dict[str, list[LoadedLibra
     return groups
 
 
-def about_process(process: Process) -> Iterator[Finding]:
+def about_process(process: ExaminedProcess) -> Iterator[Finding]:
     """Yield findings about the loaded libraries of a process."""
     place = CheckedFile(f"process {process.mapped.pid}")
     if process.mapped.problem:
@@ -208,7 +208,7 @@ def about_process(process: Process) -> Iterator[Finding]:
         )
 
 
-def _same_sonames(process: Process, place: CheckedFile) -> Iterator[Finding]:
+def _same_sonames(process: ExaminedProcess, place: CheckedFile) -> Iterator[Finding]:
     hashes = dict(process.hashes)
     for soname, group in _by_soname(process.libraries).items():
         if len(group) < 2:
@@ -265,7 +265,7 @@ def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split("."))
 
 
-def _strangers(process: Process, place: CheckedFile) -> Iterator[Finding]:
+def _strangers(process: ExaminedProcess, place: CheckedFile) -> Iterator[Finding]:
     """Yield libraries from elsewhere that a package of the environment brought too."""
     brought: dict[str, list[OwnedLibrary]] = defaultdict(list)
     for package in process.packages:

@@ -68,7 +68,7 @@ class Folder:
 class Settings:
     """The settings around a machine: variables, folders, tools."""
 
-    variables: tuple[Variable, ...] = ()
+    variables: tuple[ExaminedVariable, ...] = ()
     tools: tuple[Tool, ...] = ()
     toolkits: tuple[Tool, ...] = ()
     library_folders: tuple[Folder, ...] = ()
@@ -366,7 +366,7 @@ _NUMBER = re.compile(r"[+-]?[0-9]{1,9}")
 
 
 @dataclass(frozen=True, slots=True)
-class Variable:
+class ExaminedVariable:
     """An environment variable as it may be shown."""
 
     name: str
@@ -377,12 +377,12 @@ class Variable:
 
 def variables_in(
     environ: Mapping[str, str], counts: Mapping[str, int] | None = None
-) -> tuple[Variable, ...]:
+) -> tuple[ExaminedVariable, ...]:
     """Return the variables that matter, by name; credentials are left out."""
     return tuple(_known(environ, counts or {}))
 
 
-def _known(environ: Mapping[str, str], counts: Mapping[str, int]) -> Iterator[Variable]:
+def _known(environ: Mapping[str, str], counts: Mapping[str, int]) -> Iterator[ExaminedVariable]:
     for name in sorted(environ):
         meaning = _MEANING.get(name) or next(
             (words for prefix, words in _PREFIXES.items() if name.startswith(prefix)), None
@@ -391,7 +391,9 @@ def _known(environ: Mapping[str, str], counts: Mapping[str, int]) -> Iterator[Va
             meaning = f"programs see {read_mask(environ[name], counts.get(name)).words(name)}"
         if meaning is not None:
             hidden = _SECRET.search(name) and environ[name]
-            yield Variable(name, "(not shown)" if hidden else redact(environ[name]), meaning)
+            yield ExaminedVariable(
+                name, "(not shown)" if hidden else redact(environ[name]), meaning
+            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from msgspec import Struct, field
 from wheelfit.errors import EnvironmentBusy
 from wheelfit.installation.checked_wheel import CheckedWheel, check_wheel
 from wheelfit.installation.choice_record import Circumstances
-from wheelfit.installation.conflicts import Layout, lay_out, scheme_folders
+from wheelfit.installation.conflicts import FolderLayout, lay_out, scheme_folders
 from wheelfit.installation.destination import Destination
 from wheelfit.installation.environment_folders import EnvironmentFolders
 from wheelfit.installation.folder_scan import FolderScan
@@ -240,7 +240,7 @@ def _change(job: _Job, transaction: Transaction) -> tuple[str, ...]:
 
 def _laid_out(
     job: _Job, staying: Iterable[Installed], look: FolderScan
-) -> tuple[Sequence[Removal], dict[str, dict[str, str]], Sequence[Layout]]:
+) -> tuple[Sequence[Removal], dict[str, dict[str, str]], Sequence[FolderLayout]]:
     """Return the files to remove, by folder, and the layout of the wheels."""
     environment, real = job.environment, RealPaths()
     removals = tuple(
@@ -294,7 +294,7 @@ def _staying(plan: Plan, environment: Environment) -> tuple[Installed, ...]:
 
 
 def _unchanged(
-    layout: Layout, job: _Job, leaving: Mapping[str, Collection[str]], look: FolderScan
+    layout: FolderLayout, job: _Job, leaving: Mapping[str, Collection[str]], look: FolderScan
 ) -> Mapping[str, str]:
     """Return the folders of a wheel that are there already, with their places.
 
@@ -312,7 +312,9 @@ def _unchanged(
     return unchanged_folders(wheel, roots, leaving, look)
 
 
-def _stage(layout: Layout, job: _Job, transaction: Transaction, unchanged: Collection[str]) -> None:
+def _stage(
+    layout: FolderLayout, job: _Job, transaction: Transaction, unchanged: Collection[str]
+) -> None:
     """Write the files of a wheel into folders beside their places."""
     wheel, environment = layout.wheel, job.environment
     used = {part.scheme for part in wheel.parts} | {wheel.root}

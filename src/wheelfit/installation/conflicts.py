@@ -43,7 +43,7 @@ _SHOWN = 10
 _NONE: frozenset[str] = frozenset()
 
 
-class Layout(Struct, frozen=True):
+class FolderLayout(Struct, frozen=True):
     """The paths that one wheel writes."""
 
     wheel: CheckedWheel
@@ -78,7 +78,7 @@ def lay_out(
     file_system: FileSystem = NATIVE,
     real: RealPaths | None = None,
     look: FolderReader | None = None,
-) -> tuple[Layout, ...]:
+) -> tuple[FolderLayout, ...]:
     """Compare the files to write with existing ones, and with each other.
 
     :param leaving: by folder, an absolute path, the names of files that are removed before.
@@ -158,7 +158,7 @@ def lay_out(
                 where=where,
                 hint="nothing was changed; --startup-files warn installs it",
             )
-        layouts.append(Layout(wheel, frozenset(present), tuple(startup)))
+        layouts.append(FolderLayout(wheel, frozenset(present), tuple(startup)))
     return tuple(layouts)
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from wheelfit.installation.installed import Installed
 
 
-class Need(Struct, frozen=True):
+class InstalledNeed(Struct, frozen=True):
     """A requirement of an installed package that counts in its environment."""
 
     needing: Installed
@@ -47,7 +47,7 @@ class InstalledNeeds(Struct, frozen=True):
 
     packages: Mapping[NormalizedName, Installed]
     """Those that are imported, by name."""
-    needs: tuple[Need, ...]
+    needs: tuple[InstalledNeed, ...]
     """In the order of the packages and of their metadata."""
 
     @classmethod
@@ -73,7 +73,7 @@ class InstalledNeeds(Struct, frozen=True):
             tuple(
                 need
                 if need.extra is None
-                else Need(
+                else InstalledNeed(
                     need.needing,
                     need.requirement,
                     need.found,
@@ -84,11 +84,11 @@ class InstalledNeeds(Struct, frozen=True):
             ),
         )
 
-    def of_package(self, name: NormalizedName) -> tuple[Need, ...]:
+    def of_package(self, name: NormalizedName) -> tuple[InstalledNeed, ...]:
         """Return the requirements of a package, with those of required extras."""
         return tuple(need for need in self.needs if need.needing.name == name and need.is_asked)
 
-    def needing(self, name: NormalizedName) -> tuple[Need, ...]:
+    def needing(self, name: NormalizedName) -> tuple[InstalledNeed, ...]:
         """Return the needs of others that a package meets, also those of extras not required."""
         return tuple(
             need for need in self.needs if need.requirement.name == name != need.needing.name
@@ -99,7 +99,7 @@ def _needs(
     entry: Installed,
     packages: Mapping[NormalizedName, Installed],
     environment: Mapping[str, str],
-) -> Iterator[Need]:
+) -> Iterator[InstalledNeed]:
     # Metadata that cannot be read names no needs; `list` and `check-env` report it.
     with suppress(WheelfitError):
         metadata = entry.metadata()
@@ -113,8 +113,8 @@ def _needs(
             installed = packages.get(requirement.name)
             with suppress(WheelfitError):
                 if requirement.applies(environment, "", context):
-                    yield Need(entry, requirement, installed)
+                    yield InstalledNeed(entry, requirement, installed)
                     continue
                 for extra in sorted(metadata.provides_extra):
                     if installed is not None and requirement.applies(environment, extra, context):
-                        yield Need(entry, requirement, installed, extra)
+                        yield InstalledNeed(entry, requirement, installed, extra)

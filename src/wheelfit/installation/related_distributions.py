@@ -18,7 +18,7 @@ from wheelfit_runtime.wording import listed
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from wheelfit.installation.dependencies import Need
+    from wheelfit.installation.dependencies import InstalledNeed
     from wheelfit.installation.installed import Installed
     from wheelfit.resolution.resolution import Resolution
 
@@ -83,7 +83,7 @@ class Companions(Struct, frozen=True):
 
 
 def _by_needing(
-    there: Iterable[NormalizedName], needs: Iterable[Need]
+    there: Iterable[NormalizedName], needs: Iterable[InstalledNeed]
 ) -> dict[NormalizedName, Names]:
     names: dict[NormalizedName, set[NormalizedName]] = {name: set() for name in there}
     for need in needs:

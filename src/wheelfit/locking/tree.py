@@ -35,7 +35,7 @@ Knowledge: TypeAlias = Literal["by-label", "by-release", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
-class Branch:
+class TreeBranch:
     """The requirements of a package, and which of its wheels have them."""
 
     name: NormalizedName
@@ -69,7 +69,7 @@ class TreePackage:
     """When the entry counts; None: always."""
     labels: tuple[TreeLabel, ...]
     """Each label that can be taken once, in the order of the lock; for one machine the chosen."""
-    branches: tuple[Branch, ...]
+    branches: tuple[TreeBranch, ...]
     """Its dependencies, by name."""
     known: Knowledge
     requested: bool = False
@@ -86,7 +86,7 @@ class TreePackage:
 
 
 @dataclass(frozen=True, slots=True)
-class Root:
+class TreeRoot:
     """A requirement that a lock was made for."""
 
     requirement: Requirement
@@ -104,7 +104,7 @@ class Tree:
     """The packages of a lock and their requirements."""
 
     packages: tuple[TreePackage, ...]
-    roots: tuple[Root, ...] | None
+    roots: tuple[TreeRoot, ...] | None
     """The requirements the lock was made for; None: it lists none."""
     excluded: tuple[tuple[NormalizedName, str], ...] = ()
     """The packages the machine does not get, with the reason."""
@@ -132,9 +132,9 @@ class Tree:
                 met |= _walked([number], downwards, known=met)
         return tuple(starts)
 
-    def needed_by(self) -> dict[int, tuple[tuple[int, Branch], ...]]:
+    def needed_by(self) -> dict[int, tuple[tuple[int, TreeBranch], ...]]:
         """Return the dependents of each package, with the branch."""
-        needing_by_entry: dict[int, list[tuple[int, Branch]]] = {}
+        needing_by_entry: dict[int, list[tuple[int, TreeBranch]]] = {}
         for number, package in enumerate(self.packages):
             for branch in package.branches:
                 for entry in branch.entries:
@@ -225,7 +225,7 @@ def tree_of_all(lock: Lock) -> Tree:
     )
     roots = None
     if lock.roots is not None:
-        roots = tuple(Root(root, places.get(root.name, ())) for root in lock.roots)
+        roots = tuple(TreeRoot(root, places.get(root.name, ())) for root in lock.roots)
     return _of(lock, Tree(packages, roots, notes=tuple(_notes(packages, roots))))
 
 
@@ -241,7 +241,7 @@ def tree_of_one(lock: Lock, selection: LockSelection) -> Tree:
         chosen = one.choice.selection.chosen
         label = None if chosen is None else chosen.label
         branches = tuple(
-            Branch(name, (label,), always=True, entries=places.get(name, ()))
+            TreeBranch(name, (label,), always=True, entries=places.get(name, ()))
             for name in sorted(one.needs)
         )
         packages.append(
@@ -259,7 +259,7 @@ def tree_of_one(lock: Lock, selection: LockSelection) -> Tree:
         )
     roots = None
     if selection.asked is not None:
-        roots_of_lock = (Root(one, places.get(one.name, ())) for one in selection.asked)
+        roots_of_lock = (TreeRoot(one, places.get(one.name, ())) for one in selection.asked)
         roots = tuple(root for root in roots_of_lock if root.entries)
     excluded = tuple(sorted(selection.left_out.items()))
     return _of(lock, Tree(tuple(packages), roots, excluded, selection.notes))
@@ -306,7 +306,7 @@ def _by_label(
     package: LockedPackage,
     labels: Sequence[Label | None],
     places: Mapping[NormalizedName, tuple[int, ...]],
-) -> tuple[Branch, ...] | None:
+) -> tuple[TreeBranch, ...] | None:
     """Return the requirements by wheel; None if the lock lacks them for any wheel."""
     needs = package.needs
     if needs is None or any((label or "") not in needs for label in labels):
@@ -316,7 +316,7 @@ def _by_label(
         for name in dict.fromkeys(one.name for one in needs[label or ""]):
             needing.setdefault(name, []).append(label)
     return tuple(
-        Branch(
+        TreeBranch(
             name, tuple(labels_needing), len(labels_needing) == len(labels), places.get(name, ())
         )
         for name, labels_needing in sorted(needing.items())
@@ -325,13 +325,13 @@ def _by_label(
 
 def _by_release(
     labels: tuple[Label | None, ...], listed: Mapping[NormalizedName, tuple[int, ...]] | None
-) -> tuple[tuple[Branch, ...], Knowledge]:
+) -> tuple[tuple[TreeBranch, ...], Knowledge]:
     """Return the requirements of an entry, not listed by wheel."""
     if listed is None:
         return (), "unknown"
     always = len(labels) < 2  # with several, the wheel that needs it is unknown
     branches = tuple(
-        Branch(name, labels, always, entries) for name, entries in sorted(listed.items())
+        TreeBranch(name, labels, always, entries) for name, entries in sorted(listed.items())
     )
     return branches, "by-label" if always else "by-release"
 
@@ -366,7 +366,7 @@ def _label(package: LockedPackage, label: Label | None) -> TreeLabel:
     return TreeLabel(label, properties, words)
 
 
-def _notes(packages: Sequence[TreePackage], roots: Sequence[Root] | None) -> Iterator[str]:
+def _notes(packages: Sequence[TreePackage], roots: Sequence[TreeRoot] | None) -> Iterator[str]:
     if roots is None:
         yield "the lock does not say what it was made for"
     unknown = [package.name for package in packages if package.known == "unknown"]

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.operations.context import Context
-    from wheelfit.sources.cache_inventory import Entry
+    from wheelfit.sources.cache_inventory import InventoryEntry
 
 
 class CacheListRequest(CacheOptions):
@@ -69,7 +69,7 @@ class CacheVerifyRequest(CacheOptions):
 def inspect_cache(request: CacheOptions, context: Context) -> CacheContents:
     """Return the entries and bytes of the cache by kind."""
     inventory = _inventory(request, context, removes=False)
-    entries: dict[tuple[str, int], list[Entry]] = {key: [] for key in inventory.layouts()}
+    entries: dict[tuple[str, int], list[InventoryEntry]] = {key: [] for key in inventory.layouts()}
     for entry in inventory.entries(others=True):
         entries.setdefault((entry.kind, entry.layout), []).append(entry)
     return CacheContents(
@@ -156,7 +156,7 @@ def verify_cache(request: CacheVerifyRequest, context: Context) -> CacheVerifica
 
     inventory = _inventory(request, context, removes=not request.keep_damaged)
     entries = list(inventory.entries())
-    damaged: list[tuple[Entry, str]] = []
+    damaged: list[tuple[InventoryEntry, str]] = []
     with (
         context.reporter.transfers(lambda: None) as transfers,
         ThreadPoolExecutor(os.cpu_count() or 1, "verify") as pool,
@@ -268,7 +268,7 @@ class _Removing:
     freed: int = 0
     still_linked: int = 0
 
-    def entry(self, entry: Entry, reason: str) -> bool:
+    def entry(self, entry: InventoryEntry, reason: str) -> bool:
         """Remove an entry; return whether it was removed."""
         is_wheel = entry.kind in WHEELS
         row = RemovedEntry(entry, self.inventory.label(entry) if is_wheel else None, reason)
@@ -344,14 +344,14 @@ def _is_same(one: str, other: str) -> bool:
         return one == other
 
 
-def _entries_named(inventory: Inventory, names: Iterable[str]) -> list[Entry]:
+def _entries_named(inventory: Inventory, names: Iterable[str]) -> list[InventoryEntry]:
     """Return the entries of some packages.
 
     :raises FileProblem: there is nothing of one of them.
     """
     wheels = _wheels(inventory)
     kept_wheels: dict[str, KeptWheel] = {}
-    records: list[Entry] = []
+    records: list[InventoryEntry] = []
     for text in names:
         name, version = _parsed(text)
         some = [
@@ -373,5 +373,7 @@ def _entries_named(inventory: Inventory, names: Iterable[str]) -> list[Entry]:
     return [*(entry for one in kept_wheels.values() for entry in one.entries), *records]
 
 
-def _looking(inventory: Inventory, advance: Callable[[int], None]) -> Callable[[Entry], str | None]:
+def _looking(
+    inventory: Inventory, advance: Callable[[int], None]
+) -> Callable[[InventoryEntry], str | None]:
     return lambda entry: inventory.damage(entry, advance=advance)

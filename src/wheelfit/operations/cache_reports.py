@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from wheelfit.sources.cache_inventory import Entry, KeptName
+    from wheelfit.sources.cache_inventory import InventoryEntry, KeptName
 
 WHEELS = ("wheels", "unpacked")
 """The kinds of entries that are wheels, packed and unpacked."""
@@ -31,7 +31,7 @@ class CacheTotal:
     newest: float | None = None
 
     @classmethod
-    def of(cls, entries: Iterable[Entry]) -> CacheTotal:
+    def of(cls, entries: Iterable[InventoryEntry]) -> CacheTotal:
         """Add up entries."""
         some = list(entries)
         used = [one.used for one in some]
@@ -102,12 +102,12 @@ class KeptWheel:
     sha256: str
     which: KeptName | None
     """Its name, version and label; None where they cannot be read."""
-    archive: Entry | None
-    tree: Entry | None
+    archive: InventoryEntry | None
+    tree: InventoryEntry | None
     """The unpacked wheel."""
 
     @property
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[InventoryEntry]:
         """The entries it consists of."""
         return [one for one in (self.archive, self.tree) if one is not None]
 
@@ -145,7 +145,7 @@ class KeptWheels:
 class RemovedEntry:
     """An entry that was removed, or would be."""
 
-    entry: Entry
+    entry: InventoryEntry
     which: KeptName | None
     reason: str
 
@@ -206,7 +206,7 @@ class CacheRemoval:
 class DamagedEntry:
     """An entry with other bytes than it had."""
 
-    entry: Entry
+    entry: InventoryEntry
     which: KeptName | None
     reason: str
     is_removed: bool

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from wheelfit.core.target import Target
-    from wheelfit.doctor.environment import Contents
+    from wheelfit.doctor.environment import EnvironmentContents
     from wheelfit.doctor.machine import TimedQuestion
-    from wheelfit.doctor.process import Process
-    from wheelfit.doctor.settings import Settings, Variable
+    from wheelfit.doctor.process import ExaminedProcess
+    from wheelfit.doctor.settings import ExaminedVariable, Settings
     from wheelfit.installation.environment import Environment
     from wheelfit.operations.indexes import ConfiguredSource
     from wheelfit.operations.owners_indexes import OwnersBuild, OwnersIndex
@@ -96,8 +96,8 @@ class Diagnosis:
     """The relevant settings; None if the results are for another machine."""
     sources: SourcesReport = SourcesReport()
     """The sources of files on this machine, by settings and pip's configuration."""
-    contents: Contents | None = None
-    process: Process | None = None
+    contents: EnvironmentContents | None = None
+    process: ExaminedProcess | None = None
 
     def reduced(self, *, only: Sequence[str], ignore: Sequence[str]) -> Diagnosis:
         """Return the diagnosis with fewer findings, sorted by area and severity.
@@ -119,7 +119,7 @@ class Diagnosis:
         return replace(self, findings=tuple(kept))
 
     @property
-    def variables(self) -> Sequence[Variable]:
+    def variables(self) -> Sequence[ExaminedVariable]:
         """The relevant environment variables, of this process or the examined one."""
         if self.settings is not None:
             return self.settings.variables
@@ -251,7 +251,7 @@ def _settings(settings: Settings, scrub: Callable[[str], str]) -> dict[str, obje
     }
 
 
-def _process(process: Process, scrub: Callable[[str], str]) -> dict[str, object]:
+def _process(process: ExaminedProcess, scrub: Callable[[str], str]) -> dict[str, object]:
     return {
         "pid": process.mapped.pid,
         "program": process.mapped.program or None,

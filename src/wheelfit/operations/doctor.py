@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from wheelfit.checking.findings import Finding
     from wheelfit.core.target import Target
-    from wheelfit.doctor.environment import Contents
+    from wheelfit.doctor.environment import EnvironmentContents
     from wheelfit.doctor.machine import TimedProcesses
     from wheelfit.doctor.own_requirements import UnmetRequirement
     from wheelfit.installation.environment import Environment
@@ -181,7 +181,10 @@ def _of_environment(request: DoctorRequest, context: Context) -> Diagnosis:
 
 
 def _sources(
-    request: DoctorRequest, context: Context, environment: Environment, contents: Contents
+    request: DoctorRequest,
+    context: Context,
+    environment: Environment,
+    contents: EnvironmentContents,
 ) -> SourcesReport:
     """Return the sources of files on this machine, as far as they can be read."""
     from wheelfit.operations.indexes import configured_sources, read_settings

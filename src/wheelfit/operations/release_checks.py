@@ -19,7 +19,7 @@ from wheelfit.building.matrix import read_matrix
 from wheelfit.building.publishing.completeness import ReleaseStatements
 from wheelfit.building.publishing.refusals import BAD_ATTESTATION
 from wheelfit.building.publishing.release_files import FileKind, index_files_of
-from wheelfit.building.publishing.tool_choices import Offer, listed_wheel, outgoing_wheel
+from wheelfit.building.publishing.tool_choices import ToolOffer, listed_wheel, outgoing_wheel
 from wheelfit.building.publishing.twine_sender import read_attestations
 from wheelfit.checking.checks import CHECKS, INCONSISTENT_WHEELS, PYPI_FILE_SIZE, PYPI_PROJECT_SIZE
 from wheelfit.checking.findings import CheckedFile, Count, Finding, Report, Severity
@@ -265,7 +265,7 @@ def offers_of(
     outgoing: ReleaseSet,
     there: Mapping[NormalizedName, Sequence[File]],
     index_files: Mapping[Release, bytes],
-) -> tuple[Offer, ...]:
+) -> tuple[ToolOffer, ...]:
     """Return releases as they will be on the index.
 
     :param outgoing: the files to publish; each wheel of them is sound.
@@ -284,5 +284,5 @@ def offers_of(
         data = index_files.get(release)
         document = None if data is None else read_document(data, where=str(release[0]))
         has_source = listed.has_source or any(one.kind is FileKind.SOURCE for one in files)
-        offers.append(Offer(*release, tuple(wheels.values()), document, has_source))
+        offers.append(ToolOffer(*release, tuple(wheels.values()), document, has_source))
     return tuple(offers)

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
 
-from wheelfit.building.abi.release_comparison import Libraries
+from wheelfit.building.abi.release_comparison import LibrarySymbols
 from wheelfit.building.repack.joining import (
     FamilyProject,
-    ListedWheel,
+    JoinableWheel,
     WheelSummary,
     differences,
     join_releases,
@@ -192,7 +192,7 @@ def plan_repack(request: RepackRequest, context: Context) -> RepackPlan:
 
 
 def _projects(
-    wheels_by_project: Mapping[NormalizedName, Mapping[Version, Sequence[ListedWheel]]],
+    wheels_by_project: Mapping[NormalizedName, Mapping[Version, Sequence[JoinableWheel]]],
     wanted: str | None,
     families: KnownFamilies,
 ) -> tuple[str, tuple[FamilyProject, ...]]:
@@ -237,7 +237,7 @@ class _Wheels:
         self._context = context
         self._stack = stack
         self._open: dict[str, Callable[[], ByteSource]] = {}
-        self.listed: dict[NormalizedName, dict[Version, list[ListedWheel]]] = {}
+        self.listed: dict[NormalizedName, dict[Version, list[JoinableWheel]]] = {}
 
     def find_published(self, name: NormalizedName, is_requested: Callable[[Version], bool]) -> None:
         """Add the wheels of a project of an index."""
@@ -268,10 +268,10 @@ class _Wheels:
             return
         if is_requested(name.version):
             releases = self.listed.setdefault(name.name, {})
-            releases.setdefault(name.version, []).append(ListedWheel(name, size))
+            releases.setdefault(name.version, []).append(JoinableWheel(name, size))
             self._open[filename] = opened
 
-    def summary(self, wheels: Sequence[ListedWheel]) -> WheelSummary:
+    def summary(self, wheels: Sequence[JoinableWheel]) -> WheelSummary:
         """Return the summary of one of several wheels, preferably one for Linux."""
         ranked = sorted(
             wheels, key=lambda wheel: ("linux" not in wheel.filename.text, wheel.filename.text)
@@ -287,7 +287,7 @@ class _Wheels:
 
 def _summary(archive: WheelArchive) -> WheelSummary:
     core: CoreMetadata = read_metadata(archive.metadata(), archive.where)
-    libraries = Libraries()
+    libraries = LibrarySymbols()
     libraries.add_promises_of(archive)
     return WheelSummary(
         frozenset(core.requires_texts),

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from wheelfit.checking.installed import FitVerdict
     from wheelfit.installation.choice_record import RecordedChoice
-    from wheelfit.installation.dependencies import Need
+    from wheelfit.installation.dependencies import InstalledNeed
     from wheelfit.installation.environment import Environment
     from wheelfit.installation.installed import Installed
     from wheelfit.operations.context import Context
@@ -80,7 +80,7 @@ class PackageDetails:
     summary: str
     home_page: str
     license: str
-    requires: tuple[Need, ...]
+    requires: tuple[InstalledNeed, ...]
     """Its dependencies in this environment."""
     required_by: tuple[Installed, ...]
     """Packages that depend on it, by name."""

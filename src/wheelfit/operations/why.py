@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.core.requirements import Requirement
-    from wheelfit.installation.dependencies import Need
+    from wheelfit.installation.dependencies import InstalledNeed
     from wheelfit.locking.document import Lock, LockedPackage
-    from wheelfit.locking.tree import Branch, TreePackage
+    from wheelfit.locking.tree import TreeBranch, TreePackage
     from wheelfit.operations.context import Context
 
 _Node = TypeVar("_Node", bound="Hashable")
@@ -160,7 +160,7 @@ def _installed(needs: InstalledNeeds, where: str, name: NormalizedName) -> WhyRe
 def _installed_chains(
     needs: InstalledNeeds, name: NormalizedName, *, guess: bool
 ) -> tuple[list[tuple[RequirementLink, ...]], bool]:
-    def parents(project: NormalizedName) -> list[tuple[NormalizedName, Need]]:
+    def parents(project: NormalizedName) -> list[tuple[NormalizedName, InstalledNeed]]:
         asked = (need for need in needs.needing(project) if need.is_asked or guess)
         return [(need.needing.name, need) for need in asked]
 
@@ -200,7 +200,9 @@ def _in_lock(lock: Lock, where: str, name: NormalizedName) -> WhyReport:
         lambda place: place in asked or (tree.roots is None and place not in needed_by),
     )
 
-    def link(place: int, requirement: str | None, branch: Branch | None = None) -> RequirementLink:
+    def link(
+        place: int, requirement: str | None, branch: TreeBranch | None = None
+    ) -> RequirementLink:
         package = tree.packages[place]
         labels = () if branch is None or branch.always else branch.labels
         marker = None if package.marker is None else str(package.marker)

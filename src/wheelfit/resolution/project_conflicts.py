@@ -19,7 +19,7 @@ Fault = Callable[[tuple[str | int, ...], str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class ConflictMember:
     """An extra or group that conflicts with others."""
 
     kind: Literal["extra", "group"]
@@ -32,9 +32,9 @@ class Member:
 def read_conflicts(
     table: Mapping[str, Any],
     name: NormalizedName | None,
-    known: Collection[Member],
+    known: Collection[ConflictMember],
     fault: Fault,
-) -> tuple[tuple[Member, ...], ...]:
+) -> tuple[tuple[ConflictMember, ...], ...]:
     """Return the conflicts; at most one member of each may be requested.
 
     :param table: the content of ``pyproject.toml``.
@@ -42,7 +42,7 @@ def read_conflicts(
     :param known: the extras and groups of the project.
     :param fault: called with the path of an invalid value, and the reason.
     """
-    conflicts: dict[tuple[Member, ...], None] = {}
+    conflicts: dict[tuple[ConflictMember, ...], None] = {}
     for tool in ("wheelfit", "uv"):
         tools = table.get("tool")
         settings = tools.get(tool) if isinstance(tools, Mapping) else None
@@ -62,11 +62,11 @@ def _members(
     steps: tuple[str | int, ...],
     row: object,
     name: NormalizedName | None,
-    known: Collection[Member],
+    known: Collection[ConflictMember],
     fault: Fault,
-) -> tuple[Member, ...] | None:
+) -> tuple[ConflictMember, ...] | None:
     """Return the members of a conflict; None after a fault."""
-    members: dict[Member, None] = {}
+    members: dict[ConflictMember, None] = {}
     for index, item in enumerate(row if isinstance(row, list) else [row]):
         member = _member(item, name)
         if isinstance(member, str):
@@ -82,7 +82,7 @@ def _members(
     return tuple(members)
 
 
-def _member(item: object, project: NormalizedName | None) -> Member | str:
+def _member(item: object, project: NormalizedName | None) -> ConflictMember | str:
     """Return an extra or group, or the reason it is not valid."""
     if not isinstance(item, Mapping) or not item.keys() <= {"extra", "group", "package"}:
         return 'must be a table as { extra = "cpu" }'
@@ -94,6 +94,6 @@ def _member(item: object, project: NormalizedName | None) -> Member | str:
         return "must name either an extra or a group"
     kind: Literal["extra", "group"] = "extra" if "extra" in item else "group"
     try:
-        return Member(kind, canonicalize_name(item[kind], validate=True))
+        return ConflictMember(kind, canonicalize_name(item[kind], validate=True))
     except InvalidName:
         return f"{item[kind][:80]!r} is not a name"

@@ -24,7 +24,7 @@ from wheelfit.core.strict_json import path_of, shown
 from wheelfit.core.table_reader import FaultList, Table
 from wheelfit.core.toml_lines import lines_of, with_lines
 from wheelfit.errors import InvalidRequirement
-from wheelfit.resolution.project_conflicts import Member, read_conflicts
+from wheelfit.resolution.project_conflicts import ConflictMember, read_conflicts
 from wheelfit.resolution.project_sources import read_sources
 from wheelfit.resolution.request import RequestedRequirement
 from wheelfit_runtime.errors import Fault, FileProblem, InvalidDocument
@@ -65,7 +65,7 @@ class ProjectFile:
         default_factory=dict, hash=False
     )
     """Where dependencies come from that come from no index."""
-    conflicts: tuple[tuple[Member, ...], ...] = ()
+    conflicts: tuple[tuple[ConflictMember, ...], ...] = ()
     """Extras and groups of which at most one of each may be requested."""
 
     def __post_init__(self) -> None:
@@ -165,10 +165,10 @@ class _Reading:
         self,
         extras: Mapping[NormalizedName, Sequence[_Item]],
         groups: Mapping[NormalizedName, Sequence[_Item]],
-    ) -> tuple[tuple[Member, ...], ...]:
+    ) -> tuple[tuple[ConflictMember, ...], ...]:
         """Read the conflicts, and verify that no extra or group includes its conflict."""
-        known = [Member("extra", name) for name in extras]
-        known += [Member("group", name) for name in groups]
+        known = [ConflictMember("extra", name) for name in extras]
+        known += [ConflictMember("group", name) for name in groups]
         conflicts = read_conflicts(self._table, self._name, known, self._fault)
         for members in conflicts:
             for member in members:
@@ -287,12 +287,12 @@ class _Reading:
 
 
 def _included(
-    member: Member,
+    member: ConflictMember,
     extras: Mapping[NormalizedName, Sequence[_Item]],
     groups: Mapping[NormalizedName, Sequence[_Item]],
-) -> set[Member]:
+) -> set[ConflictMember]:
     """Return the extras and groups that one stands for, itself among them."""
-    members: set[Member] = set()
+    members: set[ConflictMember] = set()
     pending = [member]
     while pending:
         one = pending.pop()
@@ -301,9 +301,9 @@ def _included(
         members.add(one)
         for item in (extras if one.kind == "extra" else groups).get(one.name, ()):
             if isinstance(item, _Include):
-                pending.append(Member("group", item.group))
+                pending.append(ConflictMember("group", item.group))
             elif isinstance(item, _Own):
-                pending += [Member("extra", name) for name in item.extras]
+                pending += [ConflictMember("extra", name) for name in item.extras]
     return members
 
 

@@ -188,7 +188,7 @@ _TAG = (
 )
 
 
-class Entry(Struct, frozen=True):
+class CacheEntry(Struct, frozen=True):
     """A small entry of the cache."""
 
     head: Mapping[str, object]
@@ -273,7 +273,7 @@ class Store:
 
     # --- small entries ------------------------------------------------------------
 
-    def read(self, kind: str, key: str) -> Entry | None:
+    def read(self, kind: str, key: str) -> CacheEntry | None:
         """Return an entry, or None if there is no intact one.
 
         :param kind: the kind, as ``pages``; it has a folder of its own.
@@ -282,14 +282,14 @@ class Store:
         data = self._from_file(kind, key, FileIO.readall)
         return None if data is None else _with_key(unpacked_entry(data), key)
 
-    def read_head(self, kind: str, key: str) -> Entry | None:
+    def read_head(self, kind: str, key: str) -> CacheEntry | None:
         """Return an entry without its content, unless that is short; None: none is intact.
 
         :param kind: the kind, as ``pages``.
         :param key: any text.
         """
 
-        def read(file: FileIO) -> Entry | None:
+        def read(file: FileIO) -> CacheEntry | None:
             data = file.read(_FIRST_READ)
             if len(data) < _FIRST_READ:
                 return unpacked_entry(data)
@@ -514,7 +514,7 @@ def is_sound(data: bytes) -> bool:
     return sha256_of(memoryview(data)[end:]) == data[end - _DIGEST : end]
 
 
-def unpacked_entry(data: bytes) -> Entry | None:
+def unpacked_entry(data: bytes) -> CacheEntry | None:
     """Return an entry without checking its key; None if it is damaged.
 
     :param data: the whole file.
@@ -523,13 +523,15 @@ def unpacked_entry(data: bytes) -> Entry | None:
     return entry and replace(entry, body=data[_end_of_head(data) :])
 
 
-def _head_of(data: bytes) -> Entry | None:
+def _head_of(data: bytes) -> CacheEntry | None:
     """Return an entry without its content; None if the head is damaged."""
     end = _end_of_head(data)
     if not _is_head_sound(data, end):
         return None
     head = json.loads(data[_HEAD : end - _DIGEST])
-    return Entry(head, b"", data[end - _DIGEST : end].hex()) if isinstance(head, dict) else None
+    return (
+        CacheEntry(head, b"", data[end - _DIGEST : end].hex()) if isinstance(head, dict) else None
+    )
 
 
 def _is_head_sound(data: bytes, end: int) -> bool:
@@ -545,5 +547,5 @@ def _end_of_head(data: bytes) -> int:
     return _HEAD + int.from_bytes(length, "big") + _DIGEST if len(length) == 4 else 0
 
 
-def _with_key(entry: Entry | None, key: str) -> Entry | None:
+def _with_key(entry: CacheEntry | None, key: str) -> CacheEntry | None:
     return entry if entry is not None and entry.head.get("key") == key else None

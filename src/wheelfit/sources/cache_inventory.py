@@ -80,7 +80,7 @@ class KeptName:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class InventoryEntry:
     """An entry of the cache."""
 
     kind: str
@@ -123,7 +123,9 @@ class Inventory:
 
     # --- looking -------------------------------------------------------------------
 
-    def entries(self, kinds: Iterable[str] = KINDS, *, others: bool = False) -> Iterator[Entry]:
+    def entries(
+        self, kinds: Iterable[str] = KINDS, *, others: bool = False
+    ) -> Iterator[InventoryEntry]:
         """Yield the entries.
 
         :param kinds: the kinds to include.
@@ -166,7 +168,7 @@ class Inventory:
                     if _LEFTOVER.fullmatch(entry.name) and _is_left(path):
                         yield Leftover(path, _measure(path).size)
 
-    def label(self, entry: Entry) -> KeptName | None:
+    def label(self, entry: InventoryEntry) -> KeptName | None:
         """Return the file name of the wheel in an entry; None if it is unknown.
 
         :param entry: an archive or an unpacked wheel.
@@ -175,7 +177,7 @@ class Inventory:
         label = _label_of_tree(entry.path if entry.kind == "unpacked" else twin)
         return label or (_label_of_archive(entry.path) if entry.kind == "wheels" else None)
 
-    def records_of(self, name: NormalizedName) -> Iterator[Entry]:
+    def records_of(self, name: NormalizedName) -> Iterator[InventoryEntry]:
         """Yield the records of hashes that files of a project had.
 
         :param name: the name of the project.
@@ -220,7 +222,7 @@ class Inventory:
 
     # --- removing ------------------------------------------------------------------
 
-    def remove(self, entry: Entry) -> bool:
+    def remove(self, entry: InventoryEntry) -> bool:
         """Remove an entry; returns False if another process is using it.
 
         :raises FileProblem: the folder cannot be changed.
@@ -276,7 +278,7 @@ class Inventory:
     # --- reading again ---------------------------------------------------------------
 
     def damage(
-        self, entry: Entry, *, advance: Callable[[int], None] = lambda _count: None
+        self, entry: InventoryEntry, *, advance: Callable[[int], None] = lambda _count: None
     ) -> str | None:
         """Read an entry again; return its fault, or None if it is intact.
 
@@ -329,7 +331,7 @@ def _measure(path: Path) -> _Measured:
     return measured
 
 
-def _entry(kind: str, layout: int, path: Path) -> Entry | None:
+def _entry(kind: str, layout: int, path: Path) -> InventoryEntry | None:
     try:
         status = path.lstat()
         is_folder = stat.S_ISDIR(status.st_mode)
@@ -340,11 +342,13 @@ def _entry(kind: str, layout: int, path: Path) -> Entry | None:
             with suppress(OSError):
                 used = (path / MANIFEST).lstat().st_mtime
             measured = _measure(path)
-            return Entry(kind, layout, path, measured.size, measured.linked, measured.files, used)
+            return InventoryEntry(
+                kind, layout, path, measured.size, measured.linked, measured.files, used
+            )
     except OSError:
         return None
     linked = status.st_size if status.st_nlink > 1 else 0
-    return Entry(kind, layout, path, status.st_size, linked, 1, used)
+    return InventoryEntry(kind, layout, path, status.st_size, linked, 1, used)
 
 
 def _label_of_tree(folder: Path) -> KeptName | None:
@@ -396,7 +400,7 @@ def _sha256(path: Path, advance: Callable[[int], None]) -> str:
     return digest.hexdigest()
 
 
-def _damage_of_tree(entry: Entry, advance: Callable[[int], None]) -> str | None:
+def _damage_of_tree(entry: InventoryEntry, advance: Callable[[int], None]) -> str | None:
     wheel = _tree(entry)
     if wheel is None:
         return "its manifest is damaged"
@@ -409,7 +413,7 @@ def _damage_of_tree(entry: Entry, advance: Callable[[int], None]) -> str | None:
     return None
 
 
-def _tree(entry: Entry) -> UnpackedWheel | None:
+def _tree(entry: InventoryEntry) -> UnpackedWheel | None:
     """Read the manifest of an entry with any file name."""
     with (entry.path / MANIFEST).open("rb") as file:
         file.readline(200)

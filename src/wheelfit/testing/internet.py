@@ -34,7 +34,7 @@ class Document(NamedTuple):
     """The target of a redirect."""
 
 
-class Host(Protocol):
+class FakeHost(Protocol):
     """The content of a host."""
 
     def __call__(self, path: str) -> Document | None:
@@ -48,7 +48,7 @@ class Internet:
     :param hosts: by name. Others cannot be reached.
     """
 
-    def __init__(self, folder: Path, hosts: Mapping[str, Host]) -> None:
+    def __init__(self, folder: Path, hosts: Mapping[str, FakeHost]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.hosts = dict(hosts)
         """The hosts; a removed host becomes unreachable."""

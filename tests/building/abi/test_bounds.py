@@ -13,7 +13,7 @@ from packaging.version import Version
 from server.debian import Unavailable, find_or_install
 from wheels.binaries.compiling import FAST, POINT, Workshop, versions_of_fast
 
-from wheelfit.building.abi.bounds import Bounds, Offer, consumer_of, derive, offer_of
+from wheelfit.building.abi.bounds import Bounds, LibraryOffer, consumer_of, derive, offer_of
 from wheelfit.building.abi.release_comparison import Release, choose_wheels, find_program, look
 from wheelfit.core.abi_dependency import matches
 from wheelfit.core.abi_exports import AbiExports, AbiLevel, exported_value, values_for
@@ -139,7 +139,7 @@ def symbols(
     )
 
 
-def offer(version: str, exported: str, *, wanted: str, soname: str = "liba.so") -> Offer:
+def offer(version: str, exported: str, *, wanted: str, soname: str = "liba.so") -> LibraryOffer:
     """Return what a library with some symbols offers."""
     consumer = consumer_of([symbols(needed="liba.so", wanted=wanted)])
     libraries = {"liba.so": symbols(soname=soname, exported=exported)}

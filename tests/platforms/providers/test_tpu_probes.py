@@ -94,6 +94,6 @@ def test_device_nodes_are_evidence(tmp_path: Path) -> None:
 @given(device=st.sampled_from(sorted(tables.GENERATION_OF_CHIP)), board=st.text(max_size=8))
 def test_no_board_is_an_exception(device: int, board: str) -> None:
     """P-74: whatever a board calls itself, the generation is a known one or none."""
-    signs = tpu_files.Signs(((PciDevice("0000:00:05.0", 0, 0x1AE0, device), board),))
+    signs = tpu_files.TpuSigns(((PciDevice("0000:00:05.0", 0, 0x1AE0, device), board),))
     (chip,) = tpu_files.parse(signs).chips
     assert chip.generation in {"", *tables.GENERATIONS}

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from wheelfit.server.uploads.rules import Verdict, check_file, check_name
+from wheelfit.server.uploads.rules import UploadVerdict, check_file, check_name
 from wheelfit.testing.wheels import build_wheel, release_document
 
 DOCUMENT = release_document(
@@ -21,7 +21,7 @@ DOCUMENT = release_document(
 )
 
 
-def verdict(path: Path, filename: str | None = None) -> Verdict:
+def verdict(path: Path, filename: str | None = None) -> UploadVerdict:
     """Check a file."""
     content = path.read_bytes()
     digest = hashlib.sha256(content).hexdigest()
@@ -29,7 +29,7 @@ def verdict(path: Path, filename: str | None = None) -> Verdict:
     return check_file(path, name, sha256=digest, size=len(content))
 
 
-def references(found: Verdict) -> set[str]:
+def references(found: UploadVerdict) -> set[str]:
     """Return why it is kept out."""
     return {one.reference for one in found.violations}
 

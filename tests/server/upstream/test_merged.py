@@ -14,7 +14,7 @@ from wheelfit.server.folder import FolderIndex
 from wheelfit.server.messages import Request
 from wheelfit.server.simple import SimpleIndex
 from wheelfit.server.store.folder import FolderBlobs
-from wheelfit.server.upstream.merged import IndexWithLocations, Merged, Owners, Source
+from wheelfit.server.upstream.merged import IndexWithLocations, Merged, MergedSource, Owners
 from wheelfit.server.upstream.opening import Mirrors, open_mirrors
 from wheelfit.server.upstream.settings import MirrorSettings
 from wheelfit.sources.page import OtherPages, ProjectPage
@@ -48,7 +48,10 @@ def mirrored(mirror: Opener) -> Mirroring:
 def merged(own: Path, mirrored: Mirroring, **options: object) -> Merged:
     """Put both together."""
     owners = Owners(**options)  # type: ignore[arg-type]
-    sources = [Source("own", FolderIndex(own), is_own=True), Source("pypi", mirrored.index)]
+    sources = [
+        MergedSource("own", FolderIndex(own), is_own=True),
+        MergedSource("pypi", mirrored.index),
+    ]
     return Merged(sources, owners)
 
 
@@ -97,8 +100,8 @@ class TestOwners:
             return name == PRIVATE
 
         sources = [
-            Source("own", FolderIndex(own), is_own=True, claims=claims),
-            Source("pypi", mirrored.index),
+            MergedSource("own", FolderIndex(own), is_own=True, claims=claims),
+            MergedSource("pypi", mirrored.index),
         ]
         index = Merged(sources)
         assert index.project(PRIVATE) is None
@@ -117,7 +120,7 @@ class TestOwners:
         """The next one is not asked in its place."""
         first, second = mirror(max_age=0), mirror(folder="second")
         upstream.faults.resets["/simple/small/"] = 9
-        index = Merged([Source("a", first.index), Source("b", second.index)])
+        index = Merged([MergedSource("a", first.index), MergedSource("b", second.index)])
         with pytest.raises(NetworkError):
             index.project(SMALL)
 
@@ -138,7 +141,7 @@ class TestStamps:
 
     def test_it_stays_until_the_page_changes(self, mirrored: Mirroring, wheels: Path) -> None:
         """Equal for one page, another for another."""
-        index = Merged([Source("pypi", mirrored.index)])
+        index = Merged([MergedSource("pypi", mirrored.index)])
         first = index.stamp(SMALL)
         assert first is not None
         assert index.stamp(SMALL) == first
@@ -179,7 +182,7 @@ class TestShared:
         urls = ("https://a.example/small/", "https://b.example/small/")
         declared = IndexWithLocations(FolderIndex(own), {SMALL: OtherPages(urls[:1], urls)})
         other = IndexWithLocations(mirrored.index, {SMALL: OtherPages(urls[1:], urls)})
-        sources = [Source("own", declared, is_own=True), Source("pypi", other)]
+        sources = [MergedSource("own", declared, is_own=True), MergedSource("pypi", other)]
         page = Merged(sources).project(SMALL)
         assert page is not None
         assert page.elsewhere == OtherPages(urls[:1], urls)

@@ -1,6 +1,6 @@
 """Descriptions of missing properties in words, as ``needs CUDA driver >= 12.8``.
 
-A hardware family with descriptions of its own has a class `Words` in its module ``vocabulary``,
+A hardware family with descriptions of its own has a class ``Words`` in its module ``vocabulary``,
 a subclass of a class in this module. `wheelfit.core.phrases` makes sentences of them.
 """
 
@@ -48,7 +48,7 @@ def properties_text(feature: Feature, values: Iterable[str]) -> str:
     return f"{feature} :: {listed(sorted(values, key=natural_sort_key), 'or')}"
 
 
-class Words:
+class NamespaceWords:
     """Descriptions of missing properties of a namespace.
 
     :param detection: the support of a machine for the namespace.
@@ -89,14 +89,14 @@ class Words:
     def unsupported_feature(self, feature: Feature, wanted: tuple[str, ...]) -> str:
         """Return the reason a feature is missing if others of the namespace are supported."""
         supported = self.supported_values(feature.name)
-        needs = Words.requirement(self, feature, wanted)
+        needs = NamespaceWords.requirement(self, feature, wanted)
         if supported:
             return f"{needs}; {self.machine} supports {listed(supported)}"
         others = [config.name for config in self.detection.features if config.values]
         return f"{needs}; {self.machine} has no {feature}, only {listed(others)}"
 
 
-class AcceleratorWords(Words):
+class AcceleratorWords(NamespaceWords):
     """Descriptions of missing properties of an accelerator."""
 
     def unsupported_namespace(self, properties: str) -> str:
@@ -110,7 +110,7 @@ class AcceleratorWords(Words):
         return f"{needs}; none was found{where}"
 
 
-class ProcessorWords(Words):
+class ProcessorWords(NamespaceWords):
     """Descriptions of missing properties of a processor."""
 
     @staticmethod

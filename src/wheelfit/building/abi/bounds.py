@@ -29,7 +29,7 @@ class Consumer:
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class LibraryOffer:
     """The symbols that one release of a library offers of those a consumer wants."""
 
     version: Version
@@ -182,7 +182,7 @@ def offer_of(
     libraries: Mapping[str, Symbols],
     consumer: Consumer,
     exports: AbiExports,
-) -> Offer:
+) -> LibraryOffer:
     """Return the offer of a release to a consumer.
 
     It has the libraries that the consumer loads, and those that they load, as far as the release
@@ -201,7 +201,7 @@ def offer_of(
             waiting += [one for one in by_name[name].needed if one in by_name]
     exported = {symbol for one in loaded.values() for symbol in one.exported}
     names = {name_of(symbol) for symbol in exported}
-    return Offer(
+    return LibraryOffer(
         version,
         origin,
         frozenset(by_name),
@@ -215,7 +215,7 @@ def offer_of(
     )
 
 
-def derive(consumer: Consumer, offers: Sequence[Offer], exports: AbiExports) -> Bounds:
+def derive(consumer: Consumer, offers: Sequence[LibraryOffer], exports: AbiExports) -> Bounds:
     """Return the releases that a consumer works with, as bounds (B-61).
 
     The symbols that a consumer wants from the library are those that any release of it has: all

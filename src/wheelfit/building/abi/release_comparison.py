@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from packaging.specifiers import SpecifierSet
     from packaging.version import Version
 
-    from wheelfit.building.abi.bounds import Bounds, Consumer, Offer
+    from wheelfit.building.abi.bounds import Bounds, Consumer, LibraryOffer
     from wheelfit.core.filename import WheelFilename
     from wheelfit.core.labels import Label
     from wheelfit.sources.page import File
@@ -83,8 +83,8 @@ def look(
     if not own.symbols:
         raise FileProblem("no ELF file in it can be read", where=str(consumer))
     wanted = consumer_of(own.symbols.values())
-    offers: list[Offer] = []
-    files: dict[Version, Libraries] = {}
+    offers: list[LibraryOffer] = []
+    files: dict[Version, LibrarySymbols] = {}
     notes = list(own.faults)
     carried: AbiExports | None = None
     folders = (keep and keep / f"release-{number}" for number in itertools.count())
@@ -130,7 +130,7 @@ _AT_ONCE = 4
 
 def _offered(
     consumer: Consumer, exports: AbiExports | None, release: Release, keep: Path | None
-) -> tuple[Offer, Libraries]:
+) -> tuple[LibraryOffer, LibrarySymbols]:
     """Return the symbols that a release offers, and its libraries.
 
     :param keep: the folder for copies of libraries to compare; None: there are none.
@@ -140,7 +140,7 @@ def _offered(
     except InvalidWheel as error:
         if not release.is_temporary:
             raise  # it was named
-        libraries = Libraries(unread={release.origin: error.message})
+        libraries = LibrarySymbols(unread={release.origin: error.message})
         undecided = f"the file cannot be read: {error.message}"
     else:
         wanted = _file_names(consumer.needed)
@@ -151,13 +151,13 @@ def _offered(
     return replace(offer, undecided=undecided), libraries
 
 
-def _libraries_of(consumer: Consumer, release: Release, keep: Path | None) -> Libraries:
+def _libraries_of(consumer: Consumer, release: Release, keep: Path | None) -> LibrarySymbols:
     """Return the libraries of a release; of one elsewhere those that are loaded.
 
     Of their symbols those are kept that the consumer wants: there may be hundreds of releases with
     a million each.
     """
-    libraries = Libraries(only=frozenset(map(name_of, consumer.wanted)))
+    libraries = LibrarySymbols(only=frozenset(map(name_of, consumer.wanted)))
     source = release.open()
     if source is not None:
         with closing(source):
@@ -192,12 +192,12 @@ def _file_names(libraries: Iterable[str]) -> frozenset[str]:
 
 def _with_types(
     program: str,
-    own: Libraries,
-    offers: Sequence[Offer],
-    files: dict[Version, Libraries],
+    own: LibrarySymbols,
+    offers: Sequence[LibraryOffer],
+    files: dict[Version, LibrarySymbols],
     bounds: Bounds,
     built_with: Version | None,
-) -> list[Offer]:
+) -> list[LibraryOffer]:
     """Return the offers, each with its differences of types from the reference release."""
     fitting = {release.version for release in bounds.releases if release.fits}
     comparable = [offer for offer in offers if offer.has_debug and offer.version in fitting]
@@ -218,7 +218,11 @@ def _with_types(
 
 
 def _changes(
-    program: str, own: Libraries, before: Libraries, after: Libraries, used: Sequence[str]
+    program: str,
+    own: LibrarySymbols,
+    before: LibrarySymbols,
+    after: LibrarySymbols,
+    used: Sequence[str],
 ) -> list[str]:
     differences = []
     for name in used:
@@ -233,14 +237,16 @@ def _changes(
     return list(dict.fromkeys(differences))
 
 
-def _file_of(libraries: Libraries, name: str) -> Path | None:
+def _file_of(libraries: LibrarySymbols, name: str) -> Path | None:
     for file, path in libraries.kept.items():
         if (libraries.symbols[file].soname or file) == name:
             return path
     return None
 
 
-def _reservations(bounds: Bounds, offers: Sequence[Offer], *, program: str | None) -> Iterator[str]:
+def _reservations(
+    bounds: Bounds, offers: Sequence[LibraryOffer], *, program: str | None
+) -> Iterator[str]:
     """Yield the limits of the bounds."""
     fitting = [release for release in bounds.releases if release.fits]
     with_debug = {offer.version for offer in offers if offer.has_debug}
@@ -314,7 +320,7 @@ def changed_types(program: str, consumer: Path, before: Path, after: Path) -> st
 
 
 @dataclass(slots=True)
-class Libraries:
+class LibrarySymbols:
     """The libraries of one file."""
 
     symbols: dict[str, Symbols] = field(default_factory=dict)
@@ -395,9 +401,9 @@ class Libraries:
             raise FileProblem("the file is neither a wheel nor an ELF file", where=str(path))
 
 
-def read_libraries(path: Path, *, keep: Path | None = None, every: bool = False) -> Libraries:
-    """Return the ELF files of a wheel, or a single file; as `Libraries.add_file`."""
-    libraries = Libraries()
+def read_libraries(path: Path, *, keep: Path | None = None, every: bool = False) -> LibrarySymbols:
+    """Return the ELF files of a wheel, or a single file; as `LibrarySymbols.add_file`."""
+    libraries = LibrarySymbols()
     libraries.add_file(path, keep, every=every)
     return libraries
 

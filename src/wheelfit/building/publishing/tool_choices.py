@@ -96,7 +96,7 @@ def listed_wheel(file: File, filename: WheelFilename) -> OfferedWheel:
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class ToolOffer:
     """A release as it will be when all is published."""
 
     name: NormalizedName
@@ -194,7 +194,7 @@ _WARNINGS: dict[Outcome, str] = {
 }
 
 
-def tool_choices(offer: Offer, machines: Sequence[str] = MACHINES) -> ReleaseChoices:
+def tool_choices(offer: ToolOffer, machines: Sequence[str] = MACHINES) -> ReleaseChoices:
     """Return the choices of all tools for a release."""
     python = _newest_python(offer)
     base = environments_for(["linux-x86_64"], [python])[0].target
@@ -202,7 +202,7 @@ def tool_choices(offer: Offer, machines: Sequence[str] = MACHINES) -> ReleaseCho
     return ReleaseChoices(offer.name, offer.version, ".".join(map(str, python)), rows)
 
 
-def _newest_python(offer: Offer) -> Python:
+def _newest_python(offer: ToolOffer) -> Python:
     """Return the newest Python that a wheel is made for; of wheels for any, a usual one."""
     made_for = {
         python
@@ -214,7 +214,7 @@ def _newest_python(offer: Offer) -> Python:
     return max(made_for or (python for python, micro in PYTHONS.items() if micro > 2))
 
 
-def _on_machine(offer: Offer, name: str, base: Target) -> MachineChoices:
+def _on_machine(offer: ToolOffer, name: str, base: Target) -> MachineChoices:
     preset = compose([name])
     file, _ = host_of_preset(preset, interpreter=HostInterpreter(base.python_full_version))
     chooser = _Chooser(offer, file.target(base, name), HostDetector(file, name, "preset"))
@@ -233,7 +233,7 @@ def _on_machine(offer: Offer, name: str, base: Target) -> MachineChoices:
 class _Chooser:
     """The choice of each tool on one machine."""
 
-    def __init__(self, offer: Offer, target: Target, detector: HostDetector) -> None:
+    def __init__(self, offer: ToolOffer, target: Target, detector: HostDetector) -> None:
         self._offer = offer
         self._target = target
         document = offer.document

@@ -36,7 +36,7 @@ _MACOS = pattern(r"macosx_\d+_\d+_")
 
 
 @dataclass(frozen=True, slots=True)
-class ListedWheel:
+class JoinableWheel:
     """A wheel as an index or a folder lists it."""
 
     filename: WheelFilename
@@ -102,7 +102,7 @@ class FamilyProject:
     """The label of its wheels in the joined release; None: they are the plain wheels."""
     properties: PropertySet | None
     """The properties of the label; None if unknown."""
-    releases: Mapping[Version, tuple[ListedWheel, ...]]
+    releases: Mapping[Version, tuple[JoinableWheel, ...]]
 
 
 @dataclass(frozen=True, slots=True)

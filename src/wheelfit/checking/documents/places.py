@@ -28,7 +28,7 @@ _Span = tuple[int, int]
 
 
 @dataclass(slots=True)
-class Place:
+class DocumentPlace:
     """A key with its value, or an element of a list."""
 
     line: int
@@ -39,7 +39,7 @@ class Place:
     """Those of the value; None where it was not read to its end."""
 
 
-def places(data: bytes, wanted: Collection[str] = ()) -> dict[str, Place]:
+def places(data: bytes, wanted: Collection[str] = ()) -> dict[str, DocumentPlace]:
     r"""Return every key and element, by path.
 
     Invalid JSON is read as far as possible.
@@ -49,13 +49,13 @@ def places(data: bytes, wanted: Collection[str] = ()) -> dict[str, Place]:
 
     :param wanted: paths; when all of them are found, the rest is not read. Empty: read all.
     """
-    by_path = {"": Place(1)}
+    by_path = {"": DocumentPlace(1)}
     with suppress(ValueError, IndexError):
         _find(data.decode("utf-8"), by_path, set(wanted))
     return by_path
 
 
-def _find(text: str, by_path: dict[str, Place], missing: set[str]) -> None:
+def _find(text: str, by_path: dict[str, DocumentPlace], missing: set[str]) -> None:
     """Find places in a text until none is missing."""
     read_all = not missing
     line = 1
@@ -67,7 +67,7 @@ def _find(text: str, by_path: dict[str, Place], missing: set[str]) -> None:
 
     def arrive(key: _Span | None = None) -> str:
         path = path_of(*steps)
-        by_path.setdefault(path, Place(line, key))
+        by_path.setdefault(path, DocumentPlace(line, key))
         return path
 
     def leave(path: str, value: _Span) -> None:
@@ -144,7 +144,7 @@ def _new_path(finding: Finding) -> str | None:
     return f"{parent}{dot}{json.loads(correction.text)}"
 
 
-def _corrected(finding: Finding, by_path: dict[str, Place], text: _Text) -> Finding:
+def _corrected(finding: Finding, by_path: dict[str, DocumentPlace], text: _Text) -> Finding:
     """Return a finding whose correction has its region; without one where that has no place."""
     correction, place = finding.correction, by_path.get(finding.path)
     if correction is None and finding.code != BAD_VALUES.code:

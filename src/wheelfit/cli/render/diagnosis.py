@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from wheelfit.checking.findings import Finding
     from wheelfit.cli.output import Output, Style
-    from wheelfit.doctor.accelerators import Build
+    from wheelfit.doctor.accelerators import AcceleratorBuild
     from wheelfit.installation.environment import Environment
     from wheelfit.operations.check_environment import FitnessReport
     from wheelfit.operations.diagnosis import Diagnosis, SourcesReport
@@ -245,7 +245,7 @@ def _kind(environment: Environment) -> str:
     return "of another package manager" if managed else "no virtual environment"
 
 
-def _signs(build: Build) -> Iterator[tuple[str, str]]:
+def _signs(build: AcceleratorBuild) -> Iterator[tuple[str, str]]:
     for major, sign in build.cuda.items():
         yield f"CUDA {major}", sign
     for version, sign in build.rocm.items():

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from wheelfit.cli.output import Output
-    from wheelfit.installation.dependencies import Need
+    from wheelfit.installation.dependencies import InstalledNeed
     from wheelfit.installation.installed import Installed
     from wheelfit.operations.freeze import FreezeReport
     from wheelfit.operations.list import InstalledReport
@@ -116,7 +116,7 @@ def _lines(package: PackageDetails) -> Iterator[tuple[str, str]]:
             yield f"  {name}", ""
 
 
-def _need(need: Need) -> str:
+def _need(need: InstalledNeed) -> str:
     text = need.requirement.name
     if need.found is None:
         return f"{text} (not installed)"

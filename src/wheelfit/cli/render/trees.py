@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from wheelfit.cli.output import Output, Style
     from wheelfit.core.labels import Label
     from wheelfit.core.markers import Marker
-    from wheelfit.locking.tree import Branch, Root, Tree, TreePackage
+    from wheelfit.locking.tree import Tree, TreeBranch, TreePackage, TreeRoot
     from wheelfit.operations.tree import TreeReport
 
 _MOST_LABELS = 8
@@ -123,7 +123,7 @@ class _Drawing:
             return f"{', '.join(names[:_MOST_LABELS])} {word} {left} more"
         return listed(names, word, most=None)
 
-    def _with(self, package: TreePackage, branch: Branch) -> str:
+    def _with(self, package: TreePackage, branch: TreeBranch) -> str:
         """Return the wheels of a package that have a dependency, in words."""
         if package.known == "by-release":
             return "with some of its wheels"
@@ -165,7 +165,7 @@ class _Downwards(_Drawing):
     def _below(self, number: int) -> Sequence[_Node]:
         self._printed.add(number)
         package = self._tree.packages[number]
-        groups: dict[str, list[Branch]] = {}
+        groups: dict[str, list[TreeBranch]] = {}
         for branch in package.branches:
             words = "" if branch.always else self._with(package, branch)
             groups.setdefault(words, []).append(branch)
@@ -180,7 +180,7 @@ class _Downwards(_Drawing):
     def _has_dependencies(self) -> bool:
         return any(package.known != "unknown" for package in self._tree.packages)
 
-    def _needed(self, branches: Iterable[Branch]) -> Iterator[_Node]:
+    def _needed(self, branches: Iterable[TreeBranch]) -> Iterator[_Node]:
         for branch in branches:
             if not branch.entries:
                 yield partial(_Line, f"{branch.name}  (not in the lock)", style="dim")
@@ -192,7 +192,7 @@ class _Upwards(_Drawing):
     def __init__(self, tree: Tree, output: Output) -> None:
         super().__init__(tree, output)
         self._needing = tree.needed_by()
-        self._asked: dict[int, list[Root]] = {}
+        self._asked: dict[int, list[TreeRoot]] = {}
         for root in tree.roots or ():
             for entry in root.entries:
                 self._asked.setdefault(entry, []).append(root)
@@ -201,7 +201,7 @@ class _Upwards(_Drawing):
         packages = enumerate(self._tree.packages)
         return [partial(self._package, number) for number, one in packages if one.name == name]
 
-    def _package(self, number: int, branch: Branch | None = None) -> _Line:
+    def _package(self, number: int, branch: TreeBranch | None = None) -> _Line:
         package = self._tree.packages[number]
         title = self._title(package)
         if branch is not None and not branch.always:
@@ -220,7 +220,7 @@ class _Upwards(_Drawing):
         return [*asked, *(partial(self._package, entry, branch) for entry, branch in needing)]
 
 
-def _asked(root: Root) -> str:
+def _asked(root: TreeRoot) -> str:
     marker = root.requirement.marker
     return f"asked for: {root.words}" + (f"  {_when(marker)}" if marker else "")
 

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from wheelfit.checking.findings import Finding
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.filename import WheelFilename
-    from wheelfit.server.generate.manifest import Manifest
+    from wheelfit.server.generate.manifest import IndexManifest
     from wheelfit.server.generate.targets import Target
     from wheelfit.sources.page import File, ProjectPage
     from wheelfit.sources.repository import Repository
@@ -134,7 +134,7 @@ def publish_converted(
 
 
 def _stay_as_published(
-    name: str, converted: ConvertedProject, before: Manifest
+    name: str, converted: ConvertedProject, before: IndexManifest
 ) -> Iterator[Finding]:
     """Yield files that were published with other content; their releases stay as they were."""
     known = before.known()

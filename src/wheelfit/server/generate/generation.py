@@ -21,7 +21,7 @@ from wheelfit.core.filename import (
     release_of,
 )
 from wheelfit.server.generate.collection import collect
-from wheelfit.server.generate.manifest import MANIFEST, Manifest, read_manifest
+from wheelfit.server.generate.manifest import MANIFEST, IndexManifest, read_manifest
 from wheelfit.server.generate.publishing import (
     CHANGED_FILE,
     FOREIGN_PROVENANCE,
@@ -166,7 +166,7 @@ class _Survey:
         self,
         collection: Collection,
         facts: Mapping[str, FileFacts],
-        before: Manifest,
+        before: IndexManifest,
         wishes: GenerateOptions,
         memory: FactsMemory,
         *,

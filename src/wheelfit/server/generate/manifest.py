@@ -32,7 +32,7 @@ where they are."""
 
 
 @dataclass(frozen=True, slots=True)
-class Manifest:
+class IndexManifest:
     """The published content of an index."""
 
     files: Mapping[str, tuple[File, ...]] = field(default_factory=dict)
@@ -59,20 +59,20 @@ class Manifest:
         return {**self.gone, **listed}
 
 
-def read_manifest(data: bytes | None, *, where: str) -> Manifest:
+def read_manifest(data: bytes | None, *, where: str) -> IndexManifest:
     """Read a manifest.
 
     :param data: its bytes; None: nothing was published yet.
     :raises FileProblem: it is not a manifest; then nothing may be published over it.
     """
     if data is None:
-        return Manifest()
+        return IndexManifest()
     try:
         document = json.loads(data)
         known = {_VERSION: document}[document["version"]]
         _check_paths(known["pages"], _PAGE)
         _check_paths(known["parts"], _PART)
-        return Manifest(
+        return IndexManifest(
             {
                 project: tuple(File(**{**file, "hashes": dict(file["hashes"])}) for file in files)
                 for project, files in known["projects"].items()
@@ -104,7 +104,7 @@ def _check_paths(paths: Iterable[str], pattern: re.Pattern[str]) -> None:
             raise ValueError(f"it names {path!r}, which is not a file of an index")
 
 
-def write_manifest(manifest: Manifest) -> bytes:
+def write_manifest(manifest: IndexManifest) -> bytes:
     """Return the bytes of a manifest: equal ones for equal content."""
     document: dict[str, Any] = {
         "version": _VERSION,

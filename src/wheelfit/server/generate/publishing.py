@@ -14,7 +14,7 @@ from packaging.version import Version
 
 from wheelfit.checking.findings import Check, Severity
 from wheelfit.core.filename import parse_index_file_name, release_of
-from wheelfit.server.generate.manifest import MANIFEST, Manifest, read_manifest, write_manifest
+from wheelfit.server.generate.manifest import MANIFEST, IndexManifest, read_manifest, write_manifest
 from wheelfit.server.generate.request import Generated, PublishedState
 from wheelfit.server.generate.targets import SIMPLE, PublishedFile
 from wheelfit.server.pages import HTML, JSON, write_project, write_projects
@@ -72,7 +72,7 @@ def publish(
     files: Mapping[str, tuple[File, ...]],
     parts: Iterable[PublishedFile],
     target: Target,
-    before: Manifest,
+    before: IndexManifest,
     generated: Generated,
     *,
     only: frozenset[Release] = frozenset(),
@@ -106,7 +106,7 @@ def publish(
         names = {file.filename for of in listed.values() for file in of}
         gone = sorted(left & before.left) if prune else []
         vanished = sorted(before.pages.keys() - digests.keys())
-        after = Manifest(
+        after = IndexManifest(
             listed,
             digests,
             {path: digest for path, digest in put.items() if path not in gone},
@@ -165,7 +165,7 @@ def by_version(file: File) -> tuple[Version, str]:
 def _pages(
     listed: Mapping[str, tuple[File, ...]],
     others: Mapping[str, OtherPages],
-    before: Manifest,
+    before: IndexManifest,
     target: Target,
 ) -> tuple[list[tuple[str, bytes]], dict[str, str]]:
     """Return the pages that have to be written, and the digests of all pages.

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from wheelfit.resolution.explain import Explanation
     from wheelfit.resolution.listing import Listing, Release, Wheel
     from wheelfit.resolution.overview import Overview
-    from wheelfit.server.site.machines import Machine
+    from wheelfit.server.site.machines import SiteMachine
     from wheelfit.sources.page import ProjectPage
     from wheelfit.sources.repository import Files, Index
 
@@ -178,7 +178,9 @@ class SiteFacts:
             return {}
         return _metadata(OnePage(project.page, self._index), _described(release))
 
-    def explanation(self, project: ProjectFacts, version: Version, machine: Machine) -> Explanation:
+    def explanation(
+        self, project: ProjectFacts, version: Version, machine: SiteMachine
+    ) -> Explanation:
         """Return the wheel of a release that a machine would take, and why no other."""
         files = OnePage(project.page, self._index)
         candidates = Candidates(files, machine.target, None, _POLICY, user_lists=machine.detector)

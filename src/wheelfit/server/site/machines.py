@@ -58,7 +58,7 @@ _MAX_NAME_LENGTH = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class SiteMachine:
     """A machine to choose for."""
 
     name: str
@@ -107,7 +107,7 @@ def _overview_host(name: str) -> OverviewHost | None:
     )
 
 
-def machine_of_preset(name: str, python: str, wheels: Iterable[frozenset[Tag]]) -> Machine:
+def machine_of_preset(name: str, python: str, wheels: Iterable[frozenset[Tag]]) -> SiteMachine:
     """Return the machine of a preset.
 
     :param python: minor version, as ``3.13``; empty: the newest that a wheel fits.
@@ -124,7 +124,7 @@ def machine_of_preset(name: str, python: str, wheels: Iterable[frozenset[Tag]]) 
 
 def machine_of_file(
     data: bytes, name: str, python: str, wheels: Iterable[frozenset[Tag]]
-) -> Machine:
+) -> SiteMachine:
     """Return the machine of a host file.
 
     :param data: content of the file.
@@ -151,11 +151,11 @@ def _machine(
     python: str,
     wheels: Iterable[frozenset[Tag]],
     notes: Sequence[str],
-) -> Machine:
+) -> SiteMachine:
     detector = HostDetector(file, name, kind)
     if file.interpreter is not None:
         target = file.target(default_target(), name)
-        return Machine(name, words, target, detector, tuple(notes))
+        return SiteMachine(name, words, target, detector, tuple(notes))
     if python:
         if python not in PYTHON_NAMES:
             raise UnknownHost(
@@ -163,11 +163,11 @@ def _machine(
                 hint=f"choose one of {', '.join(PYTHON_NAMES)}",
             )
         target = _target_of_file(file, name, _parse_python(python))
-        return Machine(name, words, target, detector, tuple(notes))
+        return SiteMachine(name, words, target, detector, tuple(notes))
     target = _target_of_file(file, name, _newest_python(file, name, set(wheels)))
     version = target.python_full_version
     assumed = f"Python {version.major}.{version.minor} is assumed, since none was named"
-    return Machine(name, words, target, detector, (*notes, assumed))
+    return SiteMachine(name, words, target, detector, (*notes, assumed))
 
 
 def _newest_python(file: HostFile, name: str, wheels: set[frozenset[Tag]]) -> Python:
@@ -253,7 +253,7 @@ class MachineQuery:
     data: bytes | None = None
     """The content of the uploaded host file; None if there is none."""
 
-    def machine(self, wheels: Iterable[frozenset[Tag]]) -> Machine:
+    def machine(self, wheels: Iterable[frozenset[Tag]]) -> SiteMachine:
         """Return the machine that the values describe.
 
         :param wheels: the tags of each wheel of the release.

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from wheelfit.resolution.overview import Overview
     from wheelfit.server.messages import Request
     from wheelfit.server.site.facts import ProjectFacts, ReleaseFacts
-    from wheelfit.server.site.machines import Machine
+    from wheelfit.server.site.machines import SiteMachine
     from wheelfit.sources.advisories import Advisories
     from wheelfit.sources.page import File
     from wheelfit.sources.repository import Index
@@ -445,7 +445,7 @@ class Site:
             return None
         project, facts = project_and_facts
         asked, query = MachineQuery(), read_query(request.query)
-        machine: Machine | None = None
+        machine: SiteMachine | None = None
         explanation: Explanation | None = None
         problem: UserError | None = None
         try:

@@ -127,7 +127,7 @@ class ListedDocument:
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class StoredListing:
     """The files and documents on a page, all of one moment."""
 
     files: tuple[StoredFile, ...]
@@ -139,7 +139,7 @@ class Listing:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class RecordedChange:
     """An entry of the log of changes."""
 
     serial: int

@@ -16,13 +16,13 @@ from wheelfit.server.store.database import insert, migrate
 from wheelfit.server.store.project_rules import NO_RULES
 from wheelfit.server.store.records import (
     PUBLISHED,
-    Change,
     ListedDocument,
-    Listing,
     RecentUpload,
+    RecordedChange,
     ReleaseDocument,
     Stage,
     StoredFile,
+    StoredListing,
     Token,
     refusal,
 )
@@ -114,7 +114,7 @@ class Records:
         # By code point: databases may sort in other ways.
         return tuple(sorted(cast("NormalizedName", name) for (name,) in rows))
 
-    def listing(self, project: NormalizedName, stage: str = PUBLISHED) -> Listing | None:
+    def listing(self, project: NormalizedName, stage: str = PUBLISHED) -> StoredListing | None:
         """Return the visible files of a project at one moment; None if there are none."""
         with self._database.reading() as execute:
             rows = execute(
@@ -139,7 +139,7 @@ class Records:
             status = status_of(execute, project)
         files = sorted(map(_stored, rows), key=lambda file: file.filename)
         documents.sort(key=lambda document: document.filename)
-        return Listing(tuple(files), tuple(documents), status)
+        return StoredListing(tuple(files), tuple(documents), status)
 
     def status(self, project: NormalizedName) -> Status:
         """Return the status of a project (PEP 792)."""
@@ -217,7 +217,7 @@ class Records:
             )
         return bool(rows)
 
-    def changes(self, after: int, most: int = 1000) -> tuple[Change, ...]:
+    def changes(self, after: int, most: int = 1000) -> tuple[RecordedChange, ...]:
         """Return about `most` changes after a number; one act is never cut in two."""
         with self._database.reading() as execute:
             last = execute(
@@ -229,7 +229,7 @@ class Records:
                 " WHERE serial > ? AND serial <= ?",
                 (after, last[0][0] if last else _END),
             )
-        return tuple(Change(*row) for row in sorted(rows, key=lambda row: (row[0], row[3])))
+        return tuple(RecordedChange(*row) for row in sorted(rows, key=lambda row: (row[0], row[3])))
 
     def recent_uploads(self, most: int) -> tuple[RecentUpload, ...]:
         """Return the releases of the last published files that are offered, newest first.

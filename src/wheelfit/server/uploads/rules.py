@@ -72,7 +72,7 @@ _LONGEST_FIELD = 5_000
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class UploadVerdict:
     """The verdict on a file, with its facts."""
 
     violations: tuple[Violation, ...]
@@ -83,7 +83,9 @@ class Verdict:
     """Its record, without provenance; None if too little could be read."""
 
 
-def check_file(path: Path, filename: str, *, sha256: str, size: int, uploaded: str = "") -> Verdict:
+def check_file(
+    path: Path, filename: str, *, sha256: str, size: int, uploaded: str = ""
+) -> UploadVerdict:
     """Check a wheel or a source distribution.
 
     Every member of a wheel is unpacked and compared with RECORD, and a source distribution is
@@ -94,13 +96,13 @@ def check_file(path: Path, filename: str, *, sha256: str, size: int, uploaded: s
     :raises StorageUnavailable: there is no room to unpack it.
     """
     if wrong := check_name(filename):
-        return Verdict(wrong, (), None)
+        return UploadVerdict(wrong, (), None)
     record = partial(NewFile, filename, sha256=sha256, size=size, uploaded=uploaded)
     if filename.endswith(".whl"):
         return _check_wheel(path, filename, record)
     violations, facts = check_sdist(path, filename)
     if facts is None:
-        return Verdict(violations, (), None)
+        return UploadVerdict(violations, (), None)
     more, warnings = _metadata_violations(facts.metadata, f"{filename}: PKG-INFO")
     new = record(
         project=facts.name,
@@ -108,7 +110,7 @@ def check_file(path: Path, filename: str, *, sha256: str, size: int, uploaded: s
         folded=facts.usual_name.lower(),
         requires_python=header_value(facts.metadata, "Requires-Python"),
     )
-    return Verdict((*violations, *more), warnings, new)
+    return UploadVerdict((*violations, *more), warnings, new)
 
 
 def check_name(filename: str) -> tuple[Violation, ...]:
@@ -133,7 +135,7 @@ def check_name(filename: str) -> tuple[Violation, ...]:
 # --- wheels -------------------------------------------------------------------------------
 
 
-def _check_wheel(path: Path, filename: str, record: partial[NewFile]) -> Verdict:
+def _check_wheel(path: Path, filename: str, record: partial[NewFile]) -> UploadVerdict:
     """Check a wheel.
 
     :param record: returns the record of the file, from its metadata.
@@ -142,7 +144,7 @@ def _check_wheel(path: Path, filename: str, record: partial[NewFile]) -> Verdict
     violations = [_violation(finding) for finding in findings if finding.severity is Severity.ERROR]
     warnings = [_violation(finding) for finding in findings if finding.severity is Severity.WARNING]
     if facts is None:
-        return Verdict(tuple(violations), tuple(warnings), None)
+        return UploadVerdict(tuple(violations), tuple(warnings), None)
     name = facts.filename
     violations += _platform_violations(name)
     if name.label is not None:
@@ -172,7 +174,7 @@ def _check_wheel(path: Path, filename: str, record: partial[NewFile]) -> Verdict
         metadata=facts.metadata,
         document=document,
     )
-    return Verdict(tuple(dict.fromkeys(violations)), tuple(dict.fromkeys(warnings)), new)
+    return UploadVerdict(tuple(dict.fromkeys(violations)), tuple(dict.fromkeys(warnings)), new)
 
 
 def _violation(finding: Finding) -> Violation:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.open import Web
 
 
-class Listing(Protocol):
+class MirrorListing(Protocol):
     """A way in which an upstream lists the files of its projects."""
 
     @property

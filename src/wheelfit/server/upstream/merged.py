@@ -32,7 +32,7 @@ _MOST = 50_000
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class MergedSource:
     """An index among several."""
 
     name: str
@@ -66,7 +66,7 @@ class Merged(ReadsContent):
     :raises ValueError: a rule names a source that does not exist.
     """
 
-    def __init__(self, sources: Sequence[Source], owners: Owners | None = None) -> None:
+    def __init__(self, sources: Sequence[MergedSource], owners: Owners | None = None) -> None:
         self._sources = tuple(sources)
         self.name = ", ".join(source.name for source in self._sources)
         self._owners = owners if owners is not None else Owners()
@@ -93,7 +93,7 @@ class Merged(ReadsContent):
             return self._together(name)
         return next((page for _, page in self.pages(name)), None)
 
-    def pages(self, name: NormalizedName) -> Iterator[tuple[Source, ProjectPage]]:
+    def pages(self, name: NormalizedName) -> Iterator[tuple[MergedSource, ProjectPage]]:
         """Yield the sources that supply a project, each with its page."""
         for source in self._candidates(name):
             page = source.index.project(name)
@@ -136,7 +136,7 @@ class Merged(ReadsContent):
 
     # --- whose it is ------------------------------------------------------------------
 
-    def _candidates(self, name: NormalizedName) -> tuple[Source, ...]:
+    def _candidates(self, name: NormalizedName) -> tuple[MergedSource, ...]:
         """Return the sources that may supply a project, the most important first."""
         named = self._owners.named.get(name)
         if named is not None:
@@ -148,7 +148,7 @@ class Merged(ReadsContent):
     def _is_shared(self, name: NormalizedName) -> bool:
         return len(self._owners.named.get(name, ())) > 1
 
-    def _has_page(self, source: Source, name: NormalizedName, stamp: Hashable | None) -> bool:
+    def _has_page(self, source: MergedSource, name: NormalizedName, stamp: Hashable | None) -> bool:
         """Return whether a source has a project, without making its page again and again."""
         if stamp is None:
             return source.index.project(name) is not None

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from wheelfit.server.backing_services import Dependency
     from wheelfit.server.upstream.counts import Counted
-    from wheelfit.server.upstream.listings import Listing
+    from wheelfit.server.upstream.listings import MirrorListing
     from wheelfit.server.upstream.pulled_files import Pulled
     from wheelfit.server.upstream.settings import MirrorSettings
     from wheelfit.sources.cached_pages import Outcome
@@ -126,7 +126,7 @@ class Mirrored(ReadsContent):
         note: Callable[[str], None] = lambda _text: None,
         clock: Callable[[], float] = time.time,
         upstream: Dependency | None = None,
-        listing: Listing | None = None,
+        listing: MirrorListing | None = None,
         rules: OfferRules = OfferRules(),
     ) -> None:
         self._rules = rules

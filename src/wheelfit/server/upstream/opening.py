@@ -26,7 +26,7 @@ from wheelfit.server.store.blobs import GuardedBlobs
 from wheelfit.server.store.folder import FolderBlobs
 from wheelfit.server.store.opening import open_blobs
 from wheelfit.server.upstream.listings import LinksPage, UnlistedFiles
-from wheelfit.server.upstream.merged import Merged, Owners, Source
+from wheelfit.server.upstream.merged import Merged, MergedSource, Owners
 from wheelfit.server.upstream.mirrored import MOST, Mirrored
 from wheelfit.server.upstream.pulled_files import Pulled
 from wheelfit.server.upstream.settings import OWN, check_names
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from wheelfit.core.bridges import BridgeFamily
     from wheelfit.server.store.blobs import Blobs
-    from wheelfit.server.upstream.listings import Listing
+    from wheelfit.server.upstream.listings import MirrorListing
     from wheelfit.server.upstream.settings import MirrorSettings
     from wheelfit.sources.advisories import Advisories
     from wheelfit.sources.repository import Index
@@ -98,9 +98,11 @@ class Mirrors:
             the moment.
         :raises InvalidConfiguration: a rule names a mirror that does not exist.
         """
-        first = Source(OWN, own, is_own=True, claims=claims)
+        first = MergedSource(OWN, own, is_own=True, claims=claims)
         try:
-            return Merged((first, *(Source(index.name, index) for index in self.indexes)), owners)
+            return Merged(
+                (first, *(MergedSource(index.name, index) for index in self.indexes)), owners
+            )
         except ValueError as error:
             raise InvalidConfiguration(str(error)) from None
 
@@ -208,7 +210,7 @@ def _open_family(
             return f"{base or family.base}/{path_in_mirror(location)}"
         return location
 
-    def mirror(folder: str, url: str, listing: Listing | None = None) -> Mirrored:
+    def mirror(folder: str, url: str, listing: MirrorListing | None = None) -> Mirrored:
         own = replace(
             settings,
             url=url,
@@ -247,7 +249,7 @@ def open_mirror(
     clock: Callable[[], float] = time.time,
     upstream: Dependency | None = None,
     only_hosts: Iterable[str] = (),
-    listing: Listing | None = None,
+    listing: MirrorListing | None = None,
     denied: Advisories | None = None,
 ) -> Mirrored:
     """Open one mirror.

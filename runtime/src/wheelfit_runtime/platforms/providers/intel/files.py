@@ -79,7 +79,7 @@ class IntelDriver(NamedTuple):
     warnings: tuple[str, ...] = ()
 
 
-class Signs(NamedTuple):
+class IntelSigns(NamedTuple):
     """The evidence seen."""
 
     devices: tuple[PciDevice, ...] = ()
@@ -91,10 +91,10 @@ class Signs(NamedTuple):
     libraries: tuple[str, ...] = ()
 
 
-def read(view: SystemView) -> Signs:
+def read(view: SystemView) -> IntelSigns:
     """Return the signs; the loader is looked for only where there may be a GPU."""
     if view.system == "Windows":
-        return Signs(libraries=tuple(_existing(view, _windows_places(view))))
+        return IntelSigns(libraries=tuple(_existing(view, _windows_places(view))))
     devices = tuple(
         device
         for device in pci_devices.of(view, FAMILY.pci_vendor)
@@ -108,10 +108,10 @@ def read(view: SystemView) -> Signs:
     libraries: tuple[str, ...] = ()
     if passed_through or any(device.driver in tables.DRIVERS for device in devices):
         libraries = tuple(_existing(view, _linux_places(view)))
-    return Signs(devices, nodes, passed_through, libraries)
+    return IntelSigns(devices, nodes, passed_through, libraries)
 
 
-def parse(signs: Signs, system: str = "Linux") -> IntelFiles:
+def parse(signs: IntelSigns, system: str = "Linux") -> IntelFiles:
     """Sort the signs."""
     bound = tuple(device for device in signs.devices if device.driver in tables.DRIVERS)
     hidden = () if any(signs.nodes.values()) else tuple(f"{_NODES}/{node}" for node in signs.nodes)

@@ -51,7 +51,7 @@ _CUDA_WORDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Candidates:
+class LibraryCandidates:
     """The libraries to try, in order, as paths or as names for the loader."""
 
     nvml: tuple[str, ...]
@@ -66,7 +66,7 @@ class Candidates:
         return (*(f"nvml={name}" for name in self.nvml), *(f"cuda={name}" for name in self.cuda))
 
 
-def candidates(view: SystemView, files: NvidiaFiles) -> Candidates:
+def candidates(view: SystemView, files: NvidiaFiles) -> LibraryCandidates:
     """Return the possible paths of the driver's libraries.
 
     Folders given by the caller exclude all others. A captured machine never
@@ -74,7 +74,7 @@ def candidates(view: SystemView, files: NvidiaFiles) -> Candidates:
     """
     system = view.system
     if system not in nvidia_files.NVML_NAMES:
-        return Candidates((), ())
+        return LibraryCandidates((), ())
     names = (nvidia_files.NVML_NAMES[system], nvidia_files.CUDA_NAMES[system])
     groups: list[tuple[str, ...]] = []
     for name in names:
@@ -88,10 +88,10 @@ def candidates(view: SystemView, files: NvidiaFiles) -> Candidates:
             place = 1 if files.wsl else 0
             paths.insert(place, name)
         groups.append(tuple(dict.fromkeys(paths)))
-    return Candidates(*groups)
+    return LibraryCandidates(*groups)
 
 
-def read(view: SystemView, libraries: Candidates, name: str = "nvidia libraries") -> Answer:
+def read(view: SystemView, libraries: LibraryCandidates, name: str = "nvidia libraries") -> Answer:
     """Query the libraries, and return the raw answer."""
     answer = child_answers.ask(
         view,

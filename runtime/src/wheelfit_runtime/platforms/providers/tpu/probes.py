@@ -38,7 +38,7 @@ class TpuFiles(NamedTuple):
     evidence: tuple[Evidence, ...] = ()
 
 
-class Signs(NamedTuple):
+class TpuSigns(NamedTuple):
     """The raw observations from which `TpuFiles` is parsed."""
 
     devices: tuple[tuple[PciDevice, str], ...] = ()
@@ -47,7 +47,7 @@ class Signs(NamedTuple):
     """Device nodes; read only if there is a TPU."""
 
 
-def read(view: SystemView) -> Signs:
+def read(view: SystemView) -> TpuSigns:
     """Read the observations from a machine; unreadable files are skipped (P-151)."""
     devices = []
     for device in pci_devices.of(view, FAMILY.pci_vendor):
@@ -63,10 +63,10 @@ def read(view: SystemView) -> Signs:
             is_node = name.startswith(start) and name.removeprefix(start).isdecimal()
             if is_node and view.exists(f"{folder}/{name}"):
                 nodes.append(f"{folder}/{name}")
-    return Signs(tuple(devices), tuple(nodes))
+    return TpuSigns(tuple(devices), tuple(nodes))
 
 
-def parse(signs: Signs) -> TpuFiles:
+def parse(signs: TpuSigns) -> TpuFiles:
     """Return the TPUs that observations show, with the evidence."""
     chips = tuple(
         TpuChip(device.address, device.device, _generation(device.device, board))
