@@ -199,8 +199,8 @@ Known: TypeAlias = "Callable[[Member, RecordRow], KnownFile | None]"
 class _Counter:
     """A count of the wheels that this process unpacks at the moment.
 
-    With more threads than processors they change places twice as often, and a hundred wheels take
-    a tenth more processor time.
+    More threads than processors only take turns: a hundred wheels took 2 to 12 % more processor
+    time with them.
     """
 
     def __init__(self) -> None:
