@@ -492,7 +492,7 @@ class Plugin:
     @pytest.mark.parametrize(
         ("plugin", "message"),
         [
-            ({"compatible": False}, "cannot be asked at build time (B-21)"),
+            ({"compatible": False}, "cannot be run at build time (B-21)"),
             ({"values": "1 / 0"}, "its plugin failed: it raised ZeroDivisionError"),
             ({"values": "['z']"}, "the provider knows no value a (B-22)"),
         ],

@@ -21,7 +21,7 @@ packages = []
 @pytest.mark.parametrize(
     ("words", "code", "reference", "hint"),
     [
-        (["uninstall", "some==1.0"], 1, "invalid-requirement", "the name alone"),
+        (["uninstall", "some==1.0"], 1, "invalid-requirement", "write only the name"),
         (["install", "-r", "none.txt"], 1, "file-problem", "check the path"),
         (["install", "./none"], 1, "file-problem", "the folder of a project"),
         (["install", "-U"], 2, "usage", "name a requirement"),
@@ -48,7 +48,7 @@ def test_what_to_do_next(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Each is an error with its code and a hint, and changes nothing."""
+    """Each is an error with its code and a hint, and changes nothing beside the cache."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "pyproject.toml").write_text("[project\n")
     (tmp_path / "pylock.toml").write_text(LOCK)
@@ -62,6 +62,7 @@ def test_what_to_do_next(
         "download": sources,
         **{name: ["--target", "target"] for name in ("uninstall", "show", "why")},
     }
+    monkeypatch.setenv("WHEELFIT_CACHE_DIR", str(tmp_path.parent / f"{tmp_path.name}-cache"))
     before = tree(tmp_path)
     given = [words[0], *more.get(words[0], []), "--json", *words[1:]]
     error = run(*given, code=code).error

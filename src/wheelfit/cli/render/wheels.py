@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wheelfit.operations.text import size_words
-from wheelfit_runtime.platforms.words import natural_sort_key
 from wheelfit_runtime.wording import count_of
 
 if TYPE_CHECKING:
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
     from wheelfit.operations.inspection import InspectedFile
     from wheelfit.operations.rewriting import RewriteReport
     from wheelfit.operations.wheel_contents import ShownWheel, WheelContentsReport
-    from wheelfit.wheels.binaries.facts import Binary, SymbolVersion
+    from wheelfit.wheels.binaries.facts import Binary
 
 
 FAILURES = 9
@@ -126,7 +125,7 @@ def _about(binary: Binary) -> Iterator[str]:
         ("calls itself", [binary.soname] if binary.soname else []),
         ("needs", binary.needed),
         ("looks in", binary.rpath),
-        ("versions", _newest_versions(binary.versions)),
+        ("versions", binary.newest_versions()),
         (
             "x86-64",
             [
@@ -149,13 +148,3 @@ def _about(binary: Binary) -> Iterator[str]:
     for word, items in rows:
         if text := ", ".join(items):
             yield f"    {word:<13}{text}"
-
-
-def _newest_versions(versions: Iterable[SymbolVersion]) -> list[str]:
-    """Return the newest symbol version of each family; it implies the older ones."""
-    newest: dict[str, str] = {}
-    for version in versions:
-        family, underscore, _ = version.name.rpartition("_")
-        family = family if underscore else version.name
-        newest[family] = max(newest.get(family, version.name), version.name, key=natural_sort_key)
-    return sorted(newest.values())

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from wheelfit_runtime.platforms.providers.nvidia.facts import Capability
+from wheelfit_runtime.platforms.words import natural_sort_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -197,6 +198,17 @@ class Binary(Struct, frozen=True):
     """The AMD GPUs that it has code for, as ``gfx90a:xnack+``, sorted."""
     faults: tuple[str, ...] = ()
     """The unreadable parts, so that it may contain more than listed here."""
+
+    def newest_versions(self) -> list[str]:
+        """Return the newest symbol version of each family; it implies the older ones."""
+        newest: dict[str, str] = {}
+        for version in self.versions:
+            family, underscore, _ = version.name.rpartition("_")
+            family = family if underscore else version.name
+            newest[family] = max(
+                newest.get(family, version.name), version.name, key=natural_sort_key
+            )
+        return sorted(newest.values())
 
     def to_mapping(self) -> dict[str, object]:
         """Return it as plain data, for ``--json``."""
