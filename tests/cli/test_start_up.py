@@ -79,7 +79,7 @@ DETECTING = {
 RESOLVING = {
     "wheelfit.resolution.resolver", "wheelfit.resolution.solver", "wheelfit.locking.locking",
     "wheelfit.locking.solving", "nab_resolver", "email", "importlib.metadata", "zipfile", "rich",
-    "urllib3", "ssl", "http", "socket", "asyncio", "tomli_w", "tempfile", "tomllib",
+    "urllib3", "ssl", "http", "socket", "asyncio", "tomli_w", "tempfile",
     "dataclasses", "packaging.pylock", "packaging.markers",
 }  # fmt: skip
 """What a lock needs no more once it is known that nothing has changed."""

@@ -12,7 +12,7 @@ from packaging.version import Version
 from wheelfit.sources.cache import Store
 from wheelfit.sources.cached_pages import Copy
 from wheelfit.sources.page import OtherPages
-from wheelfit.sources.parsed_pages import ParsedPages
+from wheelfit.sources.parsed_pages import ParsedPages, stamp_of_copy
 from wheelfit.sources.release_files import PageFiles, sort_files
 from wheelfit.sources.simple_api import parse_page
 from wheelfit_runtime.errors import InvalidPage
@@ -124,6 +124,43 @@ def test_a_damaged_part_is_read_from_the_page(tmp_path: Path) -> None:
     entry.unlink()
     release = page.files.by_release.releases[Version("0")].files()
     assert [file.filename for file, _ in release.wheels] == ["a-0-py3-none-any.whl"] * 8
+
+
+def test_a_damaged_entry_is_parsed_once_and_mended(tmp_path: Path) -> None:
+    """Of a page whose every part is damaged, the body is fetched once, and the entry is whole."""
+    store, fetched = Store(tmp_path), []
+
+    def with_body(copy: Copy) -> Copy:
+        fetched.append(copy)
+        return answer(LARGE)
+
+    first = ParsedPages(store).page(answer(LARGE), A, source="s")
+    (entry,) = (path for path in (tmp_path / "parsed-1").rglob("*") if path.is_file())
+    sound = entry.read_bytes()
+    entry.write_bytes(sound[:-100_000] + bytes(100_000))
+    page = ParsedPages(store).page(answer(LARGE), A, source="s", with_body=with_body)
+    assert isinstance(page.files, PageFiles)
+    for release in page.files.by_release.releases.values():
+        assert release.files().wheels
+    assert page.files == first.files
+    assert len(fetched) == 1
+    assert entry.read_bytes() == sound
+
+
+def test_a_page_that_is_replaced_meanwhile(tmp_path: Path) -> None:
+    """Another page than the known one has its own stamp and entry, and loses no file."""
+    store = Store(tmp_path)
+    newer = answer('<a href="../../f/a-0-cp311-cp311-any.whl">a</a>' + LARGE)
+    old = replace(answer(LARGE), digest=answer(LARGE).sha256, body=b"")
+    page = ParsedPages(store).page(old, A, source="s", with_body=lambda _: newer)
+    assert page.stamp == stamp_of_copy(newer)
+    assert len(ParsedPages(store).page(answer(LARGE), A, source="s").files) == 1600
+    for path in (tmp_path / "parsed-1").rglob("*"):
+        if path.is_file():
+            path.write_bytes(path.read_bytes()[:-100_000] + bytes(100_000))
+    again = ParsedPages(store).page(old, A, source="s", with_body=lambda _: newer)
+    assert isinstance(again.files, PageFiles)
+    assert len(again.files.by_release.releases[Version("0")].files().wheels) == 9
 
 
 def test_it_belongs_to_the_page(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -63,3 +65,32 @@ def test_an_error_of_the_caller_ends_the_calls() -> None:
     with pytest.raises(ValueError, match="RECORD"):
         work()
     assert done == [0]
+
+
+INTERRUPTED = """
+import os, signal, time
+from wheelfit.wheels.background import BackgroundCalls
+
+def call(item):
+    if item:
+        print("called again")
+    time.sleep(0.3)
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(0.3)
+
+try:
+    with BackgroundCalls(call) as hand_over:
+        for item in range(9):  # eight of them wait, and so does the end
+            hand_over(item)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of terminals")
+def test_an_interruption_while_it_waits_for_the_end() -> None:
+    """Ctrl-C lets the current call finish, no other one begin, and the process end."""
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert (done.stdout, done.stderr) == ("interrupted\n", "")

@@ -201,7 +201,7 @@ class Lock(Struct, frozen=True, eq=False):
         return self._table == other._table if isinstance(other, Lock) else NotImplemented
 
     def __hash__(self) -> int:
-        return hash(tuple(self._table))
+        return hash(frozenset(self._table))
 
     @property
     def created_by(self) -> str:
@@ -229,13 +229,19 @@ class Lock(Struct, frozen=True, eq=False):
 
 
 def read_lock(
-    data: bytes, *, where: str, strict: bool = False, limits: TomlLimits = DEFAULT_LIMITS
+    data: bytes,
+    *,
+    where: str,
+    strict: bool = False,
+    is_valid: bool = False,
+    limits: TomlLimits = DEFAULT_LIMITS,
 ) -> Lock:
     """Read a lock file.
 
     :param data: the bytes of the file.
     :param where: the file or URL, for messages.
     :param strict: whether faults that are otherwise only noted are errors (section 12).
+    :param is_valid: whether these bytes were read without an error before.
     :param limits: the limits on its size (F-30).
     :raises InvalidLock: it is not a lock file, too large, or broken where nothing else of a package
         could be used (F-134); lists all faults at once.
@@ -245,7 +251,8 @@ def read_lock(
     except ValueError as error:
         fault = Fault("", f"the file is not TOML: {error}", "F-30")
         raise InvalidLock([fault], where=where) from None
-    _check(table, where)
+    if not is_valid:
+        _check(table, where)
     return Lock.of_checked(table, where=where, strict=strict)
 
 

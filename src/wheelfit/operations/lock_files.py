@@ -6,8 +6,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from msgspec.msgpack import decode, encode
-
 from wheelfit.core.digests import sha256_of
 from wheelfit.locking.document import DEFAULT_LIMITS, Lock, is_lock_name, read_lock
 from wheelfit.operations.environments import cache_of, open_environment_of
@@ -21,7 +19,7 @@ from wheelfit.operations.requests import (
     VariantOptions,
 )
 from wheelfit.operations.user_folders import refuse_pipe
-from wheelfit.sources.cache import lock_content_key
+from wheelfit.sources.cache import valid_lock_key
 from wheelfit_runtime import __version__
 from wheelfit_runtime.errors import FileProblem, NoFit, UserError
 
@@ -155,8 +153,8 @@ def load_lock(path: Path, *, strict: bool = False, store: Store | None = None) -
     """Read a lock file.
 
     :param strict: whether notes about the file are errors.
-    :param store: the cache, by which a lock that was read before is neither parsed nor checked
-        again; None: read the file itself.
+    :param store: the cache, by which a lock that was valid before is not checked again; None: it is
+        checked.
     :raises FileProblem: it cannot be read, or its name is not that of a lock.
     :raises InvalidLock: it is not a valid lock.
     """
@@ -182,21 +180,15 @@ def load_lock(path: Path, *, strict: bool = False, store: Store | None = None) -
 
 
 def _recalled(data: bytes, store: Store, *, where: str, strict: bool) -> Lock:
-    """Return the lock in a file; of one that the cache knows, the content is taken from there.
+    """Return the lock in a file, which is not checked again if the cache knows it as valid.
 
-    To parse a lock of 100 packages and to check it takes a fifth of a `wheelfit sync` that has
-    nothing to do.
+    The cache has no content of locks, so that nobody who can write there decides what is installed.
     """
-    key = lock_content_key(__version__, sha256_of(data).hex())
-    entry = store.read(_KIND, key)
-    if entry is not None:
-        return Lock.of_checked(decode(entry.body), where=where, strict=strict)
-    lock = read_lock(data, where=where, strict=strict)
-    table = lock.to_mapping()
-    kept = encode(table)
-    # Times without a zone, or in another zone than UTC, would not come back as they were.
-    if repr(decode(kept)) == repr(table):
-        store.write(_KIND, key, {}, kept)
+    key = valid_lock_key(__version__, sha256_of(data).hex())
+    is_valid = store.read(_KIND, key) is not None
+    lock = read_lock(data, where=where, strict=strict, is_valid=is_valid)
+    if not is_valid:
+        store.write(_KIND, key, {}, b"")
     return lock
 
 

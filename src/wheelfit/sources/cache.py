@@ -159,13 +159,13 @@ def lock_key(wheelfit: str, request: str, sha256: str) -> str:
     return key_of("lock", 3, wheelfit, request, sha256)
 
 
-def lock_content_key(wheelfit: str, sha256: str) -> str:
-    """Return the key of the content of a lock that was found valid.
+def valid_lock_key(wheelfit: str, sha256: str) -> str:
+    """Return the key of the fact that a lock is valid.
 
     :param wheelfit: the version of wheelfit that checked it.
     :param sha256: the hash of the lock file.
     """
-    return key_of("lock content", 1, wheelfit, sha256)
+    return key_of("valid lock", 1, wheelfit, sha256)
 
 
 _DAY = 24 * 3600.0
@@ -293,7 +293,7 @@ class Store:
             data = file.read(_FIRST_READ)
             if len(data) < _FIRST_READ:
                 return unpacked_entry(data)
-            missing = _end_of_head(data) - len(data)
+            missing = min(_end_of_head(data), os.fstat(file.fileno()).st_size) - len(data)
             return _head_of(data + file.read(missing) if missing > 0 else data)
 
         return _with_key(self._from_file(kind, key, read), key)
@@ -308,8 +308,9 @@ class Store:
         """
 
         def read(file: FileIO) -> bytes:
-            file.seek(_end_of_head(file.read(_HEAD)) + start)
-            return file.read(length)
+            offset = _end_of_head(file.read(_HEAD)) + start
+            file.seek(offset)
+            return file.read(max(0, min(length, os.fstat(file.fileno()).st_size - offset)))
 
         return self._from_file(kind, key, read)
 

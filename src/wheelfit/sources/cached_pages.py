@@ -254,8 +254,8 @@ class CachedPages(Struct, frozen=True):
         body = copy.body
         if copy.digest:
             entry = self.store.read(_KIND, key)
-            if entry is None:
-                return copy
+            if entry is None or entry.sha256 != copy.digest:
+                return copy  # another process has removed or replaced it
             body = entry.body
         head = {"stored": copy.checked, "url": copy.url, "headers": dict(copy.headers)}
         self.store.write(_KIND, key, head, body)

@@ -125,26 +125,30 @@ class ParsedPages:
         :raises InvalidPage: as `parse_page`.
         :raises NetworkError: the body is needed, and cannot be read.
         """
-        stamp, fresh = stamp_of_copy(copy), reliable_for(copy.headers)
-        key = parsed_page_key(__version__, source, stamp)
+        stamp = stamp_of_copy(copy)
         is_worth = self._store.keeps and (bool(copy.digest) or len(copy.body) >= _WORTH)
 
         def parsed() -> ProjectPage:
-            whole = with_body(copy)
+            whole = with_body(copy)  # of another page, if that was replaced meanwhile
             content_type = whole.headers.get("content-type", "")
-            return parse_page(whole.body, content_type, whole.url, project, source=source)
+            page = parse_page(whole.body, content_type, whole.url, project, source=source)
+            own = stamp if whole is copy else stamp_of_copy(whole)
+            page = replace(page, stamp=own, fresh=reliable_for(whole.headers))
+            return self._written(page, self._key(source, own)) if is_worth else page
 
+        key = self._key(source, stamp)
         entry = self._store.read_head(_KIND, key) if is_worth else None
-        if entry is not None:
-            table = msgspec.convert(entry.head[_TABLE], _Table)
-            page = _Kept(self._store, key, table, project, source, parsed).page()
-        else:
-            page = parsed()
-            if is_worth:
-                page = self._kept(page, key)
-        return replace(page, stamp=stamp, fresh=fresh)
+        if entry is None:
+            return parsed()
+        table = msgspec.convert(entry.head[_TABLE], _Table)
+        page = _Kept(self._store, key, table, project, source, parsed).page()
+        return replace(page, stamp=stamp, fresh=reliable_for(copy.headers))
 
-    def _kept(self, page: ProjectPage, key: str) -> ProjectPage:
+    @staticmethod
+    def _key(source: str, stamp: str) -> str:
+        return parsed_page_key(__version__, source, stamp)
+
+    def _written(self, page: ProjectPage, key: str) -> ProjectPage:
         """Write an entry for a page; return the page sorted."""
         by_release = sort_files(page.name, page.files)
         encoding = _Encoding(page.files)
@@ -215,7 +219,7 @@ class _Encoding:
 
 
 class _Kept:
-    """A page in the store."""
+    """A page in the store; where its entry is damaged or gone, the page as its index has it."""
 
     def __init__(
         self,
@@ -232,6 +236,7 @@ class _Kept:
         self._project = project
         self._source = source
         self._parsed = parsed
+        self._parsed_files: PageFiles | None = None
         self._kinds: list[WheelKind] = [
             (None if tags is None else parse_tags(tags), python) for tags, python in table.kinds
         ]
@@ -243,7 +248,7 @@ class _Kept:
         count = sum(len(row.part.places) for row in table.releases) + len(table.others.places)
         return ProjectPage(
             self._project,
-            PageFiles(by_release, count, self._all, lambda: self.files(table.others)),
+            PageFiles(by_release, count, self._all, self._others),
             self._source,
             table.notes,
             elsewhere=OtherPages(table.tracks, table.alternates),
@@ -253,29 +258,45 @@ class _Kept:
     def kinds(self, places: Iterable[int]) -> list[WheelKind]:
         return [self._kinds[place] for place in places]
 
-    def files(self, part: _Part) -> Sequence[File]:
-        """Return the files of a part; of the page itself where the part is damaged or gone."""
-        data = self._store.read_part(_KIND, self._key, part.start, part.length)
-        return self._decoded(part, data or b"")
+    def release(self, version: Version, part: _Part) -> ReleaseFiles:
+        """Return the files of a release."""
+        files = self._read(part)
+        by_release = self._whole().by_release if files is None else sort_files(self._project, files)
+        found = by_release.releases.get(version)
+        return ReleaseFiles(version) if found is None else found.files()
 
-    def _decoded(self, part: _Part, data: bytes) -> Sequence[File]:
-        if _digest(data) != part.digest:
-            files = self._parsed().files
-            return [files[place] for place in part.places if place < len(files)]
-        return [_file(row, self._source) for row in _rows(data)]
-
-    def sort(self, part: _Part) -> SortedFiles:
-        return sort_files(self._project, self.files(part))
+    def _others(self) -> Iterable[File]:
+        files = self._read(self._table.others)
+        return self._whole().of(()) if files is None else files
 
     def _all(self) -> tuple[File, ...]:
         last = self._table.others
-        parts = [*(row.part for row in self._table.releases), last]
         data = self._store.read_part(_KIND, self._key, 0, last.start + last.length) or b""
         by_place: dict[int, File] = {}
-        for part in parts:
+        for part in (*(row.part for row in self._table.releases), last):
             files = self._decoded(part, data[part.start : part.start + part.length])
-            by_place.update(zip(part.places, files, strict=False))
+            if files is None:
+                return tuple(self._whole())
+            by_place.update(zip(part.places, files, strict=True))
         return tuple(by_place[place] for place in sorted(by_place))
+
+    def _read(self, part: _Part) -> list[File] | None:
+        """Return the files of a part; None if it is damaged or gone."""
+        data = self._store.read_part(_KIND, self._key, part.start, part.length)
+        return self._decoded(part, data or b"")
+
+    def _decoded(self, part: _Part, data: bytes) -> list[File] | None:
+        if _digest(data) != part.digest:
+            return None
+        return [_file(row, self._source) for row in _rows(data)]
+
+    def _whole(self) -> PageFiles:
+        """Return the files of the page itself, which is parsed once."""
+        if self._parsed_files is None:
+            files = self._parsed().files
+            assert isinstance(files, PageFiles)  # noqa: S101 - pages with an entry are sorted
+            self._parsed_files = files
+        return self._parsed_files
 
 
 class _KeptRelease:
@@ -294,8 +315,7 @@ class _KeptRelease:
         return self._page.kinds(self._row.kinds)
 
     def files(self) -> ReleaseFiles:
-        found = self._page.sort(self._row.part).releases.get(self.version)
-        return ReleaseFiles(self.version) if found is None else found.files()
+        return self._page.release(self.version, self._row.part)
 
 
 def _digest(data: bytes) -> str:

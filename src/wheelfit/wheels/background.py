@@ -36,7 +36,7 @@ class BackgroundCalls(Generic[Item]):
         self._function = function
         self._items: Queue[tuple[Item] | None] = Queue(_WAITING)
         self._failure: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, name=name)
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def __enter__(self) -> Callable[[Item], None]:
         self._thread.start()
@@ -45,10 +45,18 @@ class BackgroundCalls(Generic[Item]):
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if error is not None:
             self._failure = error
-        self._items.put(None)
-        self._thread.join()
+        try:
+            self._end()
+        except BaseException as interruption:  # Ctrl-C: no call may follow
+            self._failure = interruption
+            self._end()
+            raise
         if error is None and self._failure is not None:
             raise self._failure
+
+    def _end(self) -> None:
+        self._items.put(None)
+        self._thread.join()
 
     def _hand_over(self, item: Item) -> None:
         if self._failure is not None:
