@@ -109,6 +109,11 @@ class LocalFiles:
                 path, file.hashes, file.size, where=str(path), advance=progress.advance
             )
             progress.done()
+
+            def check_unchanged() -> None:
+                if _identity(path.stat()) != _identity(before):
+                    raise FileProblem("the file was changed while it was read", where=where)
+
             find = partial(self._wheels.find, sha256, filename, where=where, archive=path)
             wheel = find()
             if wheel is None:
@@ -117,11 +122,14 @@ class LocalFiles:
                     wheel = find()
                     if wheel is None:
                         wheel = self._wheels.unpacked(
-                            path, filename, sha256, folder, where=where, progress=progress
+                            path,
+                            filename,
+                            sha256,
+                            folder,
+                            where=where,
+                            check=check_unchanged,
+                            progress=progress,
                         )
-                        if _identity(path.stat()) != _identity(before):
-                            self._wheels.forget(sha256)
-                            raise FileProblem("the file was changed while it was read", where=where)
             self._wheels.remember_digest(path, before, sha256)
         except OSError as error:
             raise read_problem(path, error) from error

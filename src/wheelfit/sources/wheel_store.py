@@ -382,15 +382,6 @@ class WheelStore:
         if self._clock() - max(status.st_mtime, status.st_ctime) > _SETTLED:
             self._store.write("members", local_digest_key(path, status), {}, sha256.encode())
 
-    def forget(self, sha256: str) -> None:
-        """Remove a wheel.
-
-        :param sha256: the hash of the archive.
-        """
-        entry = self._entry(sha256)
-        if entry is not None:
-            self._drop(entry)
-
     def _drop(self, entry: Path) -> None:
         """Remove an entry; rename it first, so that no process finds half of it."""
         import shutil

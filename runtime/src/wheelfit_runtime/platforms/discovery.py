@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import threading
 import time
-from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit_runtime.platforms import override_names, providers
@@ -32,17 +31,21 @@ class Machine:
 
     def __init__(self, view: SystemView | Callable[[], SystemView] | None = None) -> None:
         self._given = view
+        self._opening = threading.RLock()
         self._detections: dict[str, Detection] = {}
         self._locks: dict[str, threading.Lock] = {}
 
-    @cached_property
+    @property
     def view(self) -> SystemView:
         """The view of the machine."""
-        from wheelfit_runtime.platforms.system_view import SystemView  # start-up
+        with self._opening:
+            if self._given is None:
+                from wheelfit_runtime.platforms.system_view import SystemView  # start-up
 
-        if self._given is None:
-            return SystemView()
-        return self._given if isinstance(self._given, SystemView) else self._given()
+                self._given = SystemView()
+            elif callable(self._given):
+                self._given = self._given()
+            return self._given
 
     @property
     def namespaces(self) -> tuple[str, ...]:
