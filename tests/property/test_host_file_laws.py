@@ -60,6 +60,10 @@ DETECTIONS = st.builds(
         st.builds(DeviceValues, NAMES, TEXTS, st.frozensets(VALUES, max_size=3)), max_size=2
     ).map(tuple),
     version=st.text(max_size=4),
+    # A host file has none of these.
+    step=st.just(""),
+    seconds=st.just(0.0),
+    plugin=st.none(),
 )
 
 
