@@ -67,8 +67,8 @@ _MOST_IN_MEMORY = 32 << 20
 _MOST_NAMES = 100_000
 _MOST_SHOWN = 64 << 20
 _MOST_PAGES = 64 << 20
-_FILE = 700
-"""Bytes of memory that an entry of a page takes, roughly."""
+_FILE = 1500
+"""Bytes of memory that an entry of a page takes once all of them were read, roughly."""
 _MOST_SERVERS = 32
 _SELDOM = 3600.0
 """Seconds after which the disk learns again that a page is as it was."""
