@@ -48,6 +48,8 @@ LITTLE = NEVER | {
     "logging", "platform", "concurrent.futures", "tomllib", "decimal",
 }  # fmt: skip
 """Help and the like need none of these either."""
+THIRD_PARTY = {"packaging", "msgspec", "nab_resolver", "filelock", "tomli_w", "urllib3", "rich"}
+"""What may be broken where something is repaired."""
 CHANGING = {
     "wheelfit.installation.apply", "wheelfit.installation.transaction",
     "wheelfit.installation.checked_wheel",
@@ -160,6 +162,7 @@ COMMANDS: dict[str, tuple[list[str], set[str], int]] = {
     "help": (["--help"], LITTLE, 14),
     "help of install": (["install", "--help"], LITTLE, 34),
     "cache dir": (["cache", "dir"], LITTLE | CHANGING, 31),
+    "recover": (["recover", "--target", "{folder}"], THIRD_PARTY, 72),
     "list": (["list", "--target", "{folder}"], NEVER | CHANGING | DETECTING, 69),
     "check": (
         ["check", "--binaries", "{folder}/index/plain-1.0-py3-none-any.whl"],

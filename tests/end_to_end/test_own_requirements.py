@@ -226,7 +226,7 @@ def test_an_older_release_of_a_library(home: Path) -> None:
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: urllib3\nVersion: 1.26.20\n")
     done = run(home, "install", "-i", "http://127.0.0.1:9/simple", "anything", code=70)
-    assert "urllib3<3,>=2.8, and urllib3 1.26.20 is installed" in in_a_line(done.stderr)
+    assert "urllib3<3,>=2.8, but urllib3 1.26.20 is installed" in in_a_line(done.stderr)
     done = run(home, "doctor", code=13)
     assert "urllib3 1.26.20 is installed" in in_a_line(done.stdout)
 

@@ -1,7 +1,8 @@
 """RECORD: the list of a wheel's files, with hashes and sizes.
 
 RECORD is CSV in UTF-8 with three columns, and is read and written as such, so that names with
-commas, quotes and non-ASCII characters are kept (B-35).
+commas, quotes and non-ASCII characters are kept (B-35). Only the standard library is imported,
+since `wheelfit recover` reads RECORD where all else is gone.
 """
 
 from __future__ import annotations
@@ -10,9 +11,7 @@ import csv
 import hashlib
 import io
 from binascii import b2a_base64
-from typing import TYPE_CHECKING
-
-from msgspec import Struct
+from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit_runtime.errors import InvalidWheel
 from wheelfit_runtime.patterns import pattern
@@ -40,7 +39,7 @@ _ROOTS = ("/", "\\")
 _URL_SAFE = bytes.maketrans(b"+/", b"-_")
 
 
-class RecordRow(Struct, frozen=True, gc=False):
+class RecordRow(NamedTuple):
     """A row of RECORD, unchecked."""
 
     path: str
@@ -51,7 +50,7 @@ class RecordRow(Struct, frozen=True, gc=False):
     """Size in bytes, decimal; may be empty."""
 
 
-class Record(Struct, frozen=True):
+class Record(NamedTuple):
     """The rows of a RECORD in their order, and its line ending."""
 
     rows: tuple[RecordRow, ...]

@@ -256,7 +256,7 @@ def _plan(changes: _Changes, kept: Sequence[tuple[Member, str]], writing: Writin
     for row in old_record.rows:
         name = changes.renamed(row.path)
         if row.path not in changes.gone:
-            rows.append(row if name == row.path else structs.replace(row, path=name))
+            rows.append(row if name == row.path else row._replace(path=name))
         elif name in fresh:
             rows.append(fresh.pop(name))
     if writing.is_reproducible:

@@ -18,8 +18,6 @@ import threading
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, NamedTuple
 
-from msgspec.structs import replace
-
 from wheelfit.wheels.archive import SIGNATURES
 from wheelfit.wheels.background import BackgroundCalls
 from wheelfit.wheels.linking import current_umask
@@ -129,7 +127,7 @@ def promised_rows(archive: WheelArchive) -> dict[str, RecordRow]:
             faults.append(f"{name} has {what}")
         elif promise.hash.endswith("="):
             # Padding is not wanted but seen; nothing depends on it.
-            promised[name] = replace(promise, hash=promise.hash.rstrip("="))
+            promised[name] = promise._replace(hash=promise.hash.rstrip("="))
         else:
             promised[name] = promise
     if faults:

@@ -111,7 +111,9 @@ STATEMENTS = """
 
         def __init__(self, inner, count):
             self._inner, self._left = inner, count
-            self.words, self.reading, self.close = inner.words, inner.reading, inner.close
+            self.column_types, self.reading, self.close = (
+                inner.column_types, inner.reading, inner.close
+            )
 
         @contextlib.contextmanager
         def writing(self):
