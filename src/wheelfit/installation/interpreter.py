@@ -343,7 +343,7 @@ def _run(
     # On macOS this variable makes a child believe that it is another environment.
     variables = {key: value for key, value in environ.items() if key != "__PYVENV_LAUNCHER__"}
     try:
-        with subprocess.Popen(
+        process = subprocess.Popen(
             [str(path), *arguments],
             encoding="utf-8",
             env=variables,
@@ -351,21 +351,23 @@ def _run(
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-        ) as process:
-            try:
-                meanwhile()
-                answer, complaint = process.communicate(timeout=deadline)
-            except BaseException:
-                process.kill()
-                raise
-    except subprocess.TimeoutExpired:
-        raise UnusableInterpreter(
-            f"the interpreter did not answer within {deadline:g} s", where=str(path)
-        ) from None
+        )
     except OSError as error:
         raise UnusableInterpreter(
             f"the interpreter cannot be started: {error.strerror or error}", where=str(path)
         ) from None
+    with process:
+        try:
+            meanwhile()
+            answer, complaint = process.communicate(timeout=deadline)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise UnusableInterpreter(
+                f"the interpreter did not answer within {deadline:g} s", where=str(path)
+            ) from None
+        except BaseException:
+            process.kill()
+            raise
     return subprocess.CompletedProcess(arguments, process.returncode, answer, complaint)
 
 
