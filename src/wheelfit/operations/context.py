@@ -1,4 +1,4 @@
-"""The context of an operation: environment variables, and the object that hears of its progress."""
+"""The context of an operation: environment variables, and the receiver of its progress."""
 
 from __future__ import annotations
 

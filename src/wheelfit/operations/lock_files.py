@@ -176,10 +176,10 @@ def load_lock(path: Path, *, strict: bool = False, store: Store | None = None) -
         ) from None
     if store is None or not store.keeps:
         return read_lock(data, where=str(path), strict=strict)
-    return _recalled(data, store, where=str(path), strict=strict)
+    return _read_with_cache(data, store, where=str(path), strict=strict)
 
 
-def _recalled(data: bytes, store: Store, *, where: str, strict: bool) -> Lock:
+def _read_with_cache(data: bytes, store: Store, *, where: str, strict: bool) -> Lock:
     """Return the lock in a file, which is not checked again if the cache knows it as valid.
 
     The cache has no content of locks, so that nobody who can write there decides what is installed.

@@ -47,7 +47,7 @@ class Copy(Struct, frozen=True):
     """A page as a server sent it."""
 
     body: bytes
-    """The page; empty where only its digest is kept."""
+    """The page; empty where it was left on disk."""
     url: str
     """Its URL after redirects, without credentials."""
     headers: Mapping[str, str]
@@ -57,7 +57,7 @@ class Copy(Struct, frozen=True):
     written: float = 0.0
     """The same, as on disk; 0 if it is not there."""
     digest: str = ""
-    """SHA-256 of the body; empty where the body is kept."""
+    """SHA-256 of the body, if that is known."""
 
     @classmethod
     def of(cls, answer: Answer) -> Copy:
@@ -71,6 +71,11 @@ class Copy(Struct, frozen=True):
     def answer(self) -> Answer:
         """The copy as an answer."""
         return Answer(200, self.headers, self.url, self.body)
+
+    @property
+    def has_body(self) -> bool:
+        """Whether it has its body."""
+        return bool(self.body) or not self.digest
 
     @property
     def sha256(self) -> str:
@@ -183,11 +188,11 @@ class CachedPages(Struct, frozen=True):
         :param copy: the result of `current`.
         :raises NetworkError: as `get`.
         """
-        if not copy.digest:
+        if copy.has_body:
             return copy
         kept = self.load(url, accept)
         if kept is not None and kept.sha256 == copy.digest:
-            return replace(copy, body=kept.body, digest="")
+            return replace(copy, body=kept.body)
         answer = self.get(url, accept=accept)  # another process has cleaned up, or replaced it
         if answer.status != 200:
             raise unexpected(answer.status, answer.url)
@@ -207,9 +212,8 @@ class CachedPages(Struct, frozen=True):
         headers, checked = entry.head.get("headers"), entry.head.get("stored")
         checked = float(checked) if isinstance(checked, (int, float)) else 0.0
         headers = headers if isinstance(headers, dict) else {}
-        digest = "" if entry.body or has_body else entry.sha256
         place = str(entry.head.get("url", url))
-        return Copy(entry.body, place, headers, checked, checked, digest)
+        return Copy(entry.body, place, headers, checked, checked, entry.sha256)
 
     def ask(
         self, url: str, accept: str, known: Copy | None, *, limit: int = PAGE_LIMIT
@@ -252,7 +256,7 @@ class CachedPages(Struct, frozen=True):
             return replace(copy, written=known.written)
         key = self._key(url, accept)
         body = copy.body
-        if copy.digest:
+        if not copy.has_body:
             entry = self.store.read(_KIND, key)
             if entry is None or entry.sha256 != copy.digest:
                 return copy  # another process has removed or replaced it

@@ -126,7 +126,7 @@ class ParsedPages:
         :raises NetworkError: the body is needed, and cannot be read.
         """
         stamp = stamp_of_copy(copy)
-        is_worth = self._store.keeps and (bool(copy.digest) or len(copy.body) >= _WORTH)
+        is_worth = self._store.keeps and (not copy.has_body or len(copy.body) >= _WORTH)
 
         def parsed() -> ProjectPage:
             whole = with_body(copy)  # of another page, if that was replaced meanwhile

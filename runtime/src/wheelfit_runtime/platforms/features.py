@@ -88,7 +88,7 @@ class PluginOrigin(NamedTuple):
 class Detection(NamedTuple):
     """The answer for one namespace: the supported values and the evidence (P-21).
 
-    Two are equal if they say the same, however long each look took.
+    Comparisons ignore ``seconds``.
     """
 
     namespace: str
