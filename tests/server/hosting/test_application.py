@@ -208,6 +208,21 @@ def test_what_cannot_be_kept_is_wrong_input(
     assert host.ask("POST", f"/-/api/{act}", token, said).status == 400
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "said"),
+    [
+        ("POST", "tokens", {"scopes": ["upload"], "lasts": "1d"}),
+        ("POST", "stages", {"lasts": "1d"}),
+        ("GET", "audit?who=me", None),
+    ],
+)
+def test_a_field_that_does_not_exist(host: Host, method: str, path: str, said: object) -> None:
+    """A limit that would not count is refused by its name, as is a filter."""
+    answer = host.ask(method, f"/-/api/{path}", host.token("upload", "admin"), said)
+    assert answer.status == 400
+    assert "is not a field of this request" in text(answer)
+
+
 def test_nothing_is_found_under_what_is_no_name(host: Host, tmp_path: Path) -> None:
     """Numbers without end and NUL name nothing; credentials in other characters are none."""
     token = host.token("upload", "admin")

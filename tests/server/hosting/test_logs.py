@@ -9,7 +9,7 @@ from typing import Literal
 
 import pytest
 
-from wheelfit.server.hosting.logs import Log, library_messages
+from wheelfit.server.hosting.logs import Log, library_messages, traceback_of
 
 
 @pytest.mark.parametrize("form", ["json", "plain"])
@@ -44,6 +44,13 @@ def test_no_credential(form: Literal["json", "plain"]) -> None:
     log.close()
     assert "a.example" in stream.getvalue()
     assert "hunter2" not in stream.getvalue()
+
+
+def test_no_rest_of_a_credential() -> None:
+    """A long traceback is cut after the passwords were removed, wherever the cut is."""
+    for spaces in range(1900, 2010, 5):
+        error = ValueError(f"https://me:hunter2-hunter2@a.example/{' ' * spaces}")
+        assert "hunter2" not in traceback_of(error)
 
 
 def test_long_texts_are_cut() -> None:

@@ -50,6 +50,14 @@ class JsonBody:
 
     values: Mapping[str, Any]
 
+    def refuse_others(self, *names: str) -> None:
+        """Raise if it has other fields than these: a mistyped limit would not count."""
+        if others := sorted(self.values.keys() - set(names)):
+            raise InvalidConfiguration(
+                f"{others[0][:80]!r} is not a field of this request",
+                hint=f"the fields are {', '.join(names)}",
+            )
+
     def text(self, name: str, default: str = "") -> str:
         """Return a text."""
         value = self.values.get(name, default)
@@ -180,6 +188,7 @@ class HostingApi:
                 return {"stages": stages}
             case ["POST", "stages"]:
                 who.need_scope("upload")
+                body.refuse_others("lifetime")
                 lifetime = body.seconds("lifetime", self.rules.stage_lifetime)
                 return acts.open_stage(who.token.owner, lifetime)
             case ["POST", "stages", stage, "publish"]:
@@ -192,6 +201,7 @@ class HostingApi:
                 who.need_operator()
         match method, *words:
             case ["GET", "audit"]:
+                body.refuse_others(*AUDIT_FILTERS)
                 return {"entries": acts.audit({name: body.text(name) for name in AUDIT_FILTERS})}
             case ["GET", "tokens"]:
                 return {"tokens": acts.tokens()}
@@ -212,6 +222,7 @@ class HostingApi:
         return acts.set_status(project, marker, self.body.text("reason"))
 
     def _create_token(self, acts: StoreAdministration) -> Result:
+        self.body.refuse_others("owner", "scopes", "projects", "lifetime", "note")
         scopes = self.body.texts("scopes")
         if not scopes or not set(scopes) <= set(_SCOPES):
             raise InvalidConfiguration(f"scopes are {', '.join(_SCOPES)}")

@@ -140,7 +140,8 @@ def _uncaught(log: Log, error: BaseException | None, where: str) -> None:
 
 def traceback_of(error: BaseException) -> str:
     """Return the traceback of an error, without its beginning if it is long."""
-    return "".join(format_exception(error)).rstrip()[-_LONGEST:]
+    # Before it is cut: the rest of a URL may begin with a password.
+    return redact("".join(format_exception(error)).rstrip())[-_LONGEST:]
 
 
 def in_json(time: datetime, event: str, fields: Mapping[str, str | float]) -> str:

@@ -67,8 +67,10 @@ _MOST_IN_MEMORY = 32 << 20
 _MOST_NAMES = 100_000
 _MOST_SHOWN = 64 << 20
 _MOST_PAGES = 64 << 20
-_FILE = 1500
-"""Bytes of memory that an entry of a page takes once all of them were read, roughly."""
+_FILE = 800
+"""Bytes of memory that an entry of a page takes, roughly."""
+_KEPT_FILE = 1500
+"""The same for a page of the cache, of which all entries were read."""
 _MOST_SERVERS = 32
 _SELDOM = 3600.0
 """Seconds after which the disk learns again that a page is as it was."""
@@ -144,7 +146,7 @@ class Mirrored(ReadsContent):
         upstream = self._upstream
         self._pages: SharedPages[ProjectPage] = SharedPages(
             replace(web.pages, fresh=settings.max_age, rewritten_after=_SELDOM, clock=clock),
-            Memory(_MOST_PAGES, lambda page: _FILE * (len(page[1].files) + 2)),
+            Memory(_MOST_PAGES, lambda page: _KEPT_FILE * (len(page[1].files) + 2)),
             missing=settings.not_found_max_age,
             stale=settings.stale_if_error,
             waiting=lambda: upstream.asked(is_elsewhere=True),
