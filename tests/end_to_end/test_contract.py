@@ -15,8 +15,11 @@ import pytest
 from cli.locking import write_lock_of
 from cli.running import Runner, tree
 from jsonschema import Draft202012Validator
+from packaging.utils import canonicalize_name
+from packaging.version import Version
 from referencing import Registry, Resource
 
+from wheelfit.resolution.resolution import HeldBack
 from wheelfit.sources.bridges import catalogue
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel, release_document
@@ -102,6 +105,16 @@ def closed(schema: Any) -> Any:
 RESOURCES = [
     (f"{name}.json", Resource.from_contents(closed(schema))) for name, schema in SCHEMAS.items()
 ]
+
+
+@pytest.mark.parametrize("name", ["install", "lock"])
+def test_held_back(name: str) -> None:
+    """What is older than the newest release is as the schemas say."""
+    schema = SCHEMAS[name]["properties"]
+    if name == "lock":
+        schema = schema["locks"]["items"]["properties"]
+    held_back = HeldBack(canonicalize_name("a"), Version("1"), Version("2"), "because b needs it")
+    Draft202012Validator(closed(schema["held_back"])).validate([held_back.to_mapping()])
 
 
 def check(name: str, value: object) -> None:
