@@ -13,7 +13,7 @@ from wheelfit.sources.cache import Store
 from wheelfit.sources.cached_pages import Copy
 from wheelfit.sources.page import OtherPages
 from wheelfit.sources.parsed_pages import ParsedPages, stamp_of_copy
-from wheelfit.sources.release_files import PageFiles, sort_files
+from wheelfit.sources.release_files import PageFiles, sort_by_release
 from wheelfit.sources.simple_api import parse_page
 from wheelfit_runtime.errors import InvalidPage
 
@@ -71,7 +71,7 @@ def test_where_a_project_is_besides_comes_back(tmp_path: Path) -> None:
 def test_a_release_is_read_alone(tmp_path: Path) -> None:
     """The files by release are those of the page, and of one release its part alone is read."""
     files = parse_page(LARGE.encode(), "text/html", URL, A, source="s").files
-    expected = sort_files(A, files)
+    expected = sort_by_release(A, files)
     ParsedPages(Store(tmp_path)).page(answer(LARGE), A, source="s")
     page = ParsedPages(Store(tmp_path)).page(answer(LARGE), A, source="s")
     assert isinstance(page.files, PageFiles)

@@ -21,7 +21,7 @@ from wheelfit.core.filename import NEWER_FORMAT, parse_wheel_filename
 from wheelfit.core.markers import parse_marker
 from wheelfit.core.versions import parse_specifiers, without_build
 from wheelfit.sources.page import File, WheelOrigin
-from wheelfit.sources.release_files import PageFiles, best_source, sort_files
+from wheelfit.sources.release_files import PageFiles, best_source, sort_by_release
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from wheelfit.core.filename import WheelFilename
     from wheelfit.core.target import Target
     from wheelfit.sources.page import ProjectPage
-    from wheelfit.sources.release_files import ListedRelease, ReleaseFiles
+    from wheelfit.sources.release_files import PageRelease, ReleaseFiles
 
 AllowedHashes = frozenset[tuple[str, str]]
 """Digests of which one must be met: (algorithm, lower-case hexadecimal)."""
@@ -157,7 +157,7 @@ class Releases(Mapping[Version, Release]):
     def __init__(
         self,
         name: NormalizedName,
-        listed: Mapping[Version, ListedRelease],
+        listed: Mapping[Version, PageRelease],
         judge: _Judge,
         exclusion: str,
         *,
@@ -232,13 +232,13 @@ class Releases(Mapping[Version, Release]):
             version for version in self.with_sources() if not self._has_wheel(self._listed[version])
         )
 
-    def _has_wheel(self, listed: ListedRelease) -> bool:
+    def _has_wheel(self, listed: PageRelease) -> bool:
         if self._judge.allowed:
             wheels = listed.files().wheels
             return any(self._judge(file, filename)[1] is None for file, filename in wheels)
         return any(self._judge.rejection(*kind) is None for kind in listed.kinds)
 
-    def _has_source(self, listed: ListedRelease) -> bool:
+    def _has_source(self, listed: PageRelease) -> bool:
         if self._exclusion:
             return False
         if self._judge.allowed:
@@ -340,7 +340,7 @@ def sort_page(
         by_release = page.files.by_release
     else:
         files = (file for file in page.files if file.source not in absent)
-        by_release = sort_files(page.name, files, joins_builds=page.joins_builds)
+        by_release = sort_by_release(page.name, files, joins_builds=page.joins_builds)
     listed_by_version, judge = by_release.releases, _Judge(target, allowed)
     releases = Releases(page.name, listed_by_version, judge, exclusion, is_given=is_given)
     ignored = by_release.ignored
@@ -366,7 +366,7 @@ def sort_page(
 
 
 def _ranks_of_builds(
-    family: BridgeFamily, listed_by_version: Mapping[Version, ListedRelease]
+    family: BridgeFamily, listed_by_version: Mapping[Version, PageRelease]
 ) -> Mapping[Version, int]:
     """Return the places of versions that differ in their build: as the family has its members.
 
@@ -394,7 +394,7 @@ def _absent_sources(page: ProjectPage, target: Target) -> frozenset[str]:
     return frozenset(source for source, _ in page.markers) - (present or otherwise)
 
 
-def _rank(listed: ListedRelease, order: Sequence[str]) -> int:
+def _rank(listed: PageRelease, order: Sequence[str]) -> int:
     """Return the place of the first index that has a wheel of a release.
 
     Sources beside the indexes are in one pool with the first of them, as in uv.

@@ -159,13 +159,14 @@ def lock_key(wheelfit: str, request: str, sha256: str) -> str:
     return key_of("lock", 3, wheelfit, request, sha256)
 
 
-def valid_lock_key(wheelfit: str, sha256: str) -> str:
+def valid_lock_key(wheelfit: str, packaging: str, sha256: str) -> str:
     """Return the key of the fact that a lock is valid.
 
     :param wheelfit: the version of wheelfit that checked it.
+    :param packaging: the version of packaging, which does a part of that.
     :param sha256: the hash of the lock file.
     """
-    return key_of("valid lock", 1, wheelfit, sha256)
+    return key_of("valid lock", 1, wheelfit, packaging, sha256)
 
 
 _DAY = 24 * 3600.0
@@ -445,10 +446,7 @@ class Store:
         """Warn that nothing can be cached; once, since this costs time only."""
         if not self._has_complained:
             self._has_complained = True
-            from wheelfit.wheels.disk_space import (
-                FULL,
-                no_space_in_words,
-            )
+            from wheelfit.wheels.disk_space import FULL, no_space_in_words
 
             why = error.strerror or type(error).__name__
             if error.errno in FULL and self._folder is not None:
@@ -509,10 +507,7 @@ def is_sound(data: bytes) -> bool:
 
     :param data: the whole file.
     """
-    end = _end_of_head(data)
-    if not _is_head_sound(data, end):
-        return False
-    return sha256_of(memoryview(data)[end:]) == data[end - _DIGEST : end]
+    return unpacked_entry(data) is not None
 
 
 def unpacked_entry(data: bytes) -> CacheEntry | None:
@@ -520,26 +515,24 @@ def unpacked_entry(data: bytes) -> CacheEntry | None:
 
     :param data: the whole file.
     """
-    entry = _head_of(data) if is_sound(data) else None
-    return entry and replace(entry, body=data[_end_of_head(data) :])
+    entry = _head_of(data)
+    if entry is None:
+        return None
+    body = data[_end_of_head(data) :]
+    return replace(entry, body=body) if sha256_of(body).hex() == entry.sha256 else None
 
 
 def _head_of(data: bytes) -> CacheEntry | None:
     """Return an entry without its content; None if the head is damaged."""
     end = _end_of_head(data)
-    if not _is_head_sound(data, end):
+    if not data.startswith(_MAGIC) or not _HEAD + _DIGEST <= end <= len(data):
+        return None
+    checked = memoryview(data)[len(_MAGIC) + _DIGEST : end]
+    if sha256_of(checked) != data[len(_MAGIC) : len(_MAGIC) + _DIGEST]:
         return None
     head = json.loads(data[_HEAD : end - _DIGEST])
-    return (
-        CacheEntry(head, b"", data[end - _DIGEST : end].hex()) if isinstance(head, dict) else None
-    )
-
-
-def _is_head_sound(data: bytes, end: int) -> bool:
-    if not data.startswith(_MAGIC) or not _HEAD + _DIGEST <= end <= len(data):
-        return False
-    checked = memoryview(data)[len(_MAGIC) + _DIGEST : end]
-    return sha256_of(checked) == data[len(_MAGIC) : len(_MAGIC) + _DIGEST]
+    digest = data[end - _DIGEST : end].hex()
+    return CacheEntry(head, b"", digest) if isinstance(head, dict) else None
 
 
 def _end_of_head(data: bytes) -> int:

@@ -124,5 +124,6 @@ class DownloadBudget:
                 f"downloading this file would exceed the {size_in_words(self._limit)} that are "
                 "allowed (--max-download)",
                 where=where,
-                hint="raise --max-download",
+                hint="raise --max-download; an index with sizes, or a server with ranges or "
+                "metadata, shows the size before the download",
             )

@@ -7,6 +7,7 @@ which went into files of releases that are never looked at.
 
 from __future__ import annotations
 
+from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -25,7 +26,7 @@ from wheelfit.sources.release_files import (
     ReleaseFiles,
     SortedFiles,
     WheelKind,
-    sort_files,
+    sort_by_release,
 )
 from wheelfit.sources.simple_api import parse_page
 from wheelfit_runtime import __version__
@@ -60,11 +61,11 @@ _Row: TypeAlias = tuple[
 class _Part(Struct, frozen=True, array_like=True):
     """A part of the content of an entry."""
 
-    start: int = 0
-    length: int = 0
-    digest: str = ""
+    start: int
+    length: int
+    digest: str
     """Of its bytes."""
-    places: tuple[int, ...] = ()
+    places: tuple[int, ...]
     """The places of its files on the page."""
 
 
@@ -150,7 +151,7 @@ class ParsedPages:
 
     def _written(self, page: ProjectPage, key: str) -> ProjectPage:
         """Write an entry for a page; return the page sorted."""
-        by_release = sort_files(page.name, page.files)
+        by_release = sort_by_release(page.name, page.files)
         encoding = _Encoding(page.files)
         releases = tuple(encoding.release(one.files()) for one in by_release.releases.values())
         others = encoding.others()
@@ -261,9 +262,12 @@ class _Kept:
     def release(self, version: Version, part: _Part) -> ReleaseFiles:
         """Return the files of a release."""
         files = self._read(part)
-        by_release = self._whole().by_release if files is None else sort_files(self._project, files)
-        found = by_release.releases.get(version)
-        return ReleaseFiles(version) if found is None else found.files()
+        if files is None:
+            by_release = self._whole().by_release
+        else:
+            by_release = sort_by_release(self._project, files)
+        release = by_release.releases.get(version)
+        return ReleaseFiles(version) if release is None else release.files()
 
     def _others(self) -> Iterable[File]:
         files = self._read(self._table.others)
@@ -300,7 +304,7 @@ class _Kept:
 
 
 class _KeptRelease:
-    """A release of a page in the store: a ``ListedRelease``."""
+    """A release of a page in the store: a ``PageRelease``."""
 
     def __init__(self, page: _Kept, row: _Release) -> None:
         self._page = page
@@ -314,8 +318,12 @@ class _KeptRelease:
     def kinds(self) -> list[WheelKind]:
         return self._page.kinds(self._row.kinds)
 
-    def files(self) -> ReleaseFiles:
+    @cached_property
+    def _files(self) -> ReleaseFiles:
         return self._page.release(self.version, self._row.part)
+
+    def files(self) -> ReleaseFiles:
+        return self._files
 
 
 def _digest(data: bytes) -> str:

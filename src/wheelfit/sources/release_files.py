@@ -34,7 +34,7 @@ WheelKind: TypeAlias = "tuple[frozenset[Tag] | None, str | None]"
 """The tags and the ``requires-python`` of a wheel; its tags are None if its format is newer."""
 
 
-class ListedRelease(Protocol):
+class PageRelease(Protocol):
     """A release as a page lists it."""
 
     version: Version
@@ -50,7 +50,7 @@ class ListedRelease(Protocol):
 
     @property
     def is_partly_yanked(self) -> bool:
-        """Whether any file was taken back (PEP 592)."""
+        """Whether any file was yanked (PEP 592)."""
 
     @property
     def has_variants(self) -> bool:
@@ -61,7 +61,7 @@ class ListedRelease(Protocol):
 
 
 class ReleaseFiles(Struct):
-    """The files of a release: a ``ListedRelease``."""
+    """The files of a release: a ``PageRelease``."""
 
     version: Version
     wheels: list[tuple[File, WheelFilename]] = field(default_factory=list)
@@ -82,7 +82,7 @@ class ReleaseFiles(Struct):
 
     @property
     def is_partly_yanked(self) -> bool:
-        """Whether any file was taken back (PEP 592)."""
+        """Whether any file was yanked (PEP 592)."""
         files = (*(file for file, _ in self.wheels), *self.sources)
         return any(file.yanked is not None for file in files)
 
@@ -92,21 +92,21 @@ class ReleaseFiles(Struct):
         return any(filename.is_variant for _, filename in self.wheels)
 
     def files(self) -> ReleaseFiles:
-        """Return the same."""
+        """Return the release itself."""
         return self
 
 
 class SortedFiles(Struct, frozen=True):
     """The files of a page by release."""
 
-    releases: Mapping[Version, ListedRelease]
+    releases: Mapping[Version, PageRelease]
     """Newest first."""
     ignored: tuple[str, ...]
     """Files that are none of the project's wheels, and why, one clause each."""
 
 
 def best_source(sources: Sequence[File]) -> File:
-    """Return the source distribution to take of a release: none that was yanked, no ZIP file.
+    """Return the preferred source distribution: not a yanked one, then not a ZIP file.
 
     :param sources: at least one.
     """
@@ -115,7 +115,7 @@ def best_source(sources: Sequence[File]) -> File:
     )
 
 
-def sort_files(
+def sort_by_release(
     name: NormalizedName, files: Iterable[File], *, joins_builds: bool = False
 ) -> SortedFiles:
     """Sort files by the release in their name.

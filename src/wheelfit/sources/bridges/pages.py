@@ -11,6 +11,7 @@ from wheelfit.core.filename import (
     index_file_name,
     parse_wheel_filename,
     release_of,
+    wheel_tags,
     with_label,
 )
 from wheelfit.errors import InvalidFilename
@@ -279,9 +280,8 @@ class _Making:
         return self._origins[origin]
 
     def _selector(self, member: FamilyMember, file: File, filename: WheelFilename) -> File | None:
-        tags = filename.plain.removesuffix(".whl").rsplit("-", 3)[1:]
-        stem = self._family.name.replace("-", "_")
-        text = "-".join((stem, str(filename.version), *tags, str(member.label))) + ".whl"
+        stem, tags = self._family.name.replace("-", "_"), wheel_tags(filename)
+        text = "-".join((stem, str(filename.version), tags, str(member.label))) + ".whl"
         try:
             selector = parse_wheel_filename(text)
         except InvalidFilename:
