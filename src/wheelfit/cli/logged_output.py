@@ -22,8 +22,8 @@ def logged_as(output: Output, log_format: str) -> Output:
     :param log_format: ``json``, which makes the result JSON as well, ``plain`` or ``auto``.
     """
     is_json = log_form(log_format, sys.stderr) == "json"
-    choices = {**vars(output), "json": output.json or log_format == "json"}
-    return LoggedOutput(**choices) if is_json else Output(**choices)
+    kind = LoggedOutput if is_json else Output
+    return kind(**{**vars(output), "json": output.json or log_format == "json"})
 
 
 class LoggedOutput(Output):
@@ -50,7 +50,9 @@ class LoggedOutput(Output):
     def error(self, error: WheelfitError) -> None:
         """Log an error, and print it as the result under ``--json``."""
         parts = self.parts_of(error)
-        self._event("error", **{name: part for name, part in parts.items() if part})
+        known = {name: part for name, part in parts.items() if part}
+        code = known.pop("exit_code")
+        self._event("error", **{name: str(part) for name, part in known.items()}, exit_code=code)
         if self.json:
             with suppress(OSError):
                 self.result_json({"error": parts})

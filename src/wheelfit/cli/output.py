@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Literal, TextIO, cast
+from typing import TYPE_CHECKING, Any, Literal, Self, TextIO, cast
 
 from wheelfit.operations.context import Reporter
 from wheelfit_runtime.errors import FileProblem
@@ -64,6 +64,10 @@ class Output(Reporter):
         self.animate = animate
         self.width = width
         self.error_width = error_width
+
+    def with_options(self, **options: object) -> Self:
+        """Return this output with other options; the names are those of its parameters."""
+        return type(self)(**{**vars(self), **options})
 
     @classmethod
     def of(

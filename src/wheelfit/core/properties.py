@@ -54,7 +54,7 @@ class Feature(_FeatureParts):
         return f"{self.namespace} :: {self.name}"
 
     def to_json(self) -> str:
-        """Return it as results have it: its text."""
+        """Return the text, for JSON."""
         return str(self)
 
 
@@ -81,7 +81,7 @@ class Property(_PropertyParts):
         return f"{self.namespace} :: {self.feature} :: {self.value}"
 
     def to_json(self) -> str:
-        """Return it as results have it: its text."""
+        """Return the text, for JSON."""
         return str(self)
 
 

@@ -265,7 +265,7 @@ def inspect_interpreter(
     one is described in process.
 
     :param path: the path of the interpreter; None: the running one.
-    :param deadline: seconds the child process has.
+    :param deadline: seconds the child process has, besides what is done meanwhile.
     :param store: opens the cache of answers, used while they cannot have changed.
     :param tags: whether to find out the supported wheel tags too; without them only the standard
         library is used, and nothing is kept.

@@ -194,7 +194,7 @@ def plan_removal(
         else:
             removable = names.keys() - staying
             removed |= removable & listing.files.keys()
-            # On file systems that ignore case, a file may be listed with other upper case letters.
+            # On file systems that ignore case, a file may be listed in another case.
             unlisted = removable - listing.files.keys() - listing.folders
             removed |= {name for name in unlisted if _is_file_or_link(f"{folder}{os.sep}{name}")}
         if "__pycache__" in listing.folders:

@@ -151,10 +151,12 @@ def version_of(filename: str) -> Version | None:
 def files_near(page: ProjectPage, versions: Iterable[Version]) -> Iterable[File]:
     """Return the files of a page without most of those of other releases.
 
-    :param page: the page.
-    :param versions: the releases.
+    :param page: of one that joins builds, all files are returned.
+    :param versions: with their local parts.
     """
-    return page.files.of(versions) if isinstance(page.files, PageFiles) else page.files
+    if isinstance(page.files, PageFiles) and not page.joins_builds:
+        return page.files.of(versions)
+    return page.files
 
 
 @lru_cache(maxsize=8192)

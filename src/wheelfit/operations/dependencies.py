@@ -257,7 +257,7 @@ class _Editing:
         if isinstance(self._request, AddRequest) and self.place.kind == "extra":
             extra = (self.place.name,)
         if isinstance(self._request, AddRequest) and self.place.kind == "group":
-            group = (*(written.lock.default_groups), self.place.name)
+            group = (*written.lock.default_groups, self.place.name)
         request = _part(
             SyncRequest, self._request, lock=str(written.path), extra=extra, group=group
         )

@@ -67,7 +67,7 @@ def open_environment_of(
 
 
 def cache_of(request: CacheOptions, environ: Mapping[str, str]) -> Store:
-    """Return the cache of a request, for descriptions of interpreters and contents of locks."""
+    """Return the cache of a request: descriptions of interpreters, and which locks are valid."""
     from wheelfit.operations.cache_folder import cache_folder_in_use
     from wheelfit.sources.cache import Store
 

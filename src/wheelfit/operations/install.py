@@ -65,10 +65,10 @@ def install(request: InstallRequest, context: Context) -> ChangeReport:
         opened.narrow()
 
         def decide_once() -> ChangeDecision:
-            decided = _decide(request, opened, context.reporter)
-            check_bounds(request, decided, opened.candidates, context.reporter)
-            check_substitutes(decided.resolution, opened.candidates, opened.repository)
-            return decided
+            decision = _decide(request, opened, context.reporter)
+            check_bounds(request, decision, opened.candidates, context.reporter)
+            check_substitutes(decision.resolution, opened.candidates, opened.repository)
+            return decision
 
         decide = retry_on_concurrent_change(decide_once)
         durations = StepDurations()

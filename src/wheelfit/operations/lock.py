@@ -262,7 +262,7 @@ class _Locking:
         self._request = request
         self._context = context
         self._path = Path(request.output)
-        self._old = _old_lock(self._path, cache_of(request, context.environ))
+        self._old = _old_lock(self._path, lambda: cache_of(request, context.environ))
         self._environment = open_environment_of(request, context.environ, may_be_own=True)
         prefix = self._environment.interpreter.prefix
         rules = read_rules(context.environ, prefix)
@@ -699,7 +699,7 @@ class _Locking:
             LockEnvironment(name, machine.target),
             candidates,
             chooser,
-            _old_lock(self._path_for(name), self._store),
+            _old_lock(self._path_for(name), lambda: self._store),
         )
 
 
@@ -710,8 +710,11 @@ def _simple(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-") or "host"
 
 
-def _old_lock(path: Path, store: Store) -> Lock | None:
-    """Return the existing lock; None if there is none."""
+def _old_lock(path: Path, store: Callable[[], Store]) -> Lock | None:
+    """Return the existing lock; None if there is none.
+
+    :param store: opens the cache.
+    """
     from wheelfit.errors import UsageError
     from wheelfit.locking.document import is_lock_name
     from wheelfit_runtime.errors import FileProblem, InvalidLock
@@ -728,7 +731,7 @@ def _old_lock(path: Path, store: Store) -> Lock | None:
     from wheelfit.operations.lock_files import load_lock
 
     try:
-        return load_lock(path, store=store)
+        return load_lock(path, store=store())
     except InvalidLock as error:
         error.hint = error.hint or "delete it to lock anew, or name another file with --output"
         raise

@@ -6,6 +6,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+import packaging
+
 from wheelfit.core.digests import sha256_of
 from wheelfit.locking.document import DEFAULT_LIMITS, Lock, is_lock_name, read_lock
 from wheelfit.operations.environments import cache_of, open_environment_of
@@ -184,7 +186,7 @@ def _read_with_cache(data: bytes, store: Store, *, where: str, strict: bool) -> 
 
     The cache has no content of locks, so that nobody who can write there decides what is installed.
     """
-    key = valid_lock_key(__version__, sha256_of(data).hex())
+    key = valid_lock_key(__version__, packaging.__version__, sha256_of(data).hex())
     is_valid = store.read(_KIND, key) is not None
     lock = read_lock(data, where=where, strict=strict, is_valid=is_valid)
     if not is_valid:

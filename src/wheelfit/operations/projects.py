@@ -84,7 +84,7 @@ def nearest_project(name: str | None) -> Path:
 
     :param name: the path of the file or its folder; None for the current folder or the nearest one
         above it with such a file.
-    :raises FileProblem: there is no such folder.
+    :raises FileProblem: neither the current folder nor one above it has such a file.
     """
     if name is not None:
         path = Path(name)

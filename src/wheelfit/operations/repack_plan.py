@@ -86,7 +86,8 @@ class RepackPlan:
         if newer:
             names = sorted({project.name for release in newer for project, _ in release.parts})
             yield (
-                f"only {', '.join(names)} has releases after {newest.version}: leave these out of "
+                f"only {', '.join(names)} {'has' if len(names) == 1 else 'have'} releases after "
+                f"{newest.version}: leave these out of "
                 f"the index, or every machine gets {newer[0].version} as the newest"
             )
         yield from newest.notes()

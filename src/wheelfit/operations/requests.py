@@ -91,7 +91,7 @@ def _check_value(name: str, value: Any, written: str) -> None:
 
 
 def _check_word(name: str, word: str, written: str) -> None:
-    if repr(word) in written:
+    if repr(word) in written.removeprefix("Literal[").removesuffix("]").split(", "):
         return
     from ast import literal_eval
 

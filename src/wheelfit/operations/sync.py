@@ -131,10 +131,10 @@ def _sync(
     )
 
     def decide_once() -> ChangeDecision:
-        decided = _decide(request, ground, choosing, leaving, reporter)
-        _check_uploads(decided.planned.install, opened.settings.cooldown)
-        check_bounds(request, decided, choosing.candidates, reporter)
-        return decided
+        decision = _decide(request, ground, choosing, leaving, reporter)
+        _check_uploads(decision.planned.install, opened.settings.cooldown)
+        check_bounds(request, decision, choosing.candidates, reporter)
+        return decision
 
     decide = retry_on_concurrent_change(decide_once)
     durations = StepDurations()

@@ -85,10 +85,11 @@ class Machine:
 
     def _run_provider(self, family: HardwareFamily) -> Detection:
         namespace = family.namespace
+        view = self.view
         started = time.perf_counter()
         try:
             provider = family.provider
-            detection = provider.detect(self.view)
+            detection = provider.detect(view)
             seconds = time.perf_counter() - started
             return detection._replace(version=provider.data_version, seconds=seconds)
         except Exception as error:  # noqa: BLE001  # P-17: an error is a result

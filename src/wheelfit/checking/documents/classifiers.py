@@ -1,4 +1,4 @@
-"""Checks of a wheel's classifiers; the classifier importer of trove-classifiers."""
+"""Checks of a wheel's classifiers; only this module imports trove-classifiers."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ def classifier_findings(
     for classifier, path in paths.items():
         if classifier in deprecated:
             successors = deprecated[classifier]
-            message = f"{classifier!r} is deprecated"
-            if successors:
-                message += f"; use {some_of(map(repr, successors))}"
+            words = some_of(map(repr, successors))
+            remedy = f"use {words}" if successors else "nothing replaces it"
+            message = f"{classifier!r} is deprecated; {remedy}"
             correction = Correction(json.dumps(successors[0])) if len(successors) == 1 else None
             yield place.found(
                 checks.DEPRECATED_CLASSIFIER, message, path=path, correction=correction

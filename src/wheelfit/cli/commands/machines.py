@@ -166,7 +166,6 @@ def _ask_consent(output: Output, plan: TrustPlan) -> None:
     """
     import sys
 
-    from wheelfit.cli.output import Output
     from wheelfit.cli.render.providers import plan_lines
     from wheelfit_runtime.errors import PolicyRefusal
 
@@ -178,8 +177,7 @@ def _ask_consent(output: Output, plan: TrustPlan) -> None:
             note="\n".join(lines),
             hint="nothing was installed, run or written; if you agree, give --yes",
         )
-    heard = {"verbosity": max(output.verbosity, 0)}  # even with --quiet
-    speaker = Output(**{**vars(output), **heard})
+    speaker = output.with_options(verbosity=max(output.verbosity, 0))  # even with --quiet
     for line in lines:
         speaker.say(line)
     speaker.say("Code in these files will run on this machine, confined as far as the system can.")

@@ -103,7 +103,7 @@ def _matrix(arguments: Namespace, output: Output, context: Context) -> int:
     from wheelfit.operations.matrix import MatrixRequest, matrix
 
     if arguments.service is not None and arguments.json:
-        raise UsageError("--for and --json are two forms of one result", hint="choose one")
+        raise UsageError("--format and --json are two forms of one result", hint="choose one")
     if arguments.template is not None and arguments.service != "gitlab":
         raise UsageError("--template goes with --format gitlab", hint="leave it out")
     if arguments.job_per is not None and arguments.service is None:

@@ -84,7 +84,7 @@ class TrustedPlugins(Struct):
         if trusted.anything:
             self.note(
                 f"every plugin is trusted: {question} of {question.namespace} is installed and "
-                "run without a check of its files"
+                "run, whoever published it"
             )
         try:
             environment = self._environment(question, trusted)

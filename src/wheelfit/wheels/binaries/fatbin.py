@@ -40,7 +40,7 @@ _ALIGNMENT = 8
 def read_images(window: Window, start: int, size: int) -> Iterator[DeviceCode]:
     """Yield the images of consecutive containers.
 
-    :param size: bytes of all containers, with zeros between them.
+    :param size: bytes of all containers, including any zeros between them.
     :raises Unreadable: a container is invalid; images yielded before are valid.
     """
     if start < 0 or size < 0 or start + size > window.size:

@@ -20,7 +20,7 @@ _DISABLE_PROVIDER = Option(
     project=ProjectMay.NOT_SET_IT,
 )
 
-_PLUGIN_DEADLINE = Option(
+_PLUGIN_TIMEOUT = Option(
     "--plugin-timeout SECONDS",
     SECONDS,
     "time limit for an answer of a plugin (default: 10)",
@@ -86,7 +86,7 @@ _SUPPORT = (
         FLAG,
         "install and run any plugin that a wheel names, whoever published it",
     ),
-    _PLUGIN_DEADLINE,
+    _PLUGIN_TIMEOUT,
     Option(
         "--no-abi-dependency",
         FLAG,
@@ -128,5 +128,5 @@ PROVIDER_SETTINGS = OptionGroup(
     _PROVIDER_TABLE,
     _ENABLE_PROVIDER.off_command_line(),
     _DISABLE_PROVIDER.off_command_line(),
-    _PLUGIN_DEADLINE.off_command_line(),
+    _PLUGIN_TIMEOUT.off_command_line(),
 )

@@ -129,7 +129,10 @@ RELABEL = OptionGroup(
     Option("--label LABEL", TEXT, "the new label (default: derived from the properties of each)"),
 )
 
-UNMAKE = OptionGroup("", Option("--skip-plain", FLAG, "skip wheels that are plain already"))
+UNMAKE = OptionGroup(
+    "",
+    Option("--skip-plain", FLAG, "accept wheels that are plain already; with -o they are copied"),
+)
 
 REPAIR = OptionGroup(
     "",
