@@ -556,12 +556,21 @@ def execute() -> Callable[[str, str], None]:
 
 @pytest.mark.parametrize(
     "url",
-    ["mysql://host/x", "nothing", "sqlite://elsewhere.example/x", "postgresql://%zz%/a b c=d"],
+    [
+        "mysql://host/x",
+        "nothing",
+        "sqlite://elsewhere.example/x",
+        "postgresql://%zz%/a b c=d",
+        "postgresql://me:hush@[bad/x",
+        "me:hush@host",
+        "host=x password=hush",
+    ],
 )
 def test_addresses_that_name_no_database(url: str) -> None:
-    """A wrong address is an error of configuration."""
-    with pytest.raises(InvalidConfiguration):
+    """A wrong address is an error of configuration, which does not show a password."""
+    with pytest.raises(InvalidConfiguration) as caught:
         Records(open_database(url))
+    assert "hush" not in repr(caught.value.parts())
 
 
 def test_a_file_that_is_no_database(tmp_path: Path) -> None:

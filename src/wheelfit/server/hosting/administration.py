@@ -150,7 +150,9 @@ class StoreAdministration:
         if outcome not in ("", "done", "refused"):
             raise InvalidConfiguration("an outcome is done or refused", where=outcome[:80])
         if not (max_count.isascii() and max_count.isdigit() and len(max_count) <= 4):
-            raise InvalidConfiguration("max_count is a number up to 9999", where=max_count[:80])
+            raise InvalidConfiguration(
+                "the number of entries must be at most 9999", where=max_count[:80]
+            )
         since, until = (
             timestamp(moment_of(wanted[name], self.now())) if wanted[name] else ""
             for name in ("since", "until")

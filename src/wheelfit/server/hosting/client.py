@@ -69,10 +69,15 @@ class ServerAdministration:
     """
 
     def __init__(self, url: str, token: str, *, context: SSLContext | None = None) -> None:
-        parts = urlsplit(url)
+        try:
+            parts = urlsplit(url)
+        except ValueError:
+            parts = urlsplit("")
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.username:
             raise InvalidConfiguration(
-                "this is not the URL of a server", where=parts.hostname or ""
+                "this is not the URL of a server",
+                where=parts.hostname or "",
+                hint="as https://index.example.org; the token is not a part of it",
             )
         if not token:
             raise InvalidConfiguration(

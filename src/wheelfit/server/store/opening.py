@@ -103,7 +103,7 @@ def open_database(url: str, *, dependency: Dependency | None = None) -> Database
     :param url: ``sqlite:///path/of/file`` or ``postgresql://user:password@host/database``.
     :raises InvalidConfiguration: the scheme of the URL is not supported.
     """
-    scheme = urlsplit(url).scheme
+    scheme = _scheme(url)
     if scheme == "sqlite":
         return SqliteDatabase(_path(url), dependency=dependency)
     if scheme in ("postgresql", "postgres"):
@@ -112,7 +112,7 @@ def open_database(url: str, *, dependency: Dependency | None = None) -> Database
         return PostgresqlDatabase(url, dependency=dependency)
     raise InvalidConfiguration(
         "this is not the URL of a supported database",
-        where=redact(url),
+        where=redact(url) if "://" in url else None,  # other forms may have a password
         hint="as sqlite:///var/lib/wheelfit/index.sqlite3 or postgresql://host/database",
     )
 
@@ -124,7 +124,7 @@ def open_blobs(url: str, *, spool: Path | None = None) -> Blobs:
     :param spool: folder for uploads that are checked before they go to an object storage.
     :raises InvalidConfiguration: the scheme of the URL is not supported.
     """
-    scheme = urlsplit(url).scheme
+    scheme = _scheme(url)
     if scheme == "file":
         return FolderBlobs(_path(url))
     if scheme in _OBJECT_STORAGES:
@@ -133,9 +133,17 @@ def open_blobs(url: str, *, spool: Path | None = None) -> Blobs:
         return ObjectBlobs(url, spool=spool)
     raise InvalidConfiguration(
         "this is not the URL of a supported storage",
-        where=redact(url),
+        where=redact(url) if "://" in url else None,  # other forms may have a password
         hint="as file:///var/lib/wheelfit/files or s3://bucket/prefix",
     )
+
+
+def _scheme(url: str) -> str:
+    """Return the scheme of a URL; empty if it is not one."""
+    try:
+        return urlsplit(url).scheme
+    except ValueError:
+        return ""
 
 
 def _path(url: str) -> Path:
