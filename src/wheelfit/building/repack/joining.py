@@ -222,7 +222,7 @@ def join_releases(projects: Sequence[FamilyProject]) -> list[JoinedRelease]:
     """
     groups: dict[Version, dict[str, Version]] = defaultdict(dict)
     if all(len(project.releases) == 1 for project in projects):  # as the user named them
-        return [_joined({project.name: min(project.releases) for project in projects}, projects)]
+        return [_joined({project.name: next(iter(project.releases)) for project in projects}, projects)]
     for project in projects:
         # The last one stays: the newest, and a pre-release only where there is no other.
         for version in sorted(

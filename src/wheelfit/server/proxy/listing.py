@@ -246,8 +246,9 @@ class _PageWriter:
         self, release: Release, offered: OfferedRelease, result: _ReleaseEntries
     ) -> None:
         """Hide the plain wheels that are not offered."""
+        plain = {wheel.filename.text for wheel in offered.plain}
         for wheel in release.wheels:
-            if not wheel.filename.is_variant and wheel not in offered.plain:
+            if not wheel.filename.is_variant and wheel.filename.text not in plain:
                 result.hide(wheel)
 
     def _raise_if_unavailable(self, release: Release) -> None:
