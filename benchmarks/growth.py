@@ -34,6 +34,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import server as servers
+from install_report import marked
 from wheel import machine
 
 from wheelfit.server.loopback import LoopbackServer
@@ -50,7 +51,7 @@ PACKAGES = {
     "variantlib": ("variantlib[cli]==0.2.2",),
 }
 DOCS = Path(__file__).resolve().parent.parent / "docs" / "explanation" / "scale.md"
-START, STOP = "<!-- growth -->\n", "<!-- end of growth -->\n"
+START, STOP = "<!-- growth -->", "<!-- end of growth -->"
 PAGE = "application/vnd.pypi.simple.v1+json"
 ROW = """
 [[packages]]
@@ -340,7 +341,10 @@ def serve(
         servers.warm(server, load, every=tool in ("wheelfit", "devpi-server"))
 
     def run(tool: str) -> float:
-        return servers.measure(running[tool], load, 0).processor / 1000
+        measured = servers.measure(running[tool], load, 0)
+        if measured.errors:
+            sys.exit(f"{tool} gave {measured.errors} errors")
+        return measured.processor / 1000
 
     return run
 
@@ -472,6 +476,8 @@ def main() -> None:
         "--environments", type=Path, default=Path(tempfile.gettempdir()) / "wheelfit-servers"
     )
     arguments = parser.parse_args()
+    if shutil.which("wrk") is None:
+        sys.exit("this needs wrk: apt-get install wrk")
     print(f"Python {platform.python_version()}, {platform.machine()}, {os.cpu_count()} cores")
     curves: dict[str, Curve] = {}
     for name in arguments.subjects or SUBJECTS:
@@ -481,8 +487,7 @@ def main() -> None:
     text = f"Medians of {arguments.runs}, {machine()}.\n{table(curves)}"
     print(text)
     if arguments.docs:
-        before, _, rest = DOCS.read_text().partition(START)
-        DOCS.write_text(f"{before}{START}{text}\n{STOP}{rest.partition(STOP)[2]}")
+        DOCS.write_text(marked(DOCS.read_text(), text, START, STOP))
         plot(curves, DOCS.with_name("growth.svg"))
 
 

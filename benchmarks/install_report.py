@@ -70,12 +70,12 @@ def report(result: Result, goals: Mapping[str, Mapping[str, float]]) -> Iterator
         yield from limits(result)
 
 
-def marked(page: str, text: str) -> str:
-    """Put text between the two marks of a page, in place of what is there."""
-    before, _, rest = page.partition(f"{BEGIN}\n")
-    _, end, after = rest.partition(END)
-    assert end, f"the page needs {BEGIN} and {END}"
-    return f"{before}{BEGIN}\n{text}\n{END}{after}"
+def marked(page: str, text: str, begin: str = BEGIN, end: str = END) -> str:
+    """Put text between two marks of a page, in place of what is there."""
+    before, _, rest = page.partition(f"{begin}\n")
+    _, found, after = rest.partition(end)
+    assert found, f"the page needs {begin} and {end}"
+    return f"{before}{begin}\n{text}\n{end}{after}"
 
 
 def row(*cells: object) -> str:

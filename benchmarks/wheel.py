@@ -29,6 +29,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+from install_report import marked
 from install_wheels import fetch, kept_folder
 
 from wheelfit.testing.wheels import build_wheel
@@ -208,12 +209,8 @@ def main() -> None:
     lines = bench.table()
     print("\n".join(lines))
     if asked.docs:
-        text = PAGE.read_text()
-        start, stop = "<!-- table -->\n", "<!-- end -->\n"
-        before, _, rest = text.partition(start)
-        _, _, after = rest.partition(stop)
-        new = "\n".join([f"Medians of {asked.rounds} rounds, {machine()}.", "", *lines, ""])
-        PAGE.write_text(f"{before}{start}{new}{stop}{after}")
+        new = "\n".join([f"Medians of {asked.rounds} rounds, {machine()}.", "", *lines])
+        PAGE.write_text(marked(PAGE.read_text(), new, "<!-- table -->", "<!-- end -->"))
 
 
 if __name__ == "__main__":
