@@ -4,10 +4,10 @@
     python benchmarks/organisation.py --machines 50 --nodes 8 --megabytes 20   quickly
 
 *Release day*: 10,000 machines synchronise a lock of 100 packages within five minutes. Real clients
-show which requests a machine makes: one that has everything but the new wheel, one that has
-nothing, and one that locks anew. The access log of a real index has them. They are repeated by a
-sample of machines at the rate of the whole organisation, first against the index, then against a
-mirror in front of it, whose requests to the index are counted as well.
+show which requests a machine makes: one that locks anew, one that has nothing, and one that has
+everything but the wheel of a new release. The access log of a real index has them. They are
+repeated by a sample of machines at the rate of the whole organisation, first against the index,
+then against a mirror in front of it, whose requests to the index are counted as well.
 
 *Cluster*: nodes download one large wheel at once, each a real client, through one mirror that does
 not have it yet. What the mirror takes for a gigabyte gives the figures for more nodes.
@@ -37,6 +37,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import server as servers
+from install_report import marked
 from wheel import machine
 
 from wheelfit.testing.wheels import build_large_wheel, build_wheel
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 PAGE = CHECKOUT / "docs" / "explanation" / "scale.md"
-START, STOP = "<!-- organisation -->\n", "<!-- end of organisation -->\n"
+START, STOP = "<!-- organisation -->", "<!-- end of organisation -->"
 PROGRAM = Path(sys.executable).parent / "wheelfit"
 ORGANISATION = 10_000
 MINUTES = 5
@@ -144,18 +145,21 @@ class Step:
 
 
 def build_index(wheels: Path, stored: Path) -> None:
-    """Fill an index with 100 projects of 20 releases; each wheel has about 30 kB."""
+    """Fill an index with 100 projects of 20 releases."""
     for number in range(PACKAGES):
         for release in range(RELEASES):
-            content = os.urandom(30_000)
-            files = {f"package_{number}/__init__.py": "", f"package_{number}/data.bin": content}
-            build_wheel(
-                wheels / f"package-{number}", f"package-{number}", f"1.{release}", files=files
-            )
+            build_release(wheels, number, release)
     servers.fill(stored, wheels)
 
 
-def patterns(folder: Path, served: Index) -> dict[str, list[Step]]:
+def build_release(wheels: Path, number: int, release: int) -> None:
+    """Build a wheel of about 30 kB."""
+    package = f"package_{number}"
+    files = {f"{package}/__init__.py": "", f"{package}/data.bin": os.urandom(30_000)}
+    build_wheel(wheels / f"package-{number}", f"package-{number}", f"1.{release}", files=files)
+
+
+def patterns(folder: Path, served: Index, stored: Path) -> dict[str, list[Step]]:
     """Let real clients lock and synchronise, and return what each asked the index for."""
     folder.mkdir()
     lines = "".join(f"package-{number}\n" for number in range(PACKAGES))
@@ -176,9 +180,14 @@ def patterns(folder: Path, served: Index) -> dict[str, list[Step]]:
     run(folder, *locking, *cache, "--upgrade")
     found["locks anew, pages in its cache"] = steps(start)
     start = served.lines
-    run(folder, "sync", *common, *cache)
+    run(folder, "sync", *common, "--cache-dir", folder / "empty")
     found["synchronises with an empty cache"] = steps(start)
-    found["synchronises, one release is new"] = found["synchronises with an empty cache"][-1:]
+    build_release(folder / "new", 0, RELEASES)
+    servers.fill(stored, folder / "new")
+    run(folder, *locking, *cache, "--upgrade")
+    start = served.lines
+    run(folder, "sync", *common, "--cache-dir", folder / "empty")
+    found["synchronises, one release is new"] = steps(start)
     return found
 
 
@@ -245,7 +254,7 @@ def release_day(folder: Path, machines: int) -> list[str]:
         index(folder / "stored") as served,
         index(folder / "mirror", "--mirror", served.url) as mirror,
     ):
-        found = patterns(folder / "machine", served)
+        found = patterns(folder / "machine", served, folder / "stored")
         for kind, steps in found.items():
             for place, asked in (("the index", served), ("a mirror", mirror)):
                 origin = asked.url.removesuffix("/simple/")
@@ -343,6 +352,8 @@ def cluster(folder: Path, nodes: int, megabytes: int) -> list[str]:
         peak = proxy.peak
     each = used / gigabytes
     total = CLUSTER * TORCH
+    cores = os.cpu_count() or 1
+    until = max((total / LINK, "10 Gbit/s"), (each * total / cores, f"{cores} processors"))
     return [
         "| | measured | modelled |",
         "|---|--:|--:|",
@@ -353,7 +364,7 @@ def cluster(folder: Path, nodes: int, megabytes: int) -> list[str]:
         f"| processor time of the mirror | {used:.1f} s | {each * total:,.0f} s |",
         f"| for a gigabyte | {each:.2f} s | {each:.2f} s |",
         f"| its memory at most | {peak:.0f} MB | |",
-        f"| until the last has it | {seconds:.0f} s | {total / LINK:.0f} s at 10 Gbit/s |",
+        f"| until the last has it | {seconds:.0f} s | {until[0]:,.0f} s, bound by {until[1]} |",
         f"| failed | {failed} | |",
     ]
 
@@ -377,11 +388,10 @@ def main() -> None:
     )  # fmt: skip
     first = [f"| {' | '.join(heads)} |", f"|---|---|{'--:|' * 9}", *rows]
     sampled = f"A sample of {arguments.machines} machines and {arguments.nodes} nodes, {machine()}."
-    text = "\n".join([sampled, "", *first, "", *second, ""])
+    text = "\n".join([sampled, "", *first, "", *second])
     print(text)
     if arguments.docs:
-        before, _, rest = PAGE.read_text().partition(START)
-        PAGE.write_text(f"{before}{START}{text}{STOP}{rest.partition(STOP)[2]}")
+        PAGE.write_text(marked(PAGE.read_text(), text, START, STOP))
 
 
 if __name__ == "__main__":

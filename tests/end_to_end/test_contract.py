@@ -19,6 +19,8 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 from referencing import Registry, Resource
 
+from wheelfit.locking.environments import environments_for
+from wheelfit.locking.held_back import LockHeldBack
 from wheelfit.resolution.resolution import HeldBack
 from wheelfit.sources.bridges import catalogue
 from wheelfit.testing.index import RecordingIndex
@@ -107,14 +109,14 @@ RESOURCES = [
 ]
 
 
-@pytest.mark.parametrize("name", ["install", "lock"])
-def test_held_back(name: str) -> None:
+def test_held_back() -> None:
     """What is older than the newest release is as the schemas say."""
-    schema = SCHEMAS[name]["properties"]
-    if name == "lock":
-        schema = schema["locks"]["items"]["properties"]
-    held_back = HeldBack(canonicalize_name("a"), Version("1"), Version("2"), "because b needs it")
-    Draft202012Validator(closed(schema["held_back"])).validate([held_back.to_mapping()])
+    release = HeldBack(canonicalize_name("a"), Version("1"), Version("2"), "because b needs it")
+    installed = SCHEMAS["install"]["properties"]["held_back"]
+    Draft202012Validator(closed(installed)).validate([release.to_mapping()])
+    locks = SCHEMAS["lock"]["properties"]["locks"]["items"]["properties"]
+    locked = LockHeldBack(release, environments_for(["linux-x86_64"], [(3, 13)]), True)
+    Draft202012Validator(closed(locks["held_back"])).validate([locked.to_mapping()])
 
 
 def check(name: str, value: object) -> None:

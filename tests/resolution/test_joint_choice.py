@@ -118,7 +118,7 @@ class TestWithinOneVersion:
         add(world, "xgboost 3", BOTH)
         resolution = world.resolve("torch", "xgboost")
         assert {pin.label for pin in resolution.pins} == {"cu13"}
-        assert [(one.values, one.forced.because) for one in resolution.held] == [(("13",), ())]
+        assert [(one.values, one.forced.reasons) for one in resolution.held] == [(("13",), ())]
         chosen = {
             pin.name: ChosenBuild(pin.name, pin.version, pin.label, pin.properties)
             for pin in resolution.pins
@@ -216,7 +216,7 @@ class TestWithinOneVersion:
         add(world, "three 1", {"cu13": "13.0"}, plain=True)
         assert world.pins("two", "three") == {"two": "1:cu12", "three": "1"}
         assert world.pins("three", "two") == {"two": "1", "three": "1:cu13"}
-        assert world.resolve("two", "three").held[0].forced.because == (
+        assert world.resolve("two", "three").held[0].forced.reasons == (
             "two has a better build for CUDA 12",
         )
 
@@ -261,7 +261,7 @@ class TestBuildsOfOtherPackages:
         add(world, "vllm 1", {"a": pins, "b": newer}, ["torch"])
         (held,) = world.resolve("torch==2", "vllm").held
         assert held.forced.by == ("vllm",)
-        assert held.forced.because == ("vllm 1 has only builds for CUDA 12",)
+        assert held.forced.reasons == ("vllm 1 has only builds for CUDA 12",)
 
 
 class TestSeveralValues:
@@ -297,7 +297,7 @@ class TestInstalled:
         """An installed build that nobody asks about decides about what is new."""
         resolution = world.resolve("torch", installed=[installed("other 1", "cu12")])
         assert [str(pin) for pin in resolution.pins] == ["torch 2 (cu12)"]
-        assert resolution.held[0].forced.because == (
+        assert resolution.held[0].forced.reasons == (
             "other 1 (cu12) is installed, which is built for CUDA 12",
         )
 

@@ -295,7 +295,7 @@ def check(problem: Problem) -> str:
     resolution = world.resolve(*problem.roots, installed=problem.installed())
     assert environment(problem, resolution) == expected
     assert all(held.values for held in resolution.held)
-    return "forced" if any(held.forced.because for held in resolution.held) else "free"
+    return "forced" if any(held.forced.reasons for held in resolution.held) else "free"
 
 
 @pytest.mark.parametrize("start", range(0, 120, 20))

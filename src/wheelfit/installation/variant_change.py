@@ -36,7 +36,7 @@ class VariantChange(Struct, frozen=True):
 
     old: Installed
     new: Pin
-    because: str
+    reason: str
     """The reason, as a clause."""
     needs_consent: bool
     """Whether the user must agree: the old build was chosen among several, and the new one is for
@@ -51,7 +51,7 @@ class VariantChange(Struct, frozen=True):
             "to": self.new.label,
             "from_version": str(self.old.version),
             "to_version": str(self.new.version),
-            "reason": self.because,
+            "reason": self.reason,
             "needs_consent": self.needs_consent,
         }
 
@@ -59,9 +59,9 @@ class VariantChange(Struct, frozen=True):
         old, new = self.old.label or PLAIN, self.new.label or PLAIN
         name = str(self.old.name)
         if self.old.version == self.new.version:
-            return f"{name} {self.old.version} {old} -> {new}, because {self.because}"
+            return f"{name} {self.old.version} {old} -> {new}, because {self.reason}"
         versions = f"{self.old.version} {old} -> {self.new.version} {new}"
-        return f"{name} {versions}, because {self.because}"
+        return f"{name} {versions}, because {self.reason}"
 
 
 def variant_changes(
@@ -95,8 +95,8 @@ def variant_changes(
             reason, needs_consent = _agreement_reason(agreement, old, pin), True
         else:
             continue
-        because = _clause(misfits.get(pin.name, reason), old.label or PLAIN)
-        changes.append(VariantChange(old, pin, because, needs_consent))
+        clause = _clause(misfits.get(pin.name, reason), old.label or PLAIN)
+        changes.append(VariantChange(old, pin, clause, needs_consent))
     return tuple(changes)
 
 

@@ -62,7 +62,7 @@ class OutdatedReport:
     packages: tuple[OutdatedPackage, ...]
     unknown: tuple[NormalizedName, ...]
     """Packages that no index has."""
-    unread: tuple[tuple[NormalizedName, str], ...]
+    unreadable: tuple[tuple[NormalizedName, str], ...]
     """Packages whose page could not be read, and why."""
 
     def to_json(self) -> dict[str, object]:
@@ -70,7 +70,7 @@ class OutdatedReport:
         return plain_report(
             self,
             "environment packages unknown",
-            unreadable=[{"name": name, "reason": reason} for name, reason in self.unread],
+            unreadable=[{"name": name, "reason": reason} for name, reason in self.unreadable],
         )
 
 

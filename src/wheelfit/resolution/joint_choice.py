@@ -140,7 +140,7 @@ class ForcedValue(Struct, frozen=True):
 
     by: tuple[NormalizedName, ...] = ()
     """The packages whose builds decided."""
-    because: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
     """The reasons, as clauses; empty: nothing was forced."""
     changes: tuple[Concession, ...] = ()
     """The replaced builds."""
@@ -167,8 +167,8 @@ class AgreementOutcome(Struct, frozen=True):
             text = f"{self.agreement.title} is mixed ({self.sides})"
         else:
             text = f"{self.agreement.called(self.values)} for all"
-        if forced.because:
-            text += f", because {listed(forced.because)}"
+        if forced.reasons:
+            text += f", because {listed(forced.reasons)}"
         if forced.changes:
             text += f": {'; '.join(map(str, forced.changes))}"
         return text
@@ -180,7 +180,7 @@ class AgreementOutcome(Struct, frozen=True):
             "values": list(self.values),
             "packages": {name: list(values) for name, values in sorted(self.packages.items())},
             "forced_by": list(self.forced.by),
-            "reasons": list(self.forced.because),
+            "reasons": list(self.forced.reasons),
             "changes": [
                 {
                     "name": change.taken.name,

@@ -127,29 +127,29 @@ class ParsedPages:
         :raises NetworkError: the body is needed, and cannot be read.
         """
         stamp = stamp_of_copy(copy)
-        is_worth = self._store.keeps and (not copy.has_body or len(copy.body) >= _WORTH)
+        is_stored = self._store.keeps and (not copy.has_body or len(copy.body) >= _WORTH)
 
-        def parsed() -> ProjectPage:
+        def parse() -> ProjectPage:
             whole = with_body(copy)  # of another page, if that was replaced meanwhile
             content_type = whole.headers.get("content-type", "")
             page = parse_page(whole.body, content_type, whole.url, project, source=source)
             own = stamp if whole is copy else stamp_of_copy(whole)
             page = replace(page, stamp=own, fresh=reliable_for(whole.headers))
-            return self._written(page, self._key(source, own)) if is_worth else page
+            return self._store_page(page, self._key(source, own)) if is_stored else page
 
         key = self._key(source, stamp)
-        entry = self._store.read_head(_KIND, key) if is_worth else None
+        entry = self._store.read_head(_KIND, key) if is_stored else None
         if entry is None:
-            return parsed()
+            return parse()
         table = msgspec.convert(entry.head[_TABLE], _Table)
-        page = _Kept(self._store, key, table, project, source, parsed).page()
+        page = _StoredPage(self._store, key, table, project, source, parse).page()
         return replace(page, stamp=stamp, fresh=reliable_for(copy.headers))
 
     @staticmethod
     def _key(source: str, stamp: str) -> str:
         return parsed_page_key(__version__, source, stamp)
 
-    def _written(self, page: ProjectPage, key: str) -> ProjectPage:
+    def _store_page(self, page: ProjectPage, key: str) -> ProjectPage:
         """Write an entry for a page; return the page sorted."""
         by_release = sort_by_release(page.name, page.files)
         encoding = _Encoding(page.files)
@@ -210,8 +210,8 @@ class _Encoding:
         """Return the part with the files that are of no release."""
         return self._part(self._places.values())
 
-    def _part(self, found: Iterable[int]) -> _Part:
-        places = tuple(sorted(found))
+    def _part(self, places_of_files: Iterable[int]) -> _Part:
+        places = tuple(sorted(places_of_files))
         data = msgspec.msgpack.encode([_row(self._files[place]) for place in places])
         part = _Part(self._length, len(data), _digest(data), places)
         self.parts.append(data)
@@ -219,7 +219,7 @@ class _Encoding:
         return part
 
 
-class _Kept:
+class _StoredPage:
     """A page in the store; where its entry is damaged or gone, the page as its index has it."""
 
     def __init__(
@@ -229,14 +229,14 @@ class _Kept:
         table: _Table,
         project: NormalizedName,
         source: str,
-        parsed: Callable[[], ProjectPage],
+        parse: Callable[[], ProjectPage],
     ) -> None:
         self._store = store
         self._key = key
         self._table = table
         self._project = project
         self._source = source
-        self._parsed = parsed
+        self._parse = parse
         self._parsed_files: PageFiles | None = None
         self._kinds: list[WheelKind] = [
             (None if tags is None else parse_tags(tags), python) for tags, python in table.kinds
@@ -244,8 +244,8 @@ class _Kept:
 
     def page(self) -> ProjectPage:
         table = self._table
-        kept = [_KeptRelease(self, row) for row in table.releases]
-        by_release = SortedFiles({one.version: one for one in kept}, table.ignored)
+        releases = [_StoredRelease(self, row) for row in table.releases]
+        by_release = SortedFiles({each.version: each for each in releases}, table.ignored)
         count = sum(len(row.part.places) for row in table.releases) + len(table.others.places)
         return ProjectPage(
             self._project,
@@ -297,16 +297,16 @@ class _Kept:
     def _whole(self) -> PageFiles:
         """Return the files of the page itself, which is parsed once."""
         if self._parsed_files is None:
-            files = self._parsed().files
+            files = self._parse().files
             assert isinstance(files, PageFiles)  # noqa: S101 - pages with an entry are sorted
             self._parsed_files = files
         return self._parsed_files
 
 
-class _KeptRelease:
+class _StoredRelease:
     """A release of a page in the store: a ``PageRelease``."""
 
-    def __init__(self, page: _Kept, row: _Release) -> None:
+    def __init__(self, page: _StoredPage, row: _Release) -> None:
         self._page = page
         self._row = row
         self.version = Version(row.version)

@@ -127,7 +127,7 @@ def sort_by_release(
     sorting = _Sorting(name, joins_builds)
     for file in files:
         sorting.place(file)
-    newest = sorted(sorting.found.items(), key=itemgetter(0), reverse=True)
+    newest = sorted(sorting.releases.items(), key=itemgetter(0), reverse=True)
     return SortedFiles(dict(newest), tuple(sorting.ignored))
 
 
@@ -135,7 +135,7 @@ class _Sorting(Struct):
     name: NormalizedName
     joins_builds: bool
     ignored: list[str] = field(default_factory=list)
-    found: dict[Version, ReleaseFiles] = field(default_factory=dict)
+    releases: dict[Version, ReleaseFiles] = field(default_factory=dict)
 
     def place(self, file: File) -> None:
         if file.filename.endswith(".whl"):
@@ -169,9 +169,9 @@ class _Sorting(Struct):
     def _files(self, version: Version) -> ReleaseFiles:
         if self.joins_builds:
             version = without_build(version)
-        files = self.found.get(version)
+        files = self.releases.get(version)
         if files is None:
-            files = self.found[version] = ReleaseFiles(version)
+            files = self.releases[version] = ReleaseFiles(version)
         return files
 
 

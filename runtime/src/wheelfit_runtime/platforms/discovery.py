@@ -30,7 +30,7 @@ class Machine:
     """
 
     def __init__(self, view: SystemView | Callable[[], SystemView] | None = None) -> None:
-        self._given = view
+        self._view = view
         self._opening = threading.RLock()
         self._detections: dict[str, Detection] = {}
         self._locks: dict[str, threading.Lock] = {}
@@ -39,13 +39,13 @@ class Machine:
     def view(self) -> SystemView:
         """The view of the machine."""
         with self._opening:
-            if self._given is None:
+            if self._view is None:
                 from wheelfit_runtime.platforms.system_view import SystemView  # start-up
 
-                self._given = SystemView()
-            elif callable(self._given):
-                self._given = self._given()
-            return self._given
+                self._view = SystemView()
+            elif callable(self._view):
+                self._view = self._view()
+            return self._view
 
     @property
     def namespaces(self) -> tuple[str, ...]:

@@ -220,9 +220,10 @@ def join_releases(projects: Sequence[FamilyProject]) -> list[JoinedRelease]:
     those of projects that have one each. Pre-releases are used where a project has no other wheels
     of that release.
     """
-    groups: dict[Version, dict[str, Version]] = defaultdict(dict)
+    groups: dict[Version, dict[NormalizedName, Version]] = defaultdict(dict)
     if all(len(project.releases) == 1 for project in projects):  # as the user named them
-        return [_joined({project.name: next(iter(project.releases)) for project in projects}, projects)]
+        only = {project.name: next(iter(project.releases)) for project in projects}
+        return [_joined(only, projects)]
     for project in projects:
         # The last one stays: the newest, and a pre-release only where there is no other.
         for version in sorted(
@@ -232,7 +233,9 @@ def join_releases(projects: Sequence[FamilyProject]) -> list[JoinedRelease]:
     return [_joined(groups[base], projects) for base in sorted(groups, reverse=True)]
 
 
-def _joined(versions: Mapping[str, Version], projects: Sequence[FamilyProject]) -> JoinedRelease:
+def _joined(
+    versions: Mapping[NormalizedName, Version], projects: Sequence[FamilyProject]
+) -> JoinedRelease:
     parts = tuple(
         (project, versions[project.name]) for project in projects if project.name in versions
     )

@@ -46,7 +46,7 @@ def tell_change(report: ChangeReport, output: Output) -> None:
     for old in resolution.held_back:
         output.say(f"note: {old}")
     for held in resolution.held:
-        if held.forced.because:
+        if held.forced.reasons:
             output.say(f"note: {held}")
     for change in decided.changes:
         output.say(f"note: {change}")

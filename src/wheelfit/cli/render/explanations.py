@@ -27,7 +27,7 @@ def show_explanations(report: ExplainReport, output: Output) -> None:
         output.warn(warning)
     output.result_json(report.to_json())
     for agreement in report.agreements:
-        if agreement.forced.because or (agreement.values and output.verbosity > 0):
+        if agreement.forced.reasons or (agreement.values and output.verbosity > 0):
             output.folded(str(agreement), "strong")
             output.result()
     for number, explanation in enumerate(report.explanations):

@@ -41,7 +41,7 @@ def show_installed(report: InstalledReport, output: Output) -> None:
 def show_outdated(report: OutdatedReport, output: Output) -> None:
     """Print the packages with a newer release."""
     output.result_json(report.to_json())
-    for name, reason in report.unread:
+    for name, reason in report.unreadable:
         output.warn(f"{name} could not be looked for: {reason}")
     if report.unknown:
         output.note(f"note: in no index: {', '.join(report.unknown)}")
