@@ -97,7 +97,7 @@ class TestVariants:
         )
         patient.add("thing", label="x", document=document)
         finding = patient.only()
-        assert finding.code == "unasked-variant"
+        assert finding.code == "unchecked-variant"
         assert "odd" in finding.message
 
 
@@ -516,7 +516,7 @@ class TestNeeds:
         own = patient.environment.target()
         other = replace(own, environment={**own.environment, "sys_platform": "no such"})
         found = examine_environment(patient.environment, other).packages[0]
-        assert [need.name for need in found.needs] == ["gone"]
+        assert [need.name for need in found.requirements] == ["gone"]
 
 
 def test_nothing_is_imported(patient: Patient) -> None:

@@ -48,7 +48,7 @@ def test_driver_without_device() -> None:
     hardware = Hardware.of(
         [supported("nvidia", {"cuda_version_lower_bound": ["12.10", "12.9", "12"]})]
     )
-    assert hardware.looked == {"nvidia"}
+    assert hardware.examined == {"nvidia"}
     assert hardware.present == frozenset()
     assert hardware.cuda == Capability(12, 10)
 

@@ -114,7 +114,7 @@ def test_misspelt_overrides() -> None:
     view = SystemView(environ={"WHEELFIT_OVERRIDE_NVIDA_SM_ARCH": "90_real"})
     (finding,) = about_overrides((), view, ["nvidia", "x86_64"])
     assert (finding.code, finding.where) == (
-        "override-concerns-nobody",
+        "override-without-provider",
         "WHEELFIT_OVERRIDE_NVIDA_SM_ARCH",
     )
 

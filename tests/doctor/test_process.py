@@ -201,7 +201,7 @@ def test_from_elsewhere(
     stranger.parent.mkdir()
     stranger.write_bytes(library("libcudart.so.12"))
     process = examine_process(load(stranger))
-    assert process.libraries[0].owner == "nobody known"
+    assert process.libraries[0].owner == "unknown"
     assert codes(process) == []
     install(site, "runtime", "12.9", "a/libcudart.so.12", library("libcudart.so.12", "9"))
     extension = install(site, "other", "1", "b/libcublas.so.12", library("libcublas.so.12"))

@@ -113,7 +113,9 @@ def test_foreign_tool(root: Path) -> None:
     module.write_text("580.65.06\n")
     (finding,) = found()
     assert (finding.code, asked) == ("foreign-tool", ["nvidia-smi --version"])
-    assert finding.message == "nvidia-smi is of driver 535.104.05, and driver 580.65.06 is loaded"
+    assert finding.message == (
+        "nvidia-smi belongs to driver 535.104.05, but driver 580.65.06 is loaded"
+    )
     module.write_text("535.104.05\n")
     assert found() == []
 
@@ -135,7 +137,7 @@ def test_library_path(root: Path, patient: Patient) -> None:
     path = "/opt/lib::relative:/usr/local/cuda-12.1/lib64"
     (finding,) = judge(root, patient=patient, LD_LIBRARY_PATH=path)
     assert finding.code == "library-path-hides"
-    assert "libcublas.so.12, which nvidia-cublas-cu12 12.8 brings too" in finding.message
+    assert "libcublas.so.12, which nvidia-cublas-cu12 12.8 contains too" in finding.message
     assert judge(root, LD_LIBRARY_PATH=path) == []
 
 
@@ -170,7 +172,7 @@ def test_toolkits(root: Path) -> None:
     assert (nvcc.path, nvcc.version) == ("/usr/local/cuda-13.0/bin/nvcc", "13.0.2")
     (finding,) = judge(root, PATH=environ["PATH"], CUDA_HOME=environ["CUDA_HOME"])
     assert finding.code == "toolkits-differ"
-    assert "CUDA_HOME names CUDA 12.4.1, and nvcc on PATH is of 13.0.2" in finding.message
+    assert "CUDA_HOME names CUDA 12.4.1, but nvcc on PATH is 13.0.2" in finding.message
     assert judge(root, PATH=environ["PATH"], CUDA_HOME="/usr/local/cuda-13.0") == []
     assert codes(judge(root, CUDA_PATH="/usr/local/cuda-11")) == ["note path-entry-missing"]
 

@@ -19,7 +19,7 @@ def test_answers_pass_through() -> None:
     bad = timed.ask(Question("second", ("/no such program",), {}, 60.0))
     assert (good.output.strip(), good.code) == (b"told", 3)
     assert bad.ending is Ending.NOT_STARTED
-    assert timed.asked == (
+    assert timed.questions == (
         TimedQuestion("first", 2.5, Ending.EXITED, 3),
         TimedQuestion("second", 0.25, Ending.NOT_STARTED, 0),
     )
@@ -29,12 +29,12 @@ def test_answers_pass_through() -> None:
 def test_every_ending_has_words(ending: Ending) -> None:
     """P-71: however a child ends, that is said in words."""
 
-    class Told:
+    class Fake:
         def ask(self, question: Question) -> Answer:
             del question
             return Answer(ending, 11)
 
-    timed = TimedProcesses(Told())
+    timed = TimedProcesses(Fake())
     timed.ask(Question("it", ("x",), {}, 1.0))
-    (asked,) = timed.asked
-    assert " " in str(asked)
+    (question,) = timed.questions
+    assert " " in str(question)

@@ -47,7 +47,7 @@ def test_what_matters() -> None:
     }
     found = {one.name: one.meaning for one in variables_in(environ)}
     assert list(found) == ["LD_PRELOAD", "UV_TORCH_BACKEND", "WHEELFIT_OVERRIDE_NVIDIA_SM_ARCH"]
-    assert found["WHEELFIT_OVERRIDE_NVIDIA_SM_ARCH"] == "meant to replace what is detected"
+    assert found["WHEELFIT_OVERRIDE_NVIDIA_SM_ARCH"] == "meant to replace a detected value"
     assert all(found.values())
 
 

@@ -67,9 +67,9 @@ def test_not_as_it_says(family: Path, tmp_path: Path) -> None:
         tmp_path, "acme-gpu", "2.0", files={"gpu.py": ""}, requires=["nvidia-cublas-cu12>=12"]
     )
     assert faults(family, tmp_path) == [
-        "acme-gpu 2.0 needs libraries of CUDA 12, and its rule is for 13",
+        "acme-gpu 2.0 needs libraries of CUDA 12, but its rule is for 13",
         "no member has the extra plots",
-        "exclusive is true, and members do not own the same files",
+        "exclusive is true, but members do not own the same files",
     ]
 
 
@@ -110,11 +110,11 @@ when.nvidia.sm_arch = ["75_virtual"]
         )
         (check,) = check_bridges(request, context).checks
     assert check.faults == [
-        "acme-2.0+cu130-py3-none-any.whl in cu130 is of no member",
-        "nothing in cu130 is cu130 <2",
-        "nothing in cu126 is cu126 <3",
+        "acme-2.0+cu130-py3-none-any.whl in cu130 matches no member",
+        "no wheel in cu130 matches cu130 <2",
+        "no wheel in cu126 matches cu126 <3",
         "files are on files.example, which hosts does not name",
-        "acme 2.0+cu140 is of a build that no member is for",
+        "no member is for builds like acme 2.0+cu140",
     ]
 
 

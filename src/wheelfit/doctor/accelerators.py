@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from wheelfit.doctor.contents import OwnedFile, Package
     from wheelfit_runtime.platforms.accelerator_libraries import AcceleratorLibrary
 
-_What = TypeVar("_What", int, str)
+_Version = TypeVar("_Version", int, str)
 
 _SUFFIX = re.compile(r"-cu(?:da)?-?(1[1-9])x?(?=-|$)")
 _LOCAL_CUDA = re.compile(r"cu(1[1-9])([0-9])?")
@@ -34,7 +34,7 @@ _ROCM_PROJECTS = re.compile(r"rocm(?:-sdk(?:-[a-z0-9-]+)?)?")
 
 @dataclass(frozen=True, slots=True)
 class OwnedLibrary:
-    """An accelerator library that a package brought."""
+    """An accelerator library among the files of a package."""
 
     package: Package
     file: OwnedFile
@@ -51,7 +51,7 @@ class AcceleratorBuild:
     toolkit: str = ""
     """The toolkit as ``12.8``, where the package states it that exactly."""
     rocm: Mapping[str, str] = field(default_factory=dict)
-    """ROCm versions as ``6.4``, each with its sign."""
+    """ROCm versions as ``6.4``, each with its evidence."""
     cpu_only: str = ""
     """The evidence that it uses no accelerator, though other builds of it do."""
 
@@ -62,7 +62,7 @@ class AcceleratorBuild:
 
 
 def owned_libraries(package: Package) -> tuple[OwnedLibrary, ...]:
-    """Return the accelerator libraries that a package brought."""
+    """Return the accelerator libraries among the files of a package."""
     return tuple(
         OwnedLibrary(package, file, library)
         for file in package.files
@@ -72,7 +72,10 @@ def owned_libraries(package: Package) -> tuple[OwnedLibrary, ...]:
 
 
 def build_of(package: Package, libraries: Iterable[OwnedLibrary]) -> AcceleratorBuild:
-    """Return the build of a package."""
+    """Return the accelerator that a package was built for.
+
+    :param libraries: the accelerator libraries of that package.
+    """
     local = package.installed.version.local or ""
     toolkit = next(_toolkits(package, local), "")
     return AcceleratorBuild(
@@ -81,22 +84,22 @@ def build_of(package: Package, libraries: Iterable[OwnedLibrary]) -> Accelerator
             _named_cuda(package, local),
             _property_cuda(package),
             _carried_cuda(package, libraries),
-            _needed_cuda(package.needs),
+            _required_cuda(package.requirements),
         ),
         toolkit,
         _strongest(_named_rocm(package, local), _property_rocm(package)),
-        _cpu_sign(local),
+        _cpu_evidence(local),
     )
 
 
-def _strongest(*signs: Iterable[tuple[_What, str]]) -> dict[_What, str]:
-    """Return the result of the first kind of evidence that has any."""
-    for kind in signs:
-        strongest: dict[_What, str] = {}
-        for what, sign in kind:
-            strongest.setdefault(what, sign)
-        if strongest:
-            return strongest
+def _strongest(*kinds: Iterable[tuple[_Version, str]]) -> dict[_Version, str]:
+    """Return the versions of the first kind of evidence that names any."""
+    for kind in kinds:
+        versions: dict[_Version, str] = {}
+        for version, evidence in kind:
+            versions.setdefault(version, evidence)
+        if versions:
+            return versions
     return {}
 
 
@@ -119,23 +122,23 @@ def _property_cuda(package: Package) -> Iterator[tuple[int, str]]:
 
 
 def _carried_cuda(package: Package, libraries: Iterable[OwnedLibrary]) -> Iterator[tuple[int, str]]:
-    for one in libraries:
-        inside = package.inside(one.file).replace("\\", "/")
-        if (match := _CUDA_FOLDER.match(inside)) is not None:
-            yield int(match[1]), f"it holds {match[0].rstrip('/')}"
-        elif one.library.cuda_major is not None:
-            yield one.library.cuda_major, f"it holds {one.file.name}"
+    for owned in libraries:
+        path = package.relative_path(owned.file).replace("\\", "/")
+        if (match := _CUDA_FOLDER.match(path)) is not None:
+            yield int(match[1]), f"it contains {match[0].rstrip('/')}"
+        elif owned.library.cuda_major is not None:
+            yield owned.library.cuda_major, f"it contains {owned.file.name}"
 
 
-def _needed_cuda(needs: Iterable[Requirement]) -> Iterator[tuple[int, str]]:
-    for requirement in needs:
+def _required_cuda(requirements: Iterable[Requirement]) -> Iterator[tuple[int, str]]:
+    for requirement in requirements:
         if (match := _SUFFIX.search(requirement.name)) is not None:
             yield int(match[1]), f"it needs {requirement.name}"
         elif requirement.name in _FOLLOWS_CUDA:
-            for one in requirement.specifier:
-                first = one.version.partition(".")[0]
-                if one.operator in {"==", "~="} and first.isdecimal():
-                    yield int(first), f"it needs {requirement.name} {requirement.specifier}"
+            for specifier in requirement.specifier:
+                major = specifier.version.partition(".")[0]
+                if specifier.operator in {"==", "~="} and major.isdecimal():
+                    yield int(major), f"it needs {requirement.name} {requirement.specifier}"
 
 
 def _toolkits(package: Package, local: str) -> Iterator[str]:
@@ -162,7 +165,7 @@ def _property_rocm(package: Package) -> Iterator[tuple[str, str]]:
         yield value, f"its variant needs ROCm {value}"
 
 
-def _cpu_sign(local: str) -> str:
+def _cpu_evidence(local: str) -> str:
     if local == "cpu" or local.startswith("cpu."):
         return f"its version ends with +{local}"
     return ""

@@ -56,7 +56,9 @@ class OwnedFile:
         return self.path.rpartition(os.sep)[2]
 
 
-@dataclass(frozen=True, slots=True, eq=False)  # each is itself: comparing all files is too slow
+@dataclass(
+    frozen=True, slots=True, eq=False
+)  # compared by identity: comparing all files is too slow
 class Package:
     """An installed distribution with its files and requirements."""
 
@@ -65,7 +67,7 @@ class Package:
     """The files in RECORD; empty for a legacy or an editable package."""
     tags: frozenset[Tag] = field(default=frozenset(), repr=False)
     """The tags of its wheel; empty where they were not recorded."""
-    needs: tuple[Requirement, ...] = field(default=(), repr=False)
+    requirements: tuple[Requirement, ...] = field(default=(), repr=False)
     """Its requirements here; without extras, which are not recorded."""
     circumstances: Circumstances = Circumstances()
     """The circumstances of its choice, as far as recorded."""
@@ -82,8 +84,8 @@ class Package:
         """Bytes of its files, as recorded."""
         return sum(file.size or 0 for file in self.files)
 
-    def inside(self, file: OwnedFile) -> str:
-        """Return the path of a file within the folder of packages."""
+    def relative_path(self, file: OwnedFile) -> str:
+        """Return the path of a file, relative to the folder of packages."""
         return file.path.removeprefix(str(self.installed.location) + os.sep)
 
     def __str__(self) -> str:
@@ -99,14 +101,14 @@ def read_packages(
 
 def _read(entry: Installed, environment: Mapping[str, str]) -> Package:
     files: tuple[OwnedFile, ...] = ()
-    needs: tuple[Requirement, ...] = ()
+    requirements: tuple[Requirement, ...] = ()
     problem = ""
     try:
         files = tuple(_files(entry))
-        needs = tuple(_needs(entry, environment))
+        requirements = tuple(_requirements(entry, environment))
     except WheelfitError as error:
         problem = error.message
-    return Package(entry, files, _tags(entry), needs, _circumstances(entry), problem)
+    return Package(entry, files, _tags(entry), requirements, _circumstances(entry), problem)
 
 
 def _tags(entry: Installed) -> frozenset[Tag]:
@@ -142,11 +144,11 @@ def _files(entry: Installed) -> Iterator[OwnedFile]:
             path = os.path.normpath(os.path.join(location, path))  # noqa: PTH118
         else:
             path = f"{location}/{path}"
-        known = row.size.isascii() and row.size.isdecimal() and len(row.size) < 20
-        yield OwnedFile(path, row.hash, int(row.size) if known else None)
+        is_size = row.size.isascii() and row.size.isdecimal() and len(row.size) < 20
+        yield OwnedFile(path, row.hash, int(row.size) if is_size else None)
 
 
-def _needs(entry: Installed, environment: Mapping[str, str]) -> Iterator[Requirement]:
+def _requirements(entry: Installed, environment: Mapping[str, str]) -> Iterator[Requirement]:
     for requirement in entry.metadata().requires:
         marker = requirement.marker
         if entry.label is not None and marker is not None and marker.uses_variants:
@@ -157,59 +159,62 @@ def _needs(entry: Installed, environment: Mapping[str, str]) -> Iterator[Require
 
 @dataclass(frozen=True, slots=True)
 class PackageChange:
-    """The files of a package that are not as RECORD has them."""
+    """The files of a package that differ from its RECORD."""
 
     package: Package
     lost: tuple[OwnedFile, ...] = ()
     changed: tuple[OwnedFile, ...] = ()
-    hidden: tuple[OwnedFile, ...] = ()
+    unreadable: tuple[OwnedFile, ...] = ()
     """Files that this user may not read."""
 
 
-def changes(
+def compare_with_record(
     packages: Iterable[Package],
     shared: frozenset[str],
     roots: Iterable[Path],
     *,
     full: bool = False,
 ) -> tuple[PackageChange, ...]:
-    """Compare the existence and size of files with RECORD.
+    """Compare the files of packages with RECORD: existence and size, on request the content.
 
     Files without a hash are ignored: tools write them later, as bytecode.
 
     :param shared: paths that several packages own; only their existence is checked.
-    :param roots: its folders. Files elsewhere are ignored: pip's ``--target`` records scripts at
-        places where they never were.
+    :param roots: the folders of the environment. Files elsewhere are ignored: pip's ``--target``
+        records scripts at places where they never were.
+    :param full: whether contents are hashed too.
     """
-    inside = tuple(f"{root}{os.sep}" for root in roots)
+    prefixes = tuple(f"{root}{os.sep}" for root in roots)
     changed_packages = []
     for package in packages:
         if package.installed.installer in _REWRITING:
             continue
-        lost, changed, hidden = [], [], []
+        lost, changed, unreadable = [], [], []
         for file in package.files:
-            if not file.hash or not file.path.startswith(inside):
+            if not file.hash or not file.path.startswith(prefixes):
                 continue
             try:
                 size = os.stat(file.path).st_size  # noqa: PTH116  # many of them
             except PermissionError:
-                hidden.append(file)
+                unreadable.append(file)
                 continue
             except (OSError, ValueError):  # a name with NUL is invalid
                 lost.append(file)
                 continue
             if file.path in shared:
                 continue
-            if (file.size is not None and size != file.size) or (full and not matches(file)):
+            if (file.size is not None and size != file.size) or (
+                full and not has_recorded_content(file)
+            ):
                 changed.append(file)
-        if lost or changed or hidden:
+        if lost or changed or unreadable:
             changed_packages.append(
-                PackageChange(package, tuple(lost), tuple(changed), tuple(hidden))
+                PackageChange(package, tuple(lost), tuple(changed), tuple(unreadable))
             )
     return tuple(changed_packages)
 
 
-def matches(file: OwnedFile) -> bool:
+def has_recorded_content(file: OwnedFile) -> bool:
     """Return whether the content of a file is the recorded one; False if it cannot be read."""
     algorithm, _, digest = file.hash.partition("=")
     if algorithm not in DIGEST_SIZES:
@@ -225,10 +230,10 @@ def matches(file: OwnedFile) -> bool:
 
 
 def top_level(package: Package) -> frozenset[str]:
-    """Return the names by which a package is imported."""
+    """Return the names of the modules that a package has at the top level."""
     names = set()
     for file in package.files:
-        first, slash, _ = package.inside(file).partition(os.sep)
+        first, slash, _ = package.relative_path(file).partition(os.sep)
         if slash and not first.endswith((".dist-info", ".data", ".libs")) and first.isidentifier():
             names.add(first)
         elif not slash and first.endswith((".py", ".so", ".pyd")):

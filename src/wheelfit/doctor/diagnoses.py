@@ -1,4 +1,4 @@
-"""Everything that ``doctor`` can find, in four areas; the reference lists the same."""
+"""The kinds of findings of ``doctor``, in four areas; docs/reference/doctor.md lists them."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ class Area(StrEnum):
 AREAS: Mapping[Area, CheckTable] = MappingProxyType({area: CheckTable() for area in Area})
 """The diagnoses, by area."""
 
-# A table: its code and its rule, its meaning, its remedy.
+# A table: code and rule, meaning, remedy.
 # fmt: off
 
 # --- machine -----------------------------------------------------------------------------
 
 _machine = AREAS[Area.MACHINE]
 DETECTION_FAILED = _machine.error("detection-failed", "P-17",
-    "a driver or tool could not be asked, so nothing of its namespace counts as supported",
-    "read the evidence (`wheelfit doctor -v`) and repair the driver; until then an override or "
-    "--for says what the machine supports")
+    "a driver or tool did not answer, so nothing of its namespace counts as supported",
+    "read the evidence (`wheelfit doctor -v`) and repair the driver; until then state what the "
+    "machine supports with an override or --for")
 OVERRIDE_UNREADABLE = _machine.error("override-unreadable", "P-73",
     "a variable that replaces detection cannot be understood, so its provider is switched off",
     "correct the variable, or unset it")
 DRIVER_MISSING = _machine.warning("driver-missing", "P-96",
-    "an NVIDIA GPU is there and no driver for it",
+    "the machine has an NVIDIA GPU, but no driver for it",
     "install NVIDIA's driver and restart the machine")
 DRIVER_UNREACHABLE = _machine.warning("driver-unreachable", "P-99",
-    "an NVIDIA driver is loaded, and its libraries are not to be found from here",
+    "an NVIDIA driver is loaded, but its libraries cannot be found",
     "in a container: start it through the NVIDIA Container Toolkit (docker run --gpus all) with "
     "NVIDIA_DRIVER_CAPABILITIES=compute,utility; else install the driver's libraries")
 DRIVER_VERSIONS_DIFFER = _machine.warning("driver-versions-differ", "P-94",
@@ -56,29 +56,29 @@ DRIVER_VERSIONS_DIFFER = _machine.warning("driver-versions-differ", "P-94",
 FORWARD_COMPATIBLE = _machine.note("forward-compatibility", "P-94",
     "the driver's libraries are newer than its kernel module, as with NVIDIA's cuda-compat; that "
     "works with data-centre GPUs, some RTX GPUs and Jetson only",
-    "nothing if it is meant so; on error 803 or 804 remove cuda-compat, or update the driver")
+    "nothing if that is intended; on error 803 or 804 remove cuda-compat, or update the driver")
 DETECTION_WARNING = _machine.warning("detection-warning", "P-21",
-    "detection says something that may not be what you expect",
+    "detection warns of something that may not be what you expect",
     "if that hardware is to be used, remove the cause that is named; `wheelfit doctor -v` shows "
     "the evidence")
 TRANSLATED = _machine.warning("translated-interpreter", "P-106",
     "this Python runs translated for another kind of processor",
-    "install a Python made for arm64, and make the environment anew with it")
+    "install a Python built for arm64, and create the environment again with it")
 NARROW_INTERPRETER = _machine.warning("narrow-interpreter", "P-104",
     "a 32-bit Python runs on a 64-bit system, and few wheels are made for it",
-    "install a 64-bit Python, and make the environment anew with it")
+    "install a 64-bit Python, and create the environment again with it")
 
 # --- settings ----------------------------------------------------------------------------
 
 _settings = AREAS[Area.SETTINGS]
 ENVIRONMENT_UNUSABLE = _settings.error("environment-unusable", "",
-    "the active virtual environment cannot be used, so another one was looked at",
-    "deactivate it and make it anew: python -m venv FOLDER")
+    "the active virtual environment cannot be used, so another one was examined",
+    "deactivate it and create it again: python -m venv FOLDER")
 OVERRIDE_IN_EFFECT = _settings.warning("override-in-effect", "P-73",
-    "a variable replaces what would be detected",
-    "unset it unless that is what you want")
-OVERRIDE_CONCERNS_NOBODY = _settings.warning("override-concerns-nobody", "P-73",
-    "a variable looks like an override, and no provider reads it",
+    "a variable replaces a detected value",
+    "unset it unless that is intended")
+OVERRIDE_WITHOUT_PROVIDER = _settings.warning("override-without-provider", "P-73",
+    "a variable looks like an override, but no provider reads it",
     "correct its name: WHEELFIT_OVERRIDE_{NAMESPACE}_{FEATURE}")
 MASK_HIDES_ALL = _settings.warning("mask-hides-all", "P-89",
     "a mask hides every device from programs, though not from the installer",
@@ -87,35 +87,35 @@ MASK_STOPS_EARLY = _settings.warning("mask-stops-early", "P-89",
     "a mask names a device that does not exist; programs do not see that one nor any after it",
     "name only devices that exist, from 0 on")
 STRAY_TOOL = _settings.warning("stray-tool", "P-98",
-    "a vendor's tool is on PATH, and the driver that it belongs to is not there",
-    "uninstall what brought it; some tools take its presence for a GPU")
+    "a vendor's tool is on PATH, but the driver that it belongs to is missing",
+    "uninstall the package that it belongs to; some tools take its presence for a GPU")
 FOREIGN_TOOL = _settings.warning("foreign-tool", "P-98",
     "nvidia-smi on PATH is of another driver release than the driver",
-    "remove the one that does not come with the driver; what it says may be wrong")
+    "remove the one that does not come with the driver; its output may be wrong")
 STUB_LIBRARY = _settings.error("stub-library", "P-98",
     "the loader's path leads to stub libraries, which only serve to link programs",
     "remove the folder from the variable: with stubs no GPU is ever found")
 LIBRARY_PATH_HIDES = _settings.warning("library-path-hides", "P-92",
     "a library on the loader's path may be taken instead of the one that is installed here",
-    "unset the variable, or take the folder out of it: wheels find their libraries without it")
+    "unset the variable, or remove the folder from it: wheels find their libraries without it")
 PATH_ENTRY_MISSING = _settings.note("path-entry-missing", "",
     "a variable names a file or folder that does not exist",
-    "take it out of the variable")
+    "remove it from the variable")
 PRELOADED = _settings.note("preloaded", "",
     "a library is loaded into every program before its own",
     "unset the variable when something crashes, and try again")
 PYTHONPATH_HIDES = _settings.warning("pythonpath-hides", "",
     "a module on PYTHONPATH is imported instead of one that is installed",
-    "unset PYTHONPATH, or take the folder out of it")
+    "unset PYTHONPATH, or remove the folder from it")
 PYTHONHOME_SET = _settings.warning("pythonhome-set", "",
     "PYTHONHOME makes every Python take its standard library from one place",
     "unset it: virtual environments and other versions break with it")
 PIP_ELSEWHERE = _settings.note("pip-elsewhere", "",
-    "pip on PATH does not install into the environment that was looked at",
-    "activate the environment, or say python -m pip with its own Python")
+    "pip on PATH does not install into the examined environment",
+    "activate the environment, or run python -m pip with its own Python")
 SEVERAL_TOOLKITS = _settings.note("toolkits-differ", "",
     "the variables and PATH name different CUDA toolkits",
-    "let CUDA_HOME and PATH name one; it matters when something is compiled, not for wheels")
+    "make CUDA_HOME and PATH name the same; it matters for compiling, not for wheels")
 OPENMP_CHECK_OFF = _settings.warning("openmp-check-off", "",
     "KMP_DUPLICATE_LIB_OK silences the check for several OpenMP runtimes; crashes and wrong "
     "results may follow",
@@ -127,7 +127,7 @@ _packages = AREAS[Area.PACKAGES]
 OWN_REQUIREMENT_UNMET = _packages.error("own-requirement-unmet", "",
     "a package that wheelfit itself depends on is missing, damaged or of an unsuitable version",
     "install what is needed with `wheelfit doctor --repair`")
-_packages |= {one.code: one for one in (UNSUPPORTED_HERE, BROKEN_BY_DEPENDENCY)}
+_packages |= {check.code: check for check in (UNSUPPORTED_HERE, BROKEN_BY_DEPENDENCY)}
 WRONG_PLATFORM = _packages.error("wrong-platform", "PEP 425",
     "packages are installed that were built for another Python or system",
     "install them again: the builds that fit are chosen")
@@ -144,7 +144,7 @@ MIXED_ROCM = _packages.warning("mixed-rocm", "P-123",
     "packages for several ROCm versions are installed",
     "install all of them for one ROCm version")
 MIXED_VARIANTS = _packages.warning("mixed-variants", "",
-    "variants are installed that do not agree on what all of an environment must agree on",
+    "variants are installed that differ in what all of an environment must share",
     "install all of them for the same")
 MIXED_OPENMP = _packages.warning("mixed-openmp", "P-160",
     "OpenMP runtimes of several makers are installed; together in one process they may hang, "
@@ -158,13 +158,13 @@ IDLE_HARDWARE = _packages.warning("idle-hardware", "",
     "install it again: the build that fits is chosen")
 IDLE_BUILD = _packages.warning("idle-build", "",
     "builds for a GPU are installed on a machine that cannot use them",
-    "if the GPU is not to come, install the builds for the CPU: they are much smaller")
+    "if there will be no GPU, install the builds for the CPU: they are much smaller")
 NEWER_THAN_DRIVER = _packages.note("newer-than-driver", "P-91",
     "packages were made with a newer CUDA of the same major than the driver has; code that is "
     "compiled on the machine may be refused (error 222)",
     "update the driver if something fails with that error")
 SHARED_FILE = _packages.warning("shared-file", "PEP 376",
-    "two packages own one file with different content; the one installed last won",
+    "two packages own one file with different content; the one installed last wrote it",
     "uninstall both, and install only the one that is needed")
 LOST_FILE = _packages.error("lost-file", "PEP 376",
     "files of a package are missing",
@@ -176,23 +176,23 @@ DUPLICATE = _packages.error("duplicate-package", "PEP 376",
     "one package is recorded as installed twice",
     "uninstall it until nothing of it is left, and install it again")
 INTERRUPTED = _packages.warning("interrupted-installation", "",
-    "an installation is running, or did not come to its end",
-    "`wheelfit recover`; what pip left goes when it is run again")
+    "an installation is running, or was interrupted",
+    "`wheelfit recover`; pip removes its own leftovers when it runs again")
 UNREADABLE = _packages.warning("unreadable-package", "PEP 376",
     "records or files of a package cannot be read",
-    "install it again, or let its owner allow this user to read it")
+    "install it again, or give this user the permission to read it")
 UNMET = _packages.warning("unmet-requirement", "",
-    "a package needs another one that is missing or has the wrong version",
-    "install what it needs")
-UNASKED = _packages.warning("unasked-variant", "P-17",
-    "whether a variant still fits could not be found out",
-    "see what `wheelfit probe` says of its namespace")
+    "a package requires another one that is missing or has the wrong version",
+    "install the missing requirement")
+UNCHECKED_VARIANT = _packages.warning("unchecked-variant", "P-17",
+    "whether a variant still fits could not be checked",
+    "run `wheelfit probe`, and read the part about its namespace")
 
 # --- process -----------------------------------------------------------------------------
 
 _process = AREAS[Area.PROCESS]
 SAME_SONAME = _process.error("same-soname", "P-92",
-    "two different libraries of one name are loaded; who asks for it by name gets the first",
+    "two different libraries of one name are loaded; programs that need it get the first",
     "remove one of the packages, or load both from one place")
 SEVERAL_MAJORS = _process.warning("several-majors", "P-92",
     "libraries of several CUDA majors are loaded; that works as long as every program was linked "
@@ -202,24 +202,24 @@ SEVERAL_OPENMP = _process.warning("several-openmp", "P-160",
     "OpenMP runtimes of several makers are loaded; they may hang, crash or slow each other down",
     "take all packages from one source, or set the number of threads of one of them to 1")
 SECOND_COPY = _process.note("second-copy", "P-92",
-    "one library is loaded twice from different files with the same content; each has a state of "
-    "its own",
-    "let one package bring it")
+    "one library is loaded twice from different files with the same content; each has its "
+    "own state",
+    "keep it in one package only")
 DELETED_LIBRARY = _process.warning("deleted-library", "",
     "a library was replaced or removed while the process runs",
     "restart the process")
 STUB_LOADED = _process.error("stub-loaded", "P-98",
     "a stub library is loaded, which only serves to link programs; no GPU is ever found with it",
-    "take the folder with stubs out of LD_LIBRARY_PATH, and restart the process")
+    "remove the folder with stubs from LD_LIBRARY_PATH, and restart the process")
 FOREIGN_LIBRARY = _process.warning("foreign-library", "P-92",
     "a library was loaded from elsewhere, though an installed package has it",
     "unset LD_LIBRARY_PATH and LD_PRELOAD, and restart the process")
 PROCESS_DRIVER_TOO_OLD = _process.error("runtime-too-new", "P-92",
     "the loaded CUDA runtime needs a newer driver than the one that is loaded",
     "update the driver, or install the builds for an older CUDA")
-NOT_LOOKED = _process.error("process-unreadable", "",
-    "the process could not be looked at",
-    "name a process of your own, or ask as its user")
+PROCESS_UNREADABLE = _process.error("process-unreadable", "",
+    "the process could not be examined",
+    "name a process of your own, or run the command as its user")
 
 # -----------------------------------------------------------------------------------------
 

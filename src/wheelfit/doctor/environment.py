@@ -15,12 +15,10 @@ from wheelfit.installation.installed import by_name
 from wheelfit.installation.variant_fit import judge
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
     from wheelfit.checking.findings import Finding
-    from wheelfit.core.abi_dependency import KnownVersions
-    from wheelfit.core.document import VariantDocument
-    from wheelfit.core.property_support import Support
+    from wheelfit.checking.installed import Ask
     from wheelfit.core.shared_requirements import Agreement
     from wheelfit.core.target import Target
     from wheelfit.doctor.accelerators import AcceleratorBuild, OwnedLibrary
@@ -29,10 +27,8 @@ if TYPE_CHECKING:
     from wheelfit.installation.environment import Environment
     from wheelfit.installation.installed import Broken
 
-    Ask = Callable[[VariantDocument, frozenset[str], KnownVersions], Support]
-
 _SMALL = 16 * 1024 * 1024
-"""Bytes up to which a file with several owners is hashed to see whose it is."""
+"""Bytes up to which a file with several owners is hashed to find the one that wrote it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +47,7 @@ class EnvironmentContents:
 
     @property
     def modules(self) -> dict[str, str]:
-        """The modules that can be imported, and in words whose each is."""
+        """The modules that can be imported, each with its package in words."""
         return {
             module: str(package)
             for package in reversed(self.packages)
@@ -63,17 +59,17 @@ def read_environment(environment: Environment, target: Target | None = None) -> 
     """Read the installed packages; only records are read, and nothing is imported."""
     scan = environment.scan()
     target = target or environment.target()
-    read = contents.read_packages(scan.installed, target.environment)
-    libraries = tuple(one for package in read for one in owned_libraries(package))
+    installed = contents.read_packages(scan.installed, target.environment)
+    libraries = tuple(library for package in installed for library in owned_libraries(package))
     by_package: dict[Package, list[OwnedLibrary]] = {}
     for library in libraries:
         by_package.setdefault(library.package, []).append(library)
     return EnvironmentContents(
         environment.name,
-        read,
+        installed,
         scan.broken,
         libraries,
-        tuple(build_of(package, by_package.get(package, ())) for package in read),
+        tuple(build_of(package, by_package.get(package, ())) for package in installed),
     )
 
 
@@ -84,40 +80,41 @@ def examine_environment(
 
     :param target: the target for requirements; default: the environment's interpreter.
     """
-    read = read_environment(environment, target)
-    own = [package for package in read.packages if not package.installed.outside]
+    unexamined = read_environment(environment, target)
+    own = [package for package in unexamined.packages if not package.installed.outside]
     shared = packages.shared_paths(own)
-    winners = {
+    writers = {
         path: package
         for path, owners in shared.items()
+        if full or max(file.size or 0 for _, file in owners) <= _SMALL
         for package, file in owners
-        if (full or max(one.size or 0 for _, one in owners) <= _SMALL) and contents.matches(file)
+        if contents.has_recorded_content(file)
     }
-    changes = contents.changes(
+    changes = contents.compare_with_record(
         own, frozenset(shared), environment.schemes.folders().values(), full=full
     )
     findings = [
-        *packages.about_shared_files(shared, winners),
+        *packages.about_shared_files(shared, writers),
         *packages.about_changes(changes),
         *packages.about_duplicates(own),
-        *_about_broken(read.broken),
+        *_about_broken(unexamined.broken),
         *_about_records(own),
     ]
-    return replace(read, findings=tuple(findings))
+    return replace(unexamined, findings=tuple(findings))
 
 
 def _about_broken(broken: tuple[Broken, ...]) -> Iterator[Finding]:
-    for one in broken:
-        interrupted = one.path.name.startswith((WORKPLACE, "~"))
-        check = diagnoses.INTERRUPTED if interrupted else diagnoses.UNREADABLE
-        yield CheckedFile(str(one.path)).found(check, one.reason)
+    for entry in broken:
+        is_interrupted = entry.path.name.startswith((WORKPLACE, "~"))
+        check = diagnoses.INTERRUPTED if is_interrupted else diagnoses.UNREADABLE
+        yield CheckedFile(str(entry.path)).found(check, entry.reason)
 
 
-def _about_records(read: list[Package]) -> Iterator[Finding]:
-    for package in read:
-        for words in (*package.installed.notes, *filter(None, [package.problem])):
+def _about_records(installed: Iterable[Package]) -> Iterator[Finding]:
+    for package in installed:
+        for problem in (*package.installed.notes, *filter(None, [package.problem])):
             yield CheckedFile(str(package.installed.path)).found(
-                diagnoses.UNREADABLE, f"{package}: {words}"
+                diagnoses.UNREADABLE, f"{package}: {problem}"
             )
 
 
@@ -132,37 +129,40 @@ def about_contents(
 
     :param hardware: the hardware of the machine; None: not detected, and only variants are judged.
     """
-    first = by_name(contents.packages)
+    importable = by_name(contents.packages)
     checked = report_on(judge((package.installed for package in contents.packages), ask))
-    by_place = {str(package.installed.path): package for package in first.values()}
-    imported = tuple(
-        build for build in contents.builds if first[build.package.name] is build.package
+    by_path = {str(package.installed.path): package for package in importable.values()}
+    builds = tuple(
+        build for build in contents.builds if importable[build.package.name] is build.package
     )
     findings = [
-        *(_with_command(finding, by_place) for finding in checked.findings),
+        *(_with_command(finding, by_path) for finding in checked.findings),
         *(
-            CheckedFile(one.where).found(diagnoses.UNASKED, one.message, remedy=one.hint)
-            for one in checked.unchecked
+            CheckedFile(variant.where).found(
+                diagnoses.UNCHECKED_VARIANT, variant.message, remedy=variant.hint
+            )
+            for variant in checked.unchecked
         ),
         *packages.about_tags(contents.packages, target, contents.name),
-        *packages.about_builds(imported, contents.libraries, contents.name),
+        *packages.about_builds(builds, contents.libraries, contents.name),
         *packages.about_agreements(
-            (one.installed for one in first.values()), agreements, contents.name
+            (package.installed for package in importable.values()), agreements, contents.name
         ),
-        *(() if hardware is None else packages.about_hardware(imported, hardware, contents.name)),
+        *(() if hardware is None else packages.about_hardware(builds, hardware, contents.name)),
         *packages.about_needs(contents.packages),
         *contents.findings,
     ]
     return Report.of(findings, (), Count(installed=checked.count.installed))
 
 
-def _with_command(finding: Finding, by_place: dict[str, Package]) -> Finding:
-    package = by_place.get(finding.where)
+def _with_command(finding: Finding, by_path: dict[str, Package]) -> Finding:
+    """Return a finding about a variant with the reasons of its choice, and the command to run."""
+    package = by_path.get(finding.where)
     if package is None:
         return finding
-    chosen = package.circumstances
-    how = [f"it was chosen for {chosen.host}"] if chosen.host else []
-    how += [f"{override} was in effect when it was chosen" for override in chosen.overrides]
-    message = "; ".join([finding.message, *how])
-    remedy = "`wheelfit install --refit`; it exchanges every variant that does not fit any more"
+    choice = package.circumstances
+    reasons = [f"it was chosen for {choice.host}"] if choice.host else []
+    reasons += [f"{override} was in effect when it was chosen" for override in choice.overrides]
+    message = "; ".join([finding.message, *reasons])
+    remedy = "`wheelfit install --refit`; it replaces every variant that does not fit any more"
     return finding._replace(message=message, remedy=remedy)

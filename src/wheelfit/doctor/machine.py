@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _NARROW = frozenset({"i686", "armv7l", "armv8l"})
 _WIDE = frozenset({"x86_64", "amd64", "aarch64", "arm64"})
-_INSIDE = "0000:00:02.0"
+_INTEGRATED_GPU = "0000:00:02.0"
 """The bus address of Intel's integrated GPU."""
 
 
@@ -44,7 +44,8 @@ def about_detections(
 ) -> Iterator[Finding]:
     """Yield findings about failed or odd detections.
 
-    :param translated: whether the interpreter is; then its processor is reported already.
+    :param translated: whether the interpreter runs translated for another kind of processor; that
+        is a finding of its own, so warnings about the processor are left out.
     """
     for detection in detections:
         place = CheckedFile(detection.namespace)
@@ -57,18 +58,18 @@ def about_detections(
                 continue
             case _:
                 pass
-        told = detection.warnings if translated and detection.namespace == "x86_64" else ()
+        reported = detection.warnings if translated and detection.namespace == "x86_64" else ()
         if detection.namespace == "nvidia" and detection.status is Status.NOTHING:
             if files.pci_devices and not files.has_driver:
-                told = detection.warnings
+                reported = detection.warnings
                 yield place.found(diagnoses.DRIVER_MISSING, _reason(detection))
             elif files.has_driver and "missing" in _reason(detection):
-                told = detection.warnings
+                reported = detection.warnings
                 yield place.found(diagnoses.DRIVER_UNREACHABLE, _reason(detection))
         for warning in detection.warnings:
-            if warning not in told:
-                # The GPU inside a processor, which few use; elsewhere it has another place.
-                severity = Severity.NOTE if f"(PCI {_INSIDE})" in warning else None
+            if warning not in reported:
+                # Few use the GPU of a processor for computing; other GPUs have other addresses.
+                severity = Severity.NOTE if f"(PCI {_INTEGRATED_GPU})" in warning else None
                 remedy = "update NVIDIA's driver" if "is too old" in warning else ""
                 yield place.found(
                     diagnoses.DETECTION_WARNING, warning, remedy=remedy, severity=severity
@@ -78,13 +79,13 @@ def about_detections(
 
 def _about_driver_versions(detection: Detection, place: CheckedFile) -> Iterator[Finding]:
     """Yield evidence that NVIDIA's libraries and kernel module are of two releases (P-94)."""
-    said = {one.source: one.value for one in detection.evidence}
-    if package := said.get("forward compatibility"):
+    evidence = {entry.source: entry.value for entry in detection.evidence}
+    if package := evidence.get("forward compatibility"):
         yield place.found(diagnoses.FORWARD_COMPATIBLE, package)
-    elif versions := said.get("driver versions"):
+    elif versions := evidence.get("driver versions"):
         kernel, library = (_release(text) for text in versions.split(",", 1))
-        newer = library > kernel
-        check = diagnoses.FORWARD_COMPATIBLE if newer else diagnoses.DRIVER_VERSIONS_DIFFER
+        is_newer = library > kernel
+        check = diagnoses.FORWARD_COMPATIBLE if is_newer else diagnoses.DRIVER_VERSIONS_DIFFER
         yield place.found(check, versions)
 
 
@@ -93,21 +94,22 @@ def _release(text: str) -> list[int]:
 
 
 def _reason(detection: Detection) -> str:
-    said = "; ".join(detection.warnings)
-    return said or "; ".join(f"{one.source}: {one.value}" for one in detection.evidence)
+    return "; ".join(
+        detection.warnings or (f"{entry.source}: {entry.value}" for entry in detection.evidence)
+    )
 
 
 def about_overrides(
-    in_effect: Iterable[str], view: SystemView, namespaces: Iterable[str]
+    overrides: Iterable[str], view: SystemView, namespaces: Iterable[str]
 ) -> Iterator[Finding]:
     """Yield findings about variables that override detection (P-73).
 
-    :param in_effect: as ``NAME=value``.
+    :param overrides: those in effect, as ``NAME=value``.
     """
-    for text in in_effect:
-        name = text.partition("=")[0]
+    for override in overrides:
+        name = override.partition("=")[0]
         yield CheckedFile(name).found(
-            diagnoses.OVERRIDE_IN_EFFECT, f"{text} replaces what the machine says"
+            diagnoses.OVERRIDE_IN_EFFECT, f"{override} replaces what is detected"
         )
     if declared := view.environ.get(OVERRIDE):  # P-57
         yield CheckedFile(OVERRIDE).found(
@@ -116,8 +118,8 @@ def about_overrides(
         )
     for name in strays_in(view.environ, namespaces):
         yield CheckedFile(name).found(
-            diagnoses.OVERRIDE_CONCERNS_NOBODY,
-            f"{name} changes nothing: no provider has a namespace like that",
+            diagnoses.OVERRIDE_WITHOUT_PROVIDER,
+            f"{name} has no effect: no provider has a namespace like that",
         )
 
 
@@ -132,7 +134,7 @@ def about_interpreter(target: Target, view: SystemView) -> Iterator[Finding]:
     if is_translated(view):
         yield CheckedFile(target.name).found(
             diagnoses.TRANSLATED,
-            "this Python was made for Intel's processors and runs through Rosetta 2, without AVX",
+            "this Python was built for Intel processors and runs through Rosetta 2, without AVX",
         )
 
 
@@ -151,14 +153,14 @@ ACCELERATORS: Mapping[str, str] = {
 
 _REAL = re.compile(r"([0-9]+)([0-9])_real")
 _VERSION = re.compile(r"([0-9]+)\.([0-9]+)")
-_LOOKED = (Status.SUPPORTED, Status.NOTHING)
+_EXAMINED = (Status.SUPPORTED, Status.NOTHING)
 
 
 @dataclass(frozen=True, slots=True)
 class Hardware:
-    """The dependencies of packages."""
+    """The accelerators of a machine, as far as installed packages depend on them."""
 
-    looked: frozenset[str] = frozenset()
+    examined: frozenset[str] = frozenset()
     """Namespaces with a known state, even if nothing is supported."""
     present: frozenset[str] = frozenset()
     """Namespaces with a device that can be used."""
@@ -176,18 +178,20 @@ class Hardware:
         :param windows: whether they are of a machine with Windows.
         """
         by_namespace = {detection.namespace: detection for detection in detections}
-        looked = {name for name, detection in by_namespace.items() if detection.status in _LOOKED}
-        present = {
+        examined = frozenset(
+            name for name, detection in by_namespace.items() if detection.status in _EXAMINED
+        )
+        present = frozenset(
             namespace
             for namespace, feature in ACCELERATORS.items()
-            if namespace in looked and _values(by_namespace[namespace], feature)
-        }
+            if namespace in examined and _values(by_namespace[namespace], feature)
+        )
         nvidia = by_namespace.get("nvidia")
-        if nvidia is None or "nvidia" not in looked:
-            return cls(frozenset(looked), frozenset(present), windows=windows)
+        if nvidia is None or "nvidia" not in examined:
+            return cls(examined, present, windows=windows)
         return cls(
-            frozenset(looked),
-            frozenset(present),
+            examined,
+            present,
             _highest(_values(nvidia, "cuda_version_lower_bound"), _VERSION),
             _capabilities(nvidia),
             windows,
@@ -195,16 +199,14 @@ class Hardware:
 
 
 def _values(detection: Detection, feature: str) -> tuple[str, ...]:
-    return next((one.values for one in detection.features if one.name == feature), ())
+    return next((entry.values for entry in detection.features if entry.name == feature), ())
 
 
 def _capabilities(nvidia: Detection) -> tuple[Capability, ...]:
     devices = [device.values for device in nvidia.devices if device.feature == "sm_arch"]
     groups = devices or [frozenset(_values(nvidia, "sm_arch"))]
-    highest_values = {
-        highest for group in groups if (highest := _highest(group, _REAL)) is not None
-    }
-    return tuple(sorted(highest_values, reverse=True))
+    highest = {_highest(group, _REAL) for group in groups}
+    return tuple(sorted(filter(None, highest), reverse=True))
 
 
 def _highest(values: Iterable[str], pattern: re.Pattern[str]) -> Capability | None:
@@ -218,7 +220,7 @@ def _highest(values: Iterable[str], pattern: re.Pattern[str]) -> Capability | No
 
 @dataclass(frozen=True, slots=True)
 class TimedQuestion:
-    """The outcome of one child process."""
+    """The outcome and duration of one child process."""
 
     name: str
     """The question, as ``nvidia-smi -q``."""
@@ -239,24 +241,24 @@ class TimedQuestion:
 
 
 class TimedProcesses:
-    """Processes that are timed: a ``Processes`` around another."""
+    """A wrapper of ``Processes`` that records the duration of each."""
 
     def __init__(
         self, processes: Processes, clock: Callable[[], float] = time.perf_counter
     ) -> None:
         self._processes = processes
         self._clock = clock
-        self._asked: list[TimedQuestion] = []
+        self._questions: list[TimedQuestion] = []
 
     @property
-    def asked(self) -> tuple[TimedQuestion, ...]:
+    def questions(self) -> tuple[TimedQuestion, ...]:
         """The questions so far, in the order of their answers."""
-        return tuple(self._asked)
+        return tuple(self._questions)
 
     def ask(self, question: Question) -> Answer:
         """Run a question, and record its duration."""
         started = self._clock()
         answer = self._processes.ask(question)
         seconds = self._clock() - started
-        self._asked.append(TimedQuestion(question.name, seconds, answer.ending, answer.code))
+        self._questions.append(TimedQuestion(question.name, seconds, answer.ending, answer.code))
         return answer

@@ -205,14 +205,14 @@ def about_hardware(
         if build.package.installed.label is None:
             for major in build.cuda:
                 by_major[major].append(build)
-    if "nvidia" in hardware.looked:
+    if "nvidia" in hardware.examined:
         if hardware.cuda is None:
             yield from _idle_cuda_findings(by_major, where)
         else:
             for major in sorted(by_major):
                 yield from _unsupported_cuda_findings(major, by_major[major], hardware, where)
             yield from _newer_toolkit_findings(builds, hardware.cuda, where)
-    if "amd" in hardware.looked - hardware.present:
+    if "amd" in hardware.examined - hardware.present:
         rocm = [build.package for build in builds if build.rocm]
         if rocm:
             words = f"{_names(rocm)}, {_total_size(rocm)} for ROCm, but no AMD GPU is usable"
@@ -336,7 +336,7 @@ def about_shared_files(
         library = next((file for file in different if _LIBRARY.fullmatch(file.name)), None)
         shown = library or (different or [files[0][0]])[0]
         count = len(different or files)
-        words = f"{left} and {right} both own {left.inside(shown)}"
+        words = f"{left} and {right} both own {left.relative_path(shown)}"
         words += f" and {count - 1} more" if count > 1 else ""
         if not different:
             words += "; the content is the same, but uninstalling one removes it from the other"
@@ -358,10 +358,10 @@ def about_changes(changes: Iterable[PackageChange]) -> Iterator[Finding]:
         if change.lost:
             words = _count_message(package, change.lost, "missing")
             yield place.found(diagnoses.LOST_FILE, words, remedy=remedy)
-        if change.hidden:
+        if change.unreadable:
             yield place.found(
                 diagnoses.UNREADABLE,
-                _count_message(package, change.hidden, "not readable by this user"),
+                _count_message(package, change.unreadable, "not readable by this user"),
                 remedy=f"run as owner: chmod -R a+rX {quote(str(package.installed.location))}",
             )
         if change.changed:
@@ -375,7 +375,7 @@ def about_changes(changes: Iterable[PackageChange]) -> Iterator[Finding]:
 
 
 def _count_message(package: Package, files: Sequence[OwnedFile], words: str) -> str:
-    names = some_of([package.inside(file) for file in files])
+    names = some_of([package.relative_path(file) for file in files])
     return f"{package}: {len(files)} of {len(package.files)} files {words}: {names}"
 
 
@@ -404,7 +404,7 @@ def about_needs(packages: Sequence[Package]) -> Iterator[Finding]:
             continue  # it is in another environment, which this one only sees
         unmet = []
         requirements = []
-        for need in package.needs:
+        for need in package.requirements:
             other = present.get(need.name)
             if other is None:
                 unmet.append(f"{need.name}{need.specifier} (not installed)")

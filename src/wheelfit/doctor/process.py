@@ -5,8 +5,8 @@ is loaded, and no GPU runtime is touched::
 
     from wheelfit.doctor.process import examine_process
 
-    for one in examine_process(None).libraries:
-        print(one.soname, one.owner, one.path)
+    for library in examine_process(None).libraries:
+        print(library.soname, library.owner, library.path)
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ class LoadedLibrary:
     file: MappedFile
     library: AcceleratorLibrary
     soname: str
-    """Its SONAME; where that cannot be read any more, its file name."""
+    """Its SONAME; its file name where that cannot be read any more."""
     owner: str
     """In words: a package with its version, a toolkit, the driver, or the system."""
     package: Package | None = None
     version: str = ""
-    """Of the package, if that is nothing but the library; else from the name of the file."""
+    """The version of a package that is only this library; else the one in the file name."""
     cuda_major: int | None = None
-    """Which CUDA it belongs to, by its name or else by its package."""
+    """The CUDA major that it belongs to, by its name or else by its package."""
 
     @property
     def path(self) -> str:
@@ -75,29 +75,29 @@ class ExaminedProcess:
     packages: tuple[Package, ...] = field(default=(), repr=False)
     """The packages in the folders from which it loaded libraries."""
     hashes: tuple[tuple[str, str | None], ...] = ()
-    """Content of libraries that share a SONAME, by path; None: not readable any more."""
+    """Paths of libraries that share a SONAME, with their hashes; None: not readable any more."""
 
 
 def examine_process(pid: int | None, view: SystemView | None = None) -> ExaminedProcess:
-    """Return the libraries of a process; unknown facts are data.
+    """Return the accelerator libraries that a process has loaded.
 
-    :param pid: of the process; None: the calling one.
+    :param pid: None: the calling process.
     """
-    seen = view or SystemView()
-    mapped = mapped_libraries.read(seen, pid)
-    of_interest = [
+    view = view or SystemView()
+    mapped = mapped_libraries.read(view, pid)
+    identified = [
         (file, library) for file in mapped.files if (library := identify(file.name)) is not None
     ]
-    packages = _packages(seen, mapped)
+    packages = _packages(view, mapped)
     owners = {file.path: package for package in packages for file in package.files}
     majors = {
         package: tuple(build_of(package, owned_libraries(package)).cuda)
         for package in dict.fromkeys(
-            owners[file.path] for file, _ in of_interest if file.path in owners
+            owners[file.path] for file, _ in identified if file.path in owners
         )
     }
     libraries = []
-    for file, library in of_interest:
+    for file, library in identified:
         package = owners.get(file.path)
         major = library.cuda_major
         if major is None and package is not None and len(majors[package]) == 1:
@@ -106,25 +106,25 @@ def examine_process(pid: int | None, view: SystemView | None = None) -> Examined
             LoadedLibrary(
                 file,
                 library,
-                mapped_libraries.soname(seen, mapped.pid, file) or file.name,
-                _owner(seen, file, library, package),
+                mapped_libraries.soname(view, mapped.pid, file) or file.name,
+                _owner(view, file, library, package),
                 package,
                 _version(library, package),
                 major if library.family == "cuda" else None,
             )
         )
-    libraries.sort(key=lambda one: one.path)
+    libraries.sort(key=lambda loaded: loaded.path)
     hashes = tuple(
-        (one.path, mapped_libraries.fingerprint(seen, mapped.pid, one.file))
+        (loaded.path, mapped_libraries.fingerprint(view, mapped.pid, loaded.file))
         for group in _by_soname(libraries).values()
         if len(group) > 1
-        for one in group
+        for loaded in group
     )
     return ExaminedProcess(mapped, tuple(libraries), packages, hashes)
 
 
 def _packages(view: SystemView, mapped: MappedFiles) -> tuple[Package, ...]:
-    """Read the packages where the process loads from, which may be another environment."""
+    """Read the packages in the folders of loaded files, which may be of another environment."""
     folders: dict[str, None] = {}
     for file in mapped.files:
         for name in _LIBRARY_FOLDERS:
@@ -137,13 +137,13 @@ def _packages(view: SystemView, mapped: MappedFiles) -> tuple[Package, ...]:
 
 
 def _version(library: AcceleratorLibrary, package: Package | None) -> str:
-    if package is not None and _is_vendors(package):
+    if package is not None and _is_single_library(package):
         return str(package.installed.version)
     return library.number if "." in library.number else ""
 
 
-def _is_vendors(package: Package) -> bool:
-    """Return whether a package is one library, and has its version; others bring copies along."""
+def _is_single_library(package: Package) -> bool:
+    """Return whether a package is one library of a vendor, so that it has its version."""
     return package.name.startswith("nvidia-") or package.name in {"intel-openmp", "mkl"}
 
 
@@ -157,24 +157,24 @@ def _owner(
         return str(package)
     if (match := _TOOLKIT.match(file.path)) is not None:
         return f"toolkit in {match[1]}"
-    if (conda := _conda(view, file.path)) is not None:
-        return conda
+    if (owner := _conda_owner(view, file.path)) is not None:
+        return owner
     if library.family == "driver":
         return f"{library.kind} driver"
     if any(f"/{name}/" in file.path for name in _LIBRARY_FOLDERS):
         return "no package: no RECORD names it"
-    return "the system" if file.path.startswith(_SYSTEM) else "nobody known"
+    return "the system" if file.path.startswith(_SYSTEM) else "unknown"
 
 
-def _conda(view: SystemView, path: str) -> str | None:
-    """Return the package of a conda environment that owns a file."""
+def _conda_owner(view: SystemView, path: str) -> str | None:
+    """Return the conda package or environment that owns a file; None: it is in neither."""
     prefix, separator, inside = path.partition("/lib/")
     folder = f"{prefix}/conda-meta"
     if not separator or not view.exists(folder):
         return None
-    wanted = json.dumps(f"lib/{inside}")
+    path_in_json = json.dumps(f"lib/{inside}")
     for name in view.children(folder):
-        if name.endswith(".json") and wanted in (view.read_text(f"{folder}/{name}") or ""):
+        if name.endswith(".json") and path_in_json in (view.read_text(f"{folder}/{name}") or ""):
             return f"conda package {name.removesuffix('.json')}"
     return f"conda environment {prefix}"
 
@@ -190,21 +190,21 @@ def about_process(process: ExaminedProcess) -> Iterator[Finding]:
     """Yield findings about the loaded libraries of a process."""
     place = CheckedFile(f"process {process.mapped.pid}")
     if process.mapped.problem:
-        yield place.found(diagnoses.NOT_LOOKED, process.mapped.problem)
+        yield place.found(diagnoses.PROCESS_UNREADABLE, process.mapped.problem)
         return
     yield from _same_sonames(process, place)
-    yield from _several(process.libraries, place)
-    yield from _driver(process.libraries, place)
+    yield from _mixed_libraries(process.libraries, place)
+    yield from _old_driver(process.libraries, place)
     for library in process.libraries:
         if "/stubs/" in library.path:
             yield place.found(diagnoses.STUB_LOADED, f"{library.path} is loaded")
-    yield from _strangers(process, place)
+    yield from _foreign_libraries(process, place)
     deleted = [file.path for file in process.mapped.files if file.deleted and ".so" in file.name]
     if deleted:
         more = f" and {len(deleted) - 1} more" if len(deleted) > 1 else ""
         yield place.found(
             diagnoses.DELETED_LIBRARY,
-            f"{deleted[0]}{more}: the file that is loaded is no longer the one on disk",
+            f"{deleted[0]}{more}: the loaded file is no longer the one on disk",
         )
 
 
@@ -213,49 +213,53 @@ def _same_sonames(process: ExaminedProcess, place: CheckedFile) -> Iterator[Find
     for soname, group in _by_soname(process.libraries).items():
         if len(group) < 2:
             continue
-        words = f"{soname} is loaded {len(group)} times: "
-        words += "; ".join(f"{one.path} ({one.owner})" for one in group)
-        contents = {hashes.get(one.path) for one in group}
-        same = len(contents) == 1 and None not in contents
-        yield place.found(diagnoses.SECOND_COPY if same else diagnoses.SAME_SONAME, words)
+        paths = "; ".join(f"{library.path} ({library.owner})" for library in group)
+        contents = {hashes.get(library.path) for library in group}
+        are_equal = len(contents) == 1 and None not in contents
+        yield place.found(
+            diagnoses.SECOND_COPY if are_equal else diagnoses.SAME_SONAME,
+            f"{soname} is loaded {len(group)} times: {paths}",
+        )
 
 
-def _several(libraries: Sequence[LoadedLibrary], place: CheckedFile) -> Iterator[Finding]:
+def _mixed_libraries(libraries: Sequence[LoadedLibrary], place: CheckedFile) -> Iterator[Finding]:
     majors: dict[int, list[LoadedLibrary]] = defaultdict(list)
-    for one in libraries:
-        if one.cuda_major is not None:
-            majors[one.cuda_major].append(one)
+    openmp: dict[str, LoadedLibrary] = {}
+    for library in libraries:
+        if library.cuda_major is not None:
+            majors[library.cuda_major].append(library)
+        if library.library.family == "openmp":
+            openmp.setdefault(library.library.kind, library)
     if len(majors) > 1:
         words = "; ".join(
-            f"CUDA {major}: {majors[major][0].soname} of {majors[major][0].owner}"
-            + (f" and {len(majors[major]) - 1} more" if len(majors[major]) > 1 else "")
-            for major in sorted(majors)
+            f"CUDA {major}: {group[0].soname} of {group[0].owner}"
+            + (f" and {len(group) - 1} more" if len(group) > 1 else "")
+            for major, group in sorted(majors.items())
         )
         yield place.found(diagnoses.SEVERAL_MAJORS, words)
-    kinds: dict[str, LoadedLibrary] = {}
-    for one in libraries:
-        if one.library.family == "openmp":
-            kinds.setdefault(one.library.kind, one)
-    if len(kinds) > 1:
-        words = "; ".join(f"{kind}: {kinds[kind].soname} of {kinds[kind].owner}" for kind in kinds)
-        # GNU's runtime and one other mostly get on.
-        harmless = "gnu" in kinds and len(kinds) == 2
-        severity = Severity.NOTE if harmless else None
+    if len(openmp) > 1:
+        words = "; ".join(
+            f"{kind}: {library.soname} of {library.owner}" for kind, library in openmp.items()
+        )
+        # GNU's runtime and one other mostly work together.
+        severity = Severity.NOTE if "gnu" in openmp and len(openmp) == 2 else None
         yield place.found(diagnoses.SEVERAL_OPENMP, words, severity=severity)
 
 
-def _driver(libraries: Sequence[LoadedLibrary], place: CheckedFile) -> Iterator[Finding]:
-    runtimes = [one for one in libraries if one.library.stem == "cudart" and one.cuda_major]
-    for one in libraries:
-        match = _DRIVER_RELEASE.fullmatch(one.file.name)
-        if match is None or "/stubs/" in one.path:
+def _old_driver(libraries: Sequence[LoadedLibrary], place: CheckedFile) -> Iterator[Finding]:
+    runtimes = [
+        library for library in libraries if library.library.stem == "cudart" and library.cuda_major
+    ]
+    for library in libraries:
+        match = _DRIVER_RELEASE.fullmatch(library.file.name)
+        if match is None or "/stubs/" in library.path:
             continue
         for runtime in runtimes:
             floor = DRIVER_FLOOR.get(runtime.cuda_major or 0)
             if floor is not None and _numbers(match[1]) < _numbers(floor[0]):
                 yield place.found(
                     diagnoses.PROCESS_DRIVER_TOO_OLD,
-                    f"{runtime.soname} of {runtime.owner} needs driver {floor[0]} or newer, and "
+                    f"{runtime.soname} of {runtime.owner} needs driver {floor[0]} or newer, but "
                     f"{match[1]} is loaded",
                 )
         return  # the libraries of one driver are of one release
@@ -265,21 +269,21 @@ def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split("."))
 
 
-def _strangers(process: ExaminedProcess, place: CheckedFile) -> Iterator[Finding]:
-    """Yield libraries from elsewhere that a package of the environment brought too."""
-    brought: dict[str, list[OwnedLibrary]] = defaultdict(list)
+def _foreign_libraries(process: ExaminedProcess, place: CheckedFile) -> Iterator[Finding]:
+    """Yield findings about libraries from elsewhere that an installed package has too."""
+    installed: dict[str, list[OwnedLibrary]] = defaultdict(list)
     for package in process.packages:
         for owned in owned_libraries(package):
-            brought[owned.file.name].append(owned)
-    loaded = {one.path for one in process.libraries}
-    for one in process.libraries:
-        known = brought.get(one.soname) or brought.get(one.file.name) or []
-        if one.package is not None or one.library.family == "driver" or not known:
+            installed[owned.file.name].append(owned)
+    loaded = {library.path for library in process.libraries}
+    for library in process.libraries:
+        if library.package is not None or library.library.family == "driver":
             continue
-        if any(owned.file.path in loaded for owned in known):
-            continue  # both are: reported as one SONAME of two files
-        yield place.found(
-            diagnoses.FOREIGN_LIBRARY,
-            f"{one.soname} comes from {one.path} ({one.owner}), and not from "
-            f"{known[0].package}, which is installed",
-        )
+        expected = installed.get(library.soname) or installed.get(library.file.name) or []
+        # Where both are loaded, they are reported as two files with one SONAME.
+        if expected and not any(owned.file.path in loaded for owned in expected):
+            yield place.found(
+                diagnoses.FOREIGN_LIBRARY,
+                f"{library.soname} comes from {library.path} ({library.owner}), and not from "
+                f"{expected[0].package}, which is installed",
+            )

@@ -1,6 +1,6 @@
-"""Look at environment variables, the loader's path and tools, and judge them.
+"""Environment variables, the loader's path and tools of a machine, and findings about them.
 
-`read_settings` looks, through `SystemView`, so a captured machine does as well;
+`read_settings` reads through `SystemView`, so it works for captured machines too;
 `about_settings` judges.
 """
 
@@ -104,14 +104,14 @@ def _tools(view: SystemView, kernel: str) -> Iterator[Tool]:
     for name in _TOOLS:
         path = view.program(name)
         if path is not None:
-            named = path if view.is_real else f"/{path.removeprefix(os.fspath(view.root))[1:]}"
+            shown = path if view.is_real else f"/{path.removeprefix(os.fspath(view.root))[1:]}"
             version = ""
             if name == "nvcc":
-                followed = os.path.realpath(named) if view.is_real else named
-                version = _toolkit_version(view, followed.rpartition("/bin/")[0])
+                real_path = os.path.realpath(path) if view.is_real else shown
+                version = _toolkit_version(view, real_path.rpartition("/bin/")[0])
             if name == "nvidia-smi" and kernel:
                 version = _smi_version(view, path)
-            yield Tool(name, named, version)
+            yield Tool(name, shown, version)
 
 
 def _smi_version(view: SystemView, program: str) -> str:
@@ -160,12 +160,12 @@ def _entries(view: SystemView, variable: str, separators: str = ":") -> Iterator
             yield entry
 
 
-def _folders(view: SystemView, variables: Iterable[str], beginning: str) -> Iterator[Folder]:
+def _folders(view: SystemView, variables: Iterable[str], prefix: str) -> Iterator[Folder]:
     for variable in variables:
         for path in dict.fromkeys(_entries(view, variable)):
             if not path.startswith("/") and view.system != "Windows":
-                continue  # it means another folder for every program
-            names = tuple(n for n in view.children(path) if n.startswith(beginning))
+                continue  # relative to the working folder of each program
+            names = tuple(n for n in view.children(path) if n.startswith(prefix))
             yield Folder(variable, path, view.exists(path), names)
 
 
@@ -195,7 +195,7 @@ def about_settings(
     yield from _about_library_path(settings, libraries)
     yield from _about_modules(settings, modules)
     pip = next((tool for tool in settings.tools if tool.name == "pip"), None)
-    if scripts is not None and pip is not None and not _leads_to(pip.path, scripts):
+    if scripts is not None and pip is not None and not _is_program_of(pip.path, scripts):
         yield CheckedFile(pip.path).found(
             diagnoses.PIP_ELSEWHERE, f"pip on PATH is {pip.path}, and not the one in {scripts}"
         )
@@ -210,7 +210,7 @@ def about_settings(
         )
 
 
-def _leads_to(path: str, folder: str) -> bool:
+def _is_program_of(path: str, folder: str) -> bool:
     """Return whether a program is in a folder, or is a shim of the pyenv in which it is."""
     root, shim, _ = path.partition("/shims/")
     if shim and folder.startswith(f"{root}/"):
@@ -225,50 +225,47 @@ def _about_masks(settings: Settings) -> Iterator[Finding]:
             continue
         count = settings.counts.get(name)
         mask = read_mask(text, count)
-        if not mask.seen:
+        if not mask.visible:
             shown = f"{name}={text}" if text else f"{name} is set and empty"
             yield CheckedFile(name).found(
                 diagnoses.MASK_HIDES_ALL, f"{shown}: programs see no {MASKS[name]}"
             )
         elif mask.stopped_at is not None:
-            there = f"; there are {count}, numbered from 0" if count is not None else ""
+            numbering = f"; there are {count}, numbered from 0" if count is not None else ""
             yield CheckedFile(name).found(
                 diagnoses.MASK_STOPS_EARLY,
                 f"{name}={text}: {mask.stopped_at!r} is not a device, so programs see "
-                f"{', '.join(mask.seen)} and nothing after it{there}",
+                f"{', '.join(mask.visible)} and nothing after it{numbering}",
             )
 
 
 def _about_tools(settings: Settings, detections: Mapping[str, Detection]) -> Iterator[Finding]:
+    kernel = settings.kernel_driver
     for tool in settings.tools:
         detection = detections.get(_TOOLS[tool.name])
-        if detection is None or detection.status is not Status.NOTHING:
-            continue
-        if not detection.warnings:  # whose text names the other files
+        # Warnings of a detection name the missing files already.
+        if detection and detection.status is Status.NOTHING and not detection.warnings:
             yield CheckedFile(tool.path).found(
                 diagnoses.STRAY_TOOL,
-                f"{tool.name} is on PATH, but {detection.namespace} hardware or its driver is not "
-                "here",
+                f"{tool.name} is on PATH, but no {detection.namespace} hardware or driver exists",
             )
-    for tool in settings.tools:
-        kernel = settings.kernel_driver
         if tool.name == "nvidia-smi" and tool.version and kernel and tool.version != kernel:
             yield CheckedFile(tool.path).found(
                 diagnoses.FOREIGN_TOOL,
-                f"nvidia-smi is of driver {tool.version}, and driver {kernel} is loaded",
+                f"nvidia-smi belongs to driver {tool.version}, but driver {kernel} is loaded",
             )
     nvcc = next((tool for tool in settings.tools if tool.name == "nvcc" and tool.version), None)
     for variable in ("CUDA_HOME", "CUDA_PATH"):
         folder = settings.environ.get(variable, "").rstrip("/")
-        named = next((toolkit for toolkit in settings.toolkits if toolkit.path == folder), None)
-        if folder and named is None:
+        toolkit = next((entry for entry in settings.toolkits if entry.path == folder), None)
+        if folder and toolkit is None:
             yield CheckedFile(variable).found(
-                diagnoses.PATH_ENTRY_MISSING, f"{variable}={folder}: there is no CUDA toolkit there"
+                diagnoses.PATH_ENTRY_MISSING, f"{variable}={folder}: no CUDA toolkit is there"
             )
-        elif named and nvcc and named.version not in ("", nvcc.version):
+        elif toolkit and nvcc and toolkit.version not in ("", nvcc.version):
             yield CheckedFile(variable).found(
                 diagnoses.SEVERAL_TOOLKITS,
-                f"{variable} names CUDA {named.version}, and nvcc on PATH is of {nvcc.version} "
+                f"{variable} names CUDA {toolkit.version}, but nvcc on PATH is {nvcc.version} "
                 f"({nvcc.path})",
             )
 
@@ -277,22 +274,20 @@ def _about_library_path(settings: Settings, libraries: Iterable[OwnedLibrary]) -
     owned = {library.file.name: library for library in libraries}
     for folder in settings.library_folders:
         place = CheckedFile(folder.variable)
-        known = {
-            name: identity for name in folder.names if (identity := identify(name)) is not None
-        }
+        accelerated = {name for name in folder.names if identify(name) is not None}
         if not folder.exists:
             yield _missing(folder)
-        elif folder.path.rstrip("/").endswith("/stubs") and known:
+        elif folder.path.rstrip("/").endswith("/stubs") and accelerated:
             yield place.found(
                 diagnoses.STUB_LIBRARY,
-                f"{folder.variable} has {folder.path} with {some_of(known)}",
+                f"{folder.variable} has {folder.path} with {some_of(sorted(accelerated))}",
             )
-        elif same := sorted(known.keys() & owned.keys()):
-            whose = owned[same[0]].package
+        elif installed := sorted(accelerated & owned.keys()):
+            package = owned[installed[0]].package
             yield place.found(
                 diagnoses.LIBRARY_PATH_HIDES,
-                f"{folder.variable} has {folder.path} with {some_of(same)}, "
-                f"which {whose} brings too",
+                f"{folder.variable} has {folder.path} with {some_of(installed)}, "
+                f"which {package} contains too",
             )
     for entry in settings.preloaded:
         if entry.exists:
@@ -314,9 +309,9 @@ def _about_modules(settings: Settings, modules: Mapping[str, str]) -> Iterator[F
             continue
         hidden = sorted({name.partition(".")[0] for name in folder.names} & modules.keys())
         if hidden:
-            words = some_of(f"{name} (of {modules[name]})" for name in hidden)
+            names = some_of(f"{name} (of {modules[name]})" for name in hidden)
             place = CheckedFile(folder.variable)
-            yield place.found(diagnoses.PYTHONPATH_HIDES, f"{folder.path} has its own {words}")
+            yield place.found(diagnoses.PYTHONPATH_HIDES, f"{folder.path} has its own {names}")
 
 
 MASKS: Mapping[str, str] = MappingProxyType(
@@ -336,19 +331,19 @@ _MEANING: Mapping[str, str] = MappingProxyType(
         "DYLD_LIBRARY_PATH": "folders in which libraries are looked for first",
         "DYLD_INSERT_LIBRARIES": "libraries loaded into every program",
         "PYTHONPATH": "folders in which modules are looked for first",
-        "PYTHONHOME": "where every Python takes its standard library from",
-        "PYTHONNOUSERSITE": "packages of the user's own folder are not seen",
-        "PYTHONUSERBASE": "where the user's own packages lie",
+        "PYTHONHOME": "the folder from which every Python takes its standard library",
+        "PYTHONNOUSERSITE": "packages in the user's own folder are ignored",
+        "PYTHONUSERBASE": "the folder of the user's own packages",
         "VIRTUAL_ENV": "the active virtual environment",
         "CONDA_PREFIX": "the active conda environment",
         "KMP_DUPLICATE_LIB_OK": "silences the check for several OpenMP runtimes",
         "VARIANT_ABI_DEPENDENCY": "versions of packages that builds must fit",
-        "UV_TORCH_BACKEND": "which PyTorch index uv uses",
+        "UV_TORCH_BACKEND": "the PyTorch index that uv uses",
     }
 )
 _PREFIXES: Mapping[str, str] = MappingProxyType(
     {
-        "WHEELFIT_OVERRIDE_": "meant to replace what is detected",
+        "WHEELFIT_OVERRIDE_": "meant to replace a detected value",
         **{
             prefix: meaning
             for family in providers.every()
@@ -357,7 +352,7 @@ _PREFIXES: Mapping[str, str] = MappingProxyType(
         "WHEELFIT_": "a setting of wheelfit",
         "PIP_": "a setting of pip",
         "UV_": "a setting of uv",
-        "CONDA_OVERRIDE_": "replaces what is detected, as for conda",
+        "CONDA_OVERRIDE_": "replaces a detected value, as for conda",
     }
 )
 _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|AUTH|USERNAME", re.IGNORECASE)
@@ -378,54 +373,56 @@ class ExaminedVariable:
 def variables_in(
     environ: Mapping[str, str], counts: Mapping[str, int] | None = None
 ) -> tuple[ExaminedVariable, ...]:
-    """Return the variables that matter, by name; credentials are left out."""
-    return tuple(_known(environ, counts or {}))
+    """Return the relevant variables, sorted by name, without credentials.
 
-
-def _known(environ: Mapping[str, str], counts: Mapping[str, int]) -> Iterator[ExaminedVariable]:
+    :param counts: the number of devices, by mask, as far as known.
+    """
+    variables = []
     for name in sorted(environ):
+        value = environ[name]
         meaning = _MEANING.get(name) or next(
             (words for prefix, words in _PREFIXES.items() if name.startswith(prefix)), None
         )
         if name in MASKS:
-            meaning = f"programs see {read_mask(environ[name], counts.get(name)).words(name)}"
+            mask = read_mask(value, (counts or {}).get(name))
+            meaning = f"programs see {mask.words(name)}"
         if meaning is not None:
-            hidden = _SECRET.search(name) and environ[name]
-            yield ExaminedVariable(
-                name, "(not shown)" if hidden else redact(environ[name]), meaning
-            )
+            is_secret = value and _SECRET.search(name)
+            shown = "(not shown)" if is_secret else redact(value)
+            variables.append(ExaminedVariable(name, shown, meaning))
+    return tuple(variables)
 
 
 @dataclass(frozen=True, slots=True)
 class Mask:
     """The meaning of a list of visible devices (P-89)."""
 
-    seen: tuple[str, ...]
+    visible: tuple[str, ...]
     """The devices that programs see, in the order in which they number them from 0."""
     stopped_at: str | None = None
-    """The first entry that names no device; neither it nor those after it are seen."""
+    """The first entry that names no device; neither it nor those after it are visible."""
 
     def words(self, name: str) -> str:
         """Return the devices that programs see, in words."""
-        if not self.seen:
+        if not self.visible:
             return f"no {MASKS[name]}"
-        return f"{MASKS[name]} {', '.join(self.seen)} only"
+        return f"{MASKS[name]} {', '.join(self.visible)} only"
 
 
 def read_mask(text: str, count: int | None = None) -> Mask:
     """Read a mask: it ends at the first entry that names no device, and empty means none (P-89).
 
     >>> read_mask("0,2,-1,1")
-    Mask(seen=('0', '2'), stopped_at='-1')
+    Mask(visible=('0', '2'), stopped_at='-1')
 
     :param count: how many devices there are; None: unknown.
     """
-    seen: list[str] = []
+    visible: list[str] = []
     for entry in map(str.strip, text.split(",") if text.strip() else ()):
         if not _is_device(entry, count):
-            return Mask(tuple(seen), entry)
-        seen.append(entry)
-    return Mask(tuple(seen))
+            return Mask(tuple(visible), entry)
+        visible.append(entry)
+    return Mask(tuple(visible))
 
 
 def _is_device(entry: str, count: int | None) -> bool:

@@ -39,7 +39,7 @@ from wheelfit_runtime.errors import FileProblem, NoFit, ProjectNotFound
 from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from packaging.version import Version
 
@@ -113,19 +113,19 @@ def abi_bounds(request: AbiBoundsRequest, context: Context) -> AbiBoundsReport:
     """Return the releases of a library that a consumer works with, from symbols.
 
     :raises NoFit: ``no-compatible-release``; it works with none of them.
-    :raises UsageError: no release is named, or two files for one version.
+    :raises UsageError: no release is named, or two files of one version are.
     """
     if not request.against:
         raise UsageError("no release was given to compare with", hint="name it with --against")
     namespace = parse_namespace(request.namespace)
     built_with = None
     if request.built_with is not None:
-        built_with = _version(request.built_with, parse_version)
+        built_with = _version(request.built_with)
     exports = None if request.exports is None else read_exports_file(request.exports)
     consumer = Path(request.consumer)
-    if (pythons := _pythons(request.against)) is not None:
-        by_python = _fitting(python_bounds(consumer, pythons), consumer, "Python")
-        return AbiBoundsReport(consumer, "", namespace, by_python)
+    if (pythons := _python_versions(request.against)) is not None:
+        of_python = _require_fit(python_bounds(consumer, pythons), consumer, "Python")
+        return AbiBoundsReport(consumer, "", namespace, of_python)
     with ExitStack() as stack:
         scratch = stack.enter_context(scratch_folder())
         releases = _Releases(request, context, consumer, stack, scratch)
@@ -136,7 +136,7 @@ def abi_bounds(request: AbiBoundsRequest, context: Context) -> AbiBoundsReport:
         elif releases.project == TORCH and built_with is None and releases.are_published:
             bounds = torch_bounds(
                 read_libraries(consumer).symbols.values(),
-                [(one.version, one.origin) for one in against],
+                [(release.version, release.origin) for release in against],
                 exports or AbiExports(),
             )
         bounds = bounds or look(
@@ -147,11 +147,11 @@ def abi_bounds(request: AbiBoundsRequest, context: Context) -> AbiBoundsReport:
             program=find_program(),
             built_with=built_with,
         )
-    bounds = _fitting(bounds, consumer, releases.project or "the library")
+    bounds = _require_fit(bounds, consumer, releases.project or "the library")
     return AbiBoundsReport(consumer, releases.project, namespace, bounds)
 
 
-def _pythons(against: Sequence[str]) -> SpecifierSet | None:
+def _python_versions(against: Sequence[str]) -> SpecifierSet | None:
     """Return the Pythons that a request names, as ``python>=3.9``; None: it names a library."""
     match = pattern(r"python\s*(|[<>=!~].*)").fullmatch(against[0])
     if match is None:
@@ -166,8 +166,8 @@ def _pythons(against: Sequence[str]) -> SpecifierSet | None:
         raise UsageError(f"{match[1]!r} names no versions of Python") from None
 
 
-def _fitting(bounds: Bounds, consumer: Path, project: str) -> Bounds:
-    """Return bounds that admit some release.
+def _require_fit(bounds: Bounds, consumer: Path, project: str) -> Bounds:
+    """Return the bounds; an error if no release is inside.
 
     :raises NoFit: ``no-compatible-release``.
     """
@@ -177,15 +177,15 @@ def _fitting(bounds: Bounds, consumer: Path, project: str) -> Bounds:
             code="no-compatible-release",
             where=str(consumer),
             note="\n".join(map(verdict_in_words, bounds.releases)),
-            hint="look at older and newer releases too; or name the one that it was built with "
-            "(--built-with), and what that lacks is of other libraries",
+            hint="compare with older and newer releases too; or name the one that it was built "
+            "with (--built-with), so that symbols that are missing there count as other libraries'",
         )
     return bounds
 
 
-def _version(text: str, parse: Callable[[str], Version]) -> Version:
+def _version(text: str) -> Version:
     try:
-        return parse(text)
+        return parse_version(text)
     except InvalidVersion:
         raise UsageError(f"{text!r} is not a version") from None
 
@@ -212,29 +212,28 @@ class _Releases:
         self.project = project_name(request.named) if request.named else ""
         """The project, normalised; empty if unknown."""
         self.are_published = True
-        """Whether all of them are those of an index: none is a file that was named."""
+        """Whether all of them come from an index, and none is a named file."""
 
     def find(self) -> list[Release]:
         """Return the releases, each version once, the oldest first."""
         releases: dict[Version, Release] = {}
         for text in self._request.against:
-            for release in self._of(text):
-                if release.version in releases and releases[release.version] != release:
+            for release in self._named_by(text):
+                earlier = releases.setdefault(release.version, release)
+                if earlier != release:
                     raise UsageError(
-                        f"{release.version} is there twice: {releases[release.version].origin} and "
-                        f"{release.origin}",
+                        f"{release.version} was given twice: {earlier.origin} and {release.origin}",
                         hint="name one file of each version",
                     )
-                releases[release.version] = release
         if not releases:
             raise UsageError("no release was found to compare with")
         return [releases[version] for version in sorted(releases)]
 
-    def _of(self, text: str) -> Iterator[Release]:
+    def _named_by(self, text: str) -> Iterator[Release]:
         version, equals, file = text.partition("=")
         if equals and version[:1].isdigit() and not file.startswith("="):
             self.are_published = False
-            yield _release(_version(version, parse_version), Path(file))
+            yield _release(_version(version), Path(file))
         elif (project := named_project(text, self._request, versions_suffice=True)) is not None:
             yield from self._published(project)
         else:
@@ -270,7 +269,7 @@ class _Releases:
         if page is None:
             raise ProjectNotFound(f"{requirement.name} was not found in any index")
         is_wheel = self._consumer.suffix == ".whl"
-        chosen = choose_wheels(
+        wheels = choose_wheels(
             page.files,
             self._machines(),
             parse_wheel_filename(self._consumer.name) if is_wheel else None,
@@ -278,17 +277,20 @@ class _Releases:
             label=self._request.label,
             newest=self._request.newest,
         )
-        for version, file in chosen:
-            yield _fetched(version, file, repository, self._scratch, self._context.reporter)
+        for version, file in wheels:
+            yield _published_release(
+                version, file, repository, self._scratch, self._context.reporter
+            )
 
     def _machines(self) -> frozenset[str]:
         binaries = (read_binary(file, name) for name, file in binary_files(self._consumer))
-        return frozenset(machine for one in binaries if one is not None for machine in one.machines)
+        return frozenset(machine for binary in binaries if binary for machine in binary.machines)
 
     def _set_project(self, name: str) -> None:
         if self.project and self.project != name:
             raise UsageError(
-                f"{self.project} and {name} are two projects", hint="compare with one at a time"
+                f"{self.project} and {name} are two projects",
+                hint="compare with one project at a time",
             )
         self.project = name
 
@@ -297,7 +299,7 @@ def _release(version: Version, path: Path) -> Release:
     return Release(version, path.name, lambda: path)
 
 
-def _fetched(
+def _published_release(
     version: Version, file: File, repository: Repository, scratch: Path, reporter: Reporter
 ) -> Release:
     def fetch() -> Path:

@@ -18,21 +18,22 @@ if TYPE_CHECKING:
     from wheelfit.resolution.resolution import Resolution
 
 
-def tell_accelerator_use(
+def report_accelerator_use(
     resolution: Resolution,
     arriving: Collection[NormalizedName],
     candidates: Candidates,
     reporter: Reporter,
     *,
-    there: Collection[NormalizedName] = (),
+    installed: Collection[NormalizedName] = (),
     lock: str = "",
-    told: set[str] | None = None,
+    reported: set[str] | None = None,
 ) -> tuple[AcceleratorUse, ...]:
-    """Warn of misused or idle accelerators in a result; return those remarks.
+    """Warn of unusable or idle accelerator builds in a resolution; return those remarks.
 
-    :param lock: the command that remedies are options of, where the result is of a lock; only the
-        lock is read then.
-    :param told: lines that were printed already; grows.
+    :param arriving: the packages that are added or replaced.
+    :param installed: the packages that are in the environment already.
+    :param lock: for a lock, the command whose options are remedies; only the lock is read then.
+    :param reported: warnings that are not repeated; new ones are added to it.
     """
     if not _is_concerned(resolution, arriving, candidates):
         return ()
@@ -44,16 +45,16 @@ def tell_accelerator_use(
         candidates.policy,
         chosen_by.bridge,
         candidates.target.environment,
-        there,
+        installed,
         None if lock else candidates,
         lock,
     )
-    uses = _found(resolution, arriving, context)
-    told = set() if told is None else told
-    for one in uses:
-        if one.line not in told:
-            told.add(one.line)
-            reporter.warn(one.line)
+    uses = _remarks(resolution, arriving, context)
+    reported = set() if reported is None else reported
+    for use in uses:
+        if use.line not in reported:
+            reported.add(use.line)
+            reporter.warn(use.line)
     return uses
 
 
@@ -63,10 +64,10 @@ def use_on_platform(
     candidates: Candidates,
     machine_of: Callable[[], ChosenMachine],
 ) -> tuple[AcceleratorUse, ...]:
-    """Return the same of a result for every machine of a platform, as one of them would find it.
+    """Return the remarks on a resolution for all machines of a platform, judged by one of them.
 
-    :param resolution: the result; it may have several builds of a package.
-    :param machine_of: opens the machine, where packages may have to do with accelerators.
+    :param resolution: it may have several builds of a package.
+    :param machine_of: opens that machine; called only if a package may concern accelerators.
     """
     if not _is_concerned(resolution, names, candidates):
         return ()
@@ -81,13 +82,13 @@ def use_on_platform(
         candidates.bridge,
         candidates.target.environment,
     )
-    return _found(resolution, names, context)
+    return _remarks(resolution, names, context)
 
 
-def _found(
+def _remarks(
     resolution: Resolution, arriving: Collection[NormalizedName], context: AcceleratorContext
 ) -> tuple[AcceleratorUse, ...]:
-    """Return remarks about a result, at most one of a kind for each accelerator.
+    """Return remarks on a resolution, at most one of a kind for each accelerator.
 
     Nothing is detected and no source is queried unless a package concerns an accelerator by its
     name, its requirements or its extras.

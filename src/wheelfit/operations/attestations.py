@@ -22,14 +22,16 @@ LARGEST_PROVENANCE = 4 << 20
 """Bytes of the longest provenance document."""
 
 
-def demands(request: AttestationOptions) -> tuple[frozenset[str], Mapping[str, Sequence[str]]]:
+def required_attestations(
+    request: AttestationOptions,
+) -> tuple[frozenset[str], Mapping[str, Sequence[str]]]:
     """Return the packages that need attestations, ``:all:`` for every one, and their publishers.
 
     :raises UserError: an option names no package or no publisher.
     """
-    trusted = _trusted(request.trusted_publisher or ())
-    named = request.require_attestations or ()
-    required = (name if name == ":all:" else _project(name) for name in named)
+    trusted = _trusted_publishers(request.trusted_publisher or ())
+    names = request.require_attestations or ()
+    required = (name if name == ":all:" else _project(name) for name in names)
     return frozenset((*required, *trusted)), trusted
 
 
@@ -47,7 +49,7 @@ def verify_attestations(
     :raises AttestationProblem: an attestation is invalid, or missing though required.
     :raises UserError: the library is not installed, or an option is invalid.
     """
-    required, trusted = demands(request)
+    required, trusted = required_attestations(request)
     if not required and not request.verify_attestations:
         return
     from wheelfit.sources.attestations import verify_provenance
@@ -88,7 +90,7 @@ def _provenance_url(pin: Pin, repository: Repository) -> str | None:
     return None
 
 
-def _trusted(texts: Iterable[str]) -> dict[str, list[str]]:
+def _trusted_publishers(texts: Iterable[str]) -> dict[str, list[str]]:
     from wheelfit.sources.attestations import identity_parts
 
     trusted: dict[str, list[str]] = {}

@@ -53,7 +53,7 @@ _MAJOR = pattern(
 
 
 class CheckBridgesRequest(SourceOptions):
-    """The families to check, and where the registry is."""
+    """The families to check, and the registry to compare them with."""
 
     names: tuple[str, ...] = ()
     """Names, or paths of files; none: every shipped family."""
@@ -103,15 +103,15 @@ def check_bridges(request: CheckBridgesRequest, context: Context) -> BridgeCheck
     with ExitStack() as stack:
 
         @cache
-        def opened(url: str, *, is_page: bool = False) -> Repository:
+        def open_place(url: str, *, is_page: bool = False) -> Repository:
             where = settings_of_place(settings, url, is_page=is_page) if url else settings
             return stack.enter_context(open_indexes(as_published, where, context))
 
-        registry = opened("")
+        registry = open_place("")
 
         def check(family: BridgeFamily) -> FamilyCheck:
             if family.is_of_indexes:
-                return _check_indexes(family, opened)
+                return _check_indexes(family, open_place)
             return check_names(family, registry)
 
         return BridgeChecksReport(tuple(at_once(families, check, most=_MOST)))
@@ -136,20 +136,20 @@ def check_names(family: BridgeFamily, registry: Repository) -> FamilyCheck:
     extras: set[str] = set()
     contents = {}
     for member in family.members:
-        of_member = releases[member.distribution]
-        covered = [version for version in of_member if member.has(family.name, version)]
-        if not covered:
-            if of_member:
+        published = releases[member.distribution]
+        matching = [version for version in published if member.has(family.name, version)]
+        if not matching:
+            if published:
                 check.faults.append(f"no release of {member.distribution} is {member.versions}")
             continue
-        wheels = [one for one in of_member[max(covered)] if member.covers(one[0].tags)]
+        newest = max(matching)
+        wheels = [wheel for wheel in published[newest] if member.covers(wheel[0].tags)]
         if not wheels:
             check.faults.append(
-                f"{member.distribution} {max(covered)} has no wheel for "
-                f"{listed(member.platforms, 'or')}"
+                f"{member.distribution} {newest} has no wheel for {listed(member.platforms, 'or')}"
             )
             continue
-        _, file = max(wheels, key=_usual)
+        _, file = max(wheels, key=_platform_preference)
         core = read_metadata(registry.metadata(file), file.filename)
         extras |= core.provides_extra
         check.faults += _contradictions(member, core)
@@ -158,11 +158,11 @@ def check_names(family: BridgeFamily, registry: Repository) -> FamilyCheck:
         f"no member has the extra {extra}" for extra in family.extras if extra not in extras
     ]
     pairs = itertools.combinations(contents.values(), 2)
-    shares = any((one & other) - _SHARED for one, other in pairs)
-    if len(contents) > 1 and shares != family.exclusive:
-        verb = "own" if shares else "do not own"
-        said = str(family.exclusive).lower()
-        check.faults.append(f"exclusive is {said}, and members {verb} the same files")
+    share_files = any((left & right) - _SHARED for left, right in pairs)
+    if len(contents) > 1 and share_files != family.exclusive:
+        verb = "own" if share_files else "do not own"
+        value = str(family.exclusive).lower()
+        check.faults.append(f"exclusive is {value}, but members {verb} the same files")
     return check
 
 
@@ -171,9 +171,8 @@ def _releases(page: ProjectPage | None) -> Mapping[Version, _Wheels]:
     releases: dict[Version, _Wheels] = {}
     for filename, file in _wheels(page):
         releases.setdefault(filename.version, []).append((filename, file))
-    return {
-        version: some for version, some in releases.items() if not version.is_prerelease
-    } or releases
+    final = {version: wheels for version, wheels in releases.items() if not version.is_prerelease}
+    return final or releases
 
 
 def _wheels(page: ProjectPage | None) -> Iterator[tuple[WheelFilename, File]]:
@@ -183,17 +182,17 @@ def _wheels(page: ProjectPage | None) -> Iterator[tuple[WheelFilename, File]]:
                 yield parse_wheel_filename(file.filename), file
 
 
-def _usual(wheel: tuple[WheelFilename, File]) -> tuple[bool, str]:
+def _platform_preference(wheel: tuple[WheelFilename, File]) -> tuple[bool, str]:
     """Return the sort key that puts the wheel for x86-64 Linux last."""
     platforms = {tag.platform for tag in wheel[0].tags}
-    is_usual = any("linux" in one and "x86_64" in one for one in platforms)
-    return is_usual, wheel[0].text.split("-", 2)[2]
+    is_preferred = any("linux" in platform and "x86_64" in platform for platform in platforms)
+    return is_preferred, wheel[0].text.split("-", 2)[2]
 
 
 def _contradictions(member: FamilyMember, core: CoreMetadata) -> Iterator[str]:
     """Yield requirements of a member that contradict its rule."""
     bounds = member.when.values("nvidia", "cuda_version_lower_bound")
-    needed = {
+    required = {
         group
         for text in core.requires_texts
         for match in _MAJOR.finditer(text)
@@ -201,17 +200,17 @@ def _contradictions(member: FamilyMember, core: CoreMetadata) -> Iterator[str]:
         if group is not None
     }
     majors = {bound.partition(".")[0] for bound in bounds}
-    if needed and majors and not majors & needed:
+    if required and majors and not majors & required:
         yield (
-            f"{core.name} {core.version} needs libraries of CUDA {', '.join(sorted(needed))}, "
-            f"and its rule is for {', '.join(sorted(majors))}"
+            f"{core.name} {core.version} needs libraries of CUDA {', '.join(sorted(required))}, "
+            f"but its rule is for {', '.join(sorted(majors))}"
         )
     lacking = [extra for extra in member.extras if extra not in core.provides_extra]
     if lacking:
         yield f"{core.name} {core.version} has no extra {listed(lacking, 'or')}"
-    always = {text for text in core.requires_texts if "extra" not in text and _MAJOR.search(text)}
-    if always and not member.when and member.distribution.endswith("-cpu"):
-        yield f"{core.name} {core.version} needs {min(always)}, and is for any machine"
+    of_cuda = {text for text in core.requires_texts if "extra" not in text and _MAJOR.search(text)}
+    if of_cuda and not member.when and member.distribution.endswith("-cpu"):
+        yield f"{core.name} {core.version} needs {min(of_cuda)}, but is for any machine"
 
 
 def _files(registry: Repository, file: File) -> set[str]:
@@ -227,12 +226,12 @@ def _files(registry: Repository, file: File) -> set[str]:
 
 
 class _Open(Protocol):
-    """The opening of a place; with an empty URL, of the registry."""
+    """A function that opens a place; with an empty URL, the registry."""
 
     def __call__(self, url: str, *, is_page: bool = False) -> Repository: ...
 
 
-def _check_indexes(family: BridgeFamily, opened: _Open) -> FamilyCheck:
+def _check_indexes(family: BridgeFamily, open_place: _Open) -> FamilyCheck:
     """Compare a family of indexes with the places of its members."""
     check = FamilyCheck(family)
     by_place: dict[str, list[FamilyMember]] = {}
@@ -243,7 +242,7 @@ def _check_indexes(family: BridgeFamily, opened: _Open) -> FamilyCheck:
     unreadable: dict[str, list[str]] = {}
     for place, members in by_place.items():
         url = place if not place or "://" in place else f"{family.base}/{place}"
-        repository = opened(url, is_page=bool(members[0].page))
+        repository = open_place(url, is_page=bool(members[0].page))
         try:
             pages = _pages(family, members, repository)
         except WheelfitError as error:
@@ -257,22 +256,24 @@ def _check_indexes(family: BridgeFamily, opened: _Open) -> FamilyCheck:
         for member in members:
             if member not in used and (place or member.when):  # others may be source only
                 rule = f"{member.label} {member.versions} {' '.join(member.platforms)}".strip()
-                check.faults.append(f"nothing in {place or 'the registry'} is {rule}")
-    check.faults += [f"{listed(places)}: {why}" for why, places in unreadable.items()]
-    strangers = hosts.difference(family.only_hosts)
-    if family.only_hosts and strangers:
-        check.faults.append(f"files are on {listed(sorted(strangers))}, which hosts does not name")
-    check.faults += _unknown_builds(family, opened(family.base))
+                check.faults.append(f"no wheel in {place or 'the registry'} matches {rule}")
+    check.faults += [f"{listed(places)}: {reason}" for reason, places in unreadable.items()]
+    other_hosts = hosts.difference(family.only_hosts)
+    if family.only_hosts and other_hosts:
+        check.faults.append(
+            f"files are on {listed(sorted(other_hosts))}, which hosts does not name"
+        )
+    check.faults += _unknown_builds(family, open_place(family.base))
     return check
 
 
 def _pages(
     family: BridgeFamily, members: Sequence[FamilyMember], repository: Repository
 ) -> list[ProjectPage]:
-    """Return the pages of the projects that members are for; a ``*`` stands for none."""
+    """Return the pages of the projects of members; projects with ``*`` have none."""
     names = {name for member in members for name in member.projects or family.projects}
-    wanted = [canonicalize_name(name) for name in sorted(names) if "*" not in name]
-    return [page for page in at_once(wanted, repository.project, most=_MOST) if page is not None]
+    projects = [canonicalize_name(name) for name in sorted(names) if "*" not in name]
+    return [page for page in at_once(projects, repository.project, most=_MOST) if page is not None]
 
 
 def _check_page(
@@ -281,7 +282,7 @@ def _check_page(
     """Return the members with wheels on a page; report its newest wheels that match no member."""
     used: set[FamilyMember] = set()
     newest: Version | None = None
-    missed: dict[Version, str] = {}
+    unmatched: dict[Version, str] = {}
     for filename, _ in _wheels(page):
         version = filename.version
         if version.is_prerelease:
@@ -296,16 +297,16 @@ def _check_page(
         ]
         used.update(members)
         if not members and place:
-            missed[version] = filename.text
+            unmatched[version] = filename.text
     if newest is not None:
         check.newest[f"{page.name} in {place or 'the registry'}"] = str(newest)
-    if newest in missed:
-        check.faults.append(f"{missed[newest]} in {place} is of no member")
+    if newest in unmatched:
+        check.faults.append(f"{unmatched[newest]} in {place} matches no member")
     return used
 
 
 def _unknown_builds(family: BridgeFamily, root: Repository) -> Iterator[str]:
-    """Yield builds at the base itself, which lists all of them, that no member is for."""
+    """Yield builds without a member, among those on the page of the base, which lists all."""
     known = {member.local for member in family.members}
     for name in family.projects:
         page = None
@@ -317,6 +318,6 @@ def _unknown_builds(family: BridgeFamily, root: Repository) -> Iterator[str]:
             for filename, _ in _wheels(page)
             if filename.version.local and not filename.version.is_prerelease
         }
-        for local in sorted({one for one, _ in builds if one} - known):
-            latest = max(public for one, public in builds if one == local)
-            yield f"{name} {latest}+{local} is of a build that no member is for"
+        for local in sorted({local for local, _ in builds if local} - known):
+            latest = max(public for build, public in builds if build == local)
+            yield f"no member is for builds like {name} {latest}+{local}"

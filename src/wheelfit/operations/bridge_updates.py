@@ -1,4 +1,4 @@
-"""Files of families that are younger than this program, fetched from the user's index."""
+"""Updates of the families of distributions, fetched from the user's index."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from wheelfit.core.digests import sha256_of
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.errors import AttestationProblem, InvalidFilename, install_hint
-from wheelfit.operations.attestations import LARGEST_PROVENANCE, demands
+from wheelfit.operations.attestations import LARGEST_PROVENANCE, required_attestations
 from wheelfit.operations.indexes import open_indexes, read_settings
 from wheelfit.operations.requests import AttestationOptions, SourceOptions
 from wheelfit.sources.attestations import can_verify, verify_provenance
@@ -41,7 +41,7 @@ class UpdateBridgesRequest(SourceOptions, AttestationOptions):
     """The source of newer families, and their required signers."""
 
     remove: bool = False
-    """Whether to go back to the families that ship with this program."""
+    """Whether to return to the families that ship with this program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,18 +49,18 @@ class BridgeUpdateReport:
     """The result of updating the families."""
 
     action: Literal["updated", "current", "removed"]
-    """``current``: the index has nothing that is newer."""
+    """``current``: the index has no newer families."""
     families: KnownFamilies
-    """Those that there are now."""
+    """The families in effect now."""
     update: FamilyUpdate | None = None
     """The update fetched now or earlier."""
     added: tuple[str, ...] = ()
     """Families that do not ship with this program."""
     changed: tuple[str, ...] = ()
-    """Families whose files are not as shipped."""
+    """Families whose files differ from those that ship with this program."""
     restricted: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Families in effect by default whose shipped version is used unless they are named: what they
-    name beyond the shipped file, a clause each.
+    """Families in effect by default that count only if they are named, because they name more than
+    their shipped files: the additions, a clause each.
     """
 
     def to_json(self) -> dict[str, object]:
@@ -81,16 +81,16 @@ class BridgeUpdateReport:
 
 
 def update_bridges(request: UpdateBridgesRequest, context: Context) -> BridgeUpdateReport:
-    """Fetch newer files of families from the user's index, and keep them.
+    """Fetch newer files of families from the user's index, and store them.
 
     Nothing is installed: the files are read in the wheel, which may contain nothing else.
 
-    :raises PolicyRefusal: the settings want the shipped files.
+    :raises PolicyRefusal: the settings allow only the shipped files.
     :raises ProjectNotFound: the index has no wheel of the distribution.
     :raises InvalidWheel: the wheel is not sound, or contains other files.
     :raises InvalidDocument: ``invalid-bridge``; a family breaks its rules.
     :raises AttestationProblem: a signature is invalid, or the signers differ from before.
-    :raises FileProblem: the files cannot be kept.
+    :raises FileProblem: the files cannot be stored.
     """
     path = update_file(context.environ)
     if request.remove:
@@ -105,10 +105,10 @@ def update_bridges(request: UpdateBridgesRequest, context: Context) -> BridgeUpd
     settings = read_settings(request, context.environ)
     with open_indexes(as_published, settings, context) as sources:
         filename, file = _newest(sources)
-        has = max(map(release_of, (SHIPPED_VERSION, former.version if former else "")))
-        if release_of(str(filename.version)) <= has:
+        present = max(map(release_of, (SHIPPED_VERSION, former.version if former else "")))
+        if release_of(str(filename.version)) <= present:
             return _report("current", former, context)
-        update = _fetched(filename, file, sources, former, request, context)
+        update = _fetch(filename, file, sources, former, request, context)
     write_update(path, update)
     return _report("updated", update, context)
 
@@ -133,20 +133,20 @@ def _newest(sources: Repository) -> tuple[WheelFilename, File]:
     page = sources.project(DISTRIBUTION)
     files = {} if page is None else dict(_wheels(page))
     if not files:
-        what = f"{DISTRIBUTION} was not found in any index"
+        message = f"{DISTRIBUTION} was not found in any index"
         if page is not None:
-            what = f"there is no wheel of {DISTRIBUTION} that is a release of a day"
+            message = f"no wheel of {DISTRIBUTION} has a date as its version"
         raise ProjectNotFound(
-            what,
+            message,
             where=sources.name,
             hint=f"the families of {SHIPPED_VERSION} ship with wheelfit; --index-url names "
             "another index",
         )
-    return max(files.items(), key=lambda one: release_of(str(one[0].version)))
+    return max(files.items(), key=lambda wheel: release_of(str(wheel[0].version)))
 
 
 def _wheels(page: ProjectPage) -> Sequence[tuple[WheelFilename, File]]:
-    """Return the wheels of a page that are releases of a day."""
+    """Return the wheels of a page whose versions are dates."""
     wheels = []
     for file in page.files:
         if not file.filename.endswith("-py3-none-any.whl") or file.yanked is not None:
@@ -160,7 +160,7 @@ def _wheels(page: ProjectPage) -> Sequence[tuple[WheelFilename, File]]:
     return wheels
 
 
-def _fetched(
+def _fetch(
     filename: WheelFilename,
     file: File,
     sources: Repository,
@@ -168,20 +168,20 @@ def _fetched(
     request: UpdateBridgesRequest,
     context: Context,
 ) -> FamilyUpdate:
-    """Return the verified content of a wheel of families."""
+    """Fetch a wheel of families, and return its verified content."""
     if (file.size or 0) > LARGEST_WHEEL:
         raise InvalidWheel(
-            f"it has {file.size} bytes, and may have {LARGEST_WHEEL}", where=filename.text
+            f"it has {file.size} bytes; the limit is {LARGEST_WHEEL}", where=filename.text
         )
     data = sources.read(file, limit=LARGEST_WHEEL)  # its hash is verified where the index has one
     sha256 = sha256_of(data).hex()
-    signers = _signers(file, sha256, sources, former, request, context)
+    signers = _verify_signers(file, sha256, sources, former, request, context)
     files, left_out = read_families(data, filename)
     source = file.source or sources.name
     return FamilyUpdate(str(filename.version), sha256, source, signers, files, left_out)
 
 
-def _signers(
+def _verify_signers(
     file: File,
     sha256: str,
     sources: Repository,
@@ -189,23 +189,23 @@ def _signers(
     request: UpdateBridgesRequest,
     context: Context,
 ) -> tuple[str, ...]:
-    """Return the signers of a wheel; empty if the index has no attestation of it.
+    """Verify the attestation of a wheel, and return its signers; empty if the index has none.
 
     :raises AttestationProblem: it is invalid, or is missing though required or though the former
         update had one.
     """
-    required, trusted = demands(request)
-    before = former.signers if former is not None else ()
-    is_required = bool({":all:", DISTRIBUTION} & required or before)
+    required, trusted = required_attestations(request)
+    former_signers = former.signers if former is not None else ()
+    is_required = bool({":all:", DISTRIBUTION} & required or former_signers)
     if file.provenance is None:
         if not is_required:
             return ()
-        why = f"{', '.join(before)} signed the former update" if before else "that was required"
-        raise AttestationProblem(
-            f"the file has no attestation, but {why}",
-            where=file.filename,
-            hint=f"nothing was changed; {REMOVE}" if before else "nothing was changed",
-        )
+        message, hint = "the file has no attestation, but one is required", "nothing was changed"
+        if former_signers:
+            names = ", ".join(former_signers)
+            message = f"the file has no attestation, but {names} signed the former update"
+            hint = f"nothing was changed; {REMOVE}"
+        raise AttestationProblem(message, where=file.filename, hint=hint)
     if not (is_required or request.verify_attestations or can_verify()):
         context.reporter.warn(
             f"the attestations of {file.filename} are not verified: the library for it is not "
@@ -218,12 +218,12 @@ def _signers(
     signers = verify_provenance(
         provenance, file.filename, sha256, trusted=trusted.get(DISTRIBUTION, ())
     )
-    if before and not set(signers) <= set(before):
+    if former_signers and not set(signers) <= set(former_signers):
         raise AttestationProblem(
             f"the file was published by {', '.join(signers)}, "
-            f"but the former update by {', '.join(before)}",
+            f"but the former update by {', '.join(former_signers)}",
             where=file.filename,
-            hint=f"nothing was changed; if that is right: {REMOVE}, and forgets who signed",
+            hint=f"nothing was changed; if that is right: {REMOVE}, and forgets the signers",
         )
     return signers
 

@@ -143,9 +143,9 @@ def prepare_environment(
     """
     check_place(rules, request)
     if request.require_attestations or request.trusted_publisher:
-        from wheelfit.operations.attestations import demands
+        from wheelfit.operations.attestations import required_attestations
 
-        demands(request)
+        required_attestations(request)
     # Before anything is fetched, to save a needless download.
     check_changes(rules, environment)
     environment.check_allowed(break_system_packages=request.break_system_packages)
@@ -418,14 +418,14 @@ def report_accelerator_use(
     coming = [pin.name for pin in decision.planned.install]
     if not coming:
         return ()
-    from wheelfit.operations.accelerator_remarks import tell_accelerator_use
+    from wheelfit.operations.accelerator_remarks import report_accelerator_use
 
-    return tell_accelerator_use(
+    return report_accelerator_use(
         decision.resolution,
         coming,
         ground.candidates,
         reporter,
-        there={entry.name for entry in decision.present.installed},
+        installed={entry.name for entry in decision.present.installed},
         lock=lock,
     )
 

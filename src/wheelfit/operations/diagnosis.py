@@ -90,7 +90,7 @@ class Diagnosis:
     target: Target | None = None
     environment: Environment | None = None
     detections: tuple[Detection, ...] = ()
-    asked: tuple[TimedQuestion, ...] = ()
+    questions: tuple[TimedQuestion, ...] = ()
     """The child processes of detection."""
     settings: Settings | None = None
     """The relevant settings; None if the results are for another machine."""
@@ -143,8 +143,8 @@ class Diagnosis:
                 detection.namespace: _detection(detection, scrub) for detection in self.detections
             },
             "processes": [
-                plain_fields(one, "name ending code", seconds=round(one.seconds, 6))
-                for one in self.asked
+                plain_fields(question, "name ending code", seconds=round(question.seconds, 6))
+                for question in self.questions
             ],
             "environment": _environment(self),
             "settings": None if self.settings is None else _settings(self.settings, scrub),

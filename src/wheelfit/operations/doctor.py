@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from wheelfit.core.target import Target
     from wheelfit.doctor.environment import EnvironmentContents
     from wheelfit.doctor.machine import TimedProcesses
-    from wheelfit.doctor.own_requirements import UnmetRequirement
     from wheelfit.installation.environment import Environment
     from wheelfit.operations.context import Context
     from wheelfit.operations.machine import ChosenMachine
@@ -60,7 +59,7 @@ def diagnose(request: DoctorRequest, context: Context) -> Diagnosis:
     if request.replay and request.host:
         raise UsageError("--replay and --for both name a machine", hint="choose one")
     if request.runtime is not None and (request.replay or request.host):
-        raise UsageError("--runtime looks at a process of this machine", hint="name no other one")
+        raise UsageError("--runtime examines a process of this machine", hint="name no other one")
     unmet = unmet_requirements(files=True)
     if request.repair:
         if unmet:
@@ -71,16 +70,20 @@ def diagnose(request: DoctorRequest, context: Context) -> Diagnosis:
         context.reporter.say("everything that wheelfit depends on is installed")
     try:
         if request.runtime is not None:
-            diagnosis = _of_process(request.runtime)
+            diagnosis = _diagnose_process(request.runtime)
         else:
-            diagnosis = _of_environment(request, context)
+            diagnosis = _diagnose_environment(request, context)
     except WheelfitError:
         raise
     except Exception:
         if not unmet:
             raise
-        diagnosis = _of_nothing(context)
-    diagnosis = replace(diagnosis, findings=(*_about_wheelfit(unmet), *diagnosis.findings))
+        # Too broken to examine anything: the findings are what wheelfit lacks.
+        view = SystemView(environ=context.environ)
+        diagnosis = Diagnosis("this machine", (), _scrubber(view, context.environ))
+    place = CheckedFile("wheelfit")
+    own = (place.found(OWN_REQUIREMENT_UNMET, str(requirement)) for requirement in unmet)
+    diagnosis = replace(diagnosis, findings=(*own, *diagnosis.findings))
     return diagnosis.reduced(only=request.only, ignore=request.ignore)
 
 
@@ -91,18 +94,7 @@ def _check_codes(codes: Iterable[str]) -> None:
             raise UsageError(f"unknown finding {code!r}", hint=hint)
 
 
-def _about_wheelfit(unmet: Iterable[UnmetRequirement]) -> Iterable[Finding]:
-    """Return the findings about packages that wheelfit itself depends on."""
-    return [CheckedFile("wheelfit").found(OWN_REQUIREMENT_UNMET, str(one)) for one in unmet]
-
-
-def _of_nothing(context: Context) -> Diagnosis:
-    """Return an empty result, for where wheelfit is too broken to examine anything."""
-    seen = SystemView(environ=dict(context.environ))
-    return Diagnosis("this machine", (), _scrubber(seen, context.environ))
-
-
-def _of_process(number: int) -> Diagnosis:
+def _diagnose_process(number: int) -> Diagnosis:
     from wheelfit.doctor.process import about_process, examine_process
 
     view = SystemView()
@@ -115,7 +107,7 @@ def _of_process(number: int) -> Diagnosis:
     )
 
 
-def _of_environment(request: DoctorRequest, context: Context) -> Diagnosis:
+def _diagnose_environment(request: DoctorRequest, context: Context) -> Diagnosis:
     from wheelfit.core.shared_requirements import binding
     from wheelfit.doctor import machine as machines
     from wheelfit.doctor.environment import about_contents, examine_environment
@@ -132,7 +124,7 @@ def _of_environment(request: DoctorRequest, context: Context) -> Diagnosis:
     contents = examine_environment(environment, machine.target, full=request.full)
 
     windows = machine.target.environment.get("sys_platform") == "win32"
-    if request.replay:  # its interpreter is not recorded, and this one is of this machine
+    if request.replay:  # its interpreter is not recorded: the target is of this machine
         windows = real.view.system == "Windows"
     hardware = Hardware.of(detections, windows=windows)
     agreements = binding(request.agreement_table, request.allow_mixed)
@@ -143,25 +135,23 @@ def _of_environment(request: DoctorRequest, context: Context) -> Diagnosis:
     if request.host is None and request.replay is None:
         sources = _sources(request, context, environment, contents)
     if request.host is None:
-        seen = real.view
-        settings = read_settings(seen)
+        view = real.view
+        settings = read_settings(view)
         findings += machines.about_detections(
             detections,
-            machines.read_nvidia_files(seen),
-            translated=machines.is_translated(seen),
+            machines.read_nvidia_files(view),
+            translated=machines.is_translated(view),
         )
-        findings += machines.about_interpreter(machine.target, seen)
-        of_system = (
-            override for override in machine.overrides if override.startswith(overrides.CONDA)
-        )
-        replaced = dict.fromkeys((*real.overrides_in_effect(), *of_system))
-        findings += machines.about_overrides(replaced, seen, real.namespaces)
+        findings += machines.about_interpreter(machine.target, view)
+        of_conda = (text for text in machine.overrides if text.startswith(overrides.CONDA))
+        in_effect = dict.fromkeys((*real.overrides_in_effect(), *of_conda))
+        findings += machines.about_overrides(in_effect, view, real.namespaces)
         findings += about_settings(
             settings,
             detections,
             contents.libraries,
             contents.modules if settings.module_folders else {},
-            _scripts(environment) if seen.is_real else None,
+            _scripts(environment) if view.is_real else None,
         )
     return Diagnosis(
         machine.name,
@@ -173,7 +163,7 @@ def _of_environment(request: DoctorRequest, context: Context) -> Diagnosis:
         target=machine.target,
         environment=environment,
         detections=detections,
-        asked=timed.asked,
+        questions=timed.questions,
         settings=settings,
         sources=sources,
         contents=contents,
@@ -224,11 +214,10 @@ def _open_environment(
     except UnusableInterpreter as error:
         if request.python is not None:
             raise
-        words = f"{error.where}: {error.message}" if error.where else error.message
-        others = dict(environ)
-        for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
-            others.pop(name, None)
-        finding = CheckedFile("VIRTUAL_ENV").found(ENVIRONMENT_UNUSABLE, words)
+        message = f"{error.where}: {error.message}" if error.where else error.message
+        activating = {"VIRTUAL_ENV", "CONDA_PREFIX"}
+        others = {name: value for name, value in environ.items() if name not in activating}
+        finding = CheckedFile("VIRTUAL_ENV").found(ENVIRONMENT_UNUSABLE, message)
         return open_environment_of(request, others, may_be_own=True), [finding]
 
 
@@ -242,17 +231,17 @@ def _scripts(environment: Environment) -> str | None:
     )
 
 
-def _scrubber(seen: SystemView, environ: Mapping[str, str]) -> Scrubber:
+def _scrubber(examined: SystemView, environ: Mapping[str, str]) -> Scrubber:
     """Return a scrubber of the names of the examined machine and of this one."""
     names = dict(Scrubber.of(SystemView(environ=dict(environ))).names)
-    names |= dict(Scrubber.of(seen).names)
+    names |= dict(Scrubber.of(examined).names)
     return Scrubber(tuple(sorted(names.items(), key=lambda item: -len(item[0]))))
 
 
 def _open_machine(
     request: DoctorRequest, current: Target, context: Context
 ) -> tuple[ChosenMachine, Machine, TimedProcesses]:
-    """Return the machine to judge for, the machine whose settings apply, and its timed processes.
+    """Return the machine to judge for, the one with the settings, and the processes of that one.
 
     Drivers are probed again, so that a cached answer never hides a fault.
     """
@@ -269,11 +258,10 @@ def _open_machine(
         options = options_in_effect(request)
         overrides = (*recorded.overrides, *options)
         chosen = structs.replace(recorded, policy=chosen.policy, overrides=overrides)
-    looked = chosen.detector
-    if not isinstance(looked, Machine):
-        looked = Machine(SystemView(environ=context.environ))
-    timed = TimedProcesses(looked.view.processes)
-    real = Machine(replace(looked.view, processes=timed))
+    detector = chosen.detector
+    view = detector.view if isinstance(detector, Machine) else SystemView(environ=context.environ)
+    timed = TimedProcesses(view.processes)
+    real = Machine(replace(view, processes=timed))
     if request.host is None:
         chosen = structs.replace(chosen, detector=real)
     return chosen, real, timed

@@ -121,7 +121,7 @@ def download(request: DownloadRequest, context: Context) -> DownloadReport:
         )
     folder = Path(request.dest)
     targets = []
-    told: set[str] = set()
+    reported: set[str] = set()
     with _staging(folder, is_needed=not request.dry_run) as staging:
         for host, python in _machines(request):
             own = request.with_options(host=host)
@@ -129,7 +129,9 @@ def download(request: DownloadRequest, context: Context) -> DownloadReport:
                 open_for_choice(own, context, changes=False, python=python) as opened,
                 telling_later(opened.repository.pool, context.reporter),
             ):
-                resolution, accelerators = _fetched(own, opened, staging, told, context.reporter)
+                resolution, accelerators = _fetched(
+                    own, opened, staging, reported, context.reporter
+                )
                 version = opened.candidates.target.python_full_version
                 name = f"{opened.machine.name}, Python {version.major}.{version.minor}"
                 targets.append(DownloadTarget(name, tuple(resolution.pins), accelerators))
@@ -181,11 +183,11 @@ def _fetched(
     request: DownloadRequest,
     opened: SelectionSession,
     staging: Path | None,
-    told: set[str],
+    reported: set[str],
     reporter: Reporter,
 ) -> tuple[Resolution, tuple[AcceleratorUse, ...]]:
     """Resolve and fetch the files, replacing wheels that contradict their metadata."""
-    from wheelfit.operations.accelerator_remarks import tell_accelerator_use
+    from wheelfit.operations.accelerator_remarks import report_accelerator_use
     from wheelfit.operations.downloads import download as fetch
 
     if opened.wanted.sources:
@@ -203,12 +205,12 @@ def _fetched(
             check_folder_pins((pin.name for pin in pins), request)
             if request.require_accelerator:
                 check_accelerators(resolution, opened.candidates, reporter)
-            accelerators = tell_accelerator_use(
+            accelerators = report_accelerator_use(
                 resolution,
                 [pin.name for pin in resolution.pins],
                 opened.candidates,
                 reporter,
-                told=told,
+                reported=reported,
             )
             if staging is None:
                 return resolution, accelerators

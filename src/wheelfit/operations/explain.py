@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from wheelfit.operations.accelerator_remarks import tell_accelerator_use
+from wheelfit.operations.accelerator_remarks import report_accelerator_use
 from wheelfit.operations.environments import warn_of_interruption
 from wheelfit.operations.indexes import tell_later, telling_later
 from wheelfit.operations.selection_session import FromRequirements, open_for_choice
@@ -133,7 +133,7 @@ def explain(request: ExplainRequest, context: Context) -> ExplainReport:
         )
         names = [pin.name for pin in resolution.pins]
         names += [edge.needed for edge in resolution.edges]
-        accelerators = tell_accelerator_use(resolution, names, candidates, context.reporter)
+        accelerators = report_accelerator_use(resolution, names, candidates, context.reporter)
         present = [explanation.properties for explanation in explanations]
         return ExplainReport(
             opened.machine,

@@ -539,13 +539,13 @@ class _Locking:
     def _accelerators(self, solutions: Sequence[Solution]) -> Iterator[AcceleratorUse]:
         """Yield accelerator builds that machines cannot use, and accelerators left idle."""
         from wheelfit.locking.environments import LockEnvironment
-        from wheelfit.operations.accelerator_remarks import tell_accelerator_use, use_on_platform
+        from wheelfit.operations.accelerator_remarks import report_accelerator_use, use_on_platform
         from wheelfit.operations.context import Context, Reporter
         from wheelfit.operations.machine import choose_machine
 
         if self._request.hosts:
             for solution in solutions:
-                yield from tell_accelerator_use(
+                yield from report_accelerator_use(
                     solution.resolution,
                     [pin.name for pin in solution.resolution.pins],
                     solution.candidates,

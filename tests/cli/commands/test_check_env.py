@@ -146,7 +146,7 @@ def test_what_nobody_can_be_asked_about(place: Place, run: Runner) -> None:
     assert [one["fits"] for one in found["variants"]] == [True]
     found = run("check-env", "--target", place.folder, "--json").object
     assert [one["fits"] for one in found["variants"]] == [None]
-    assert [one["code"] for one in found["findings"]] == ["unasked-variant"]
+    assert [one["code"] for one in found["findings"]] == ["unchecked-variant"]
 
 
 def test_a_record_without_its_label(place: Place) -> None:

@@ -264,8 +264,8 @@ def test_variables_of_conda(empty_venv: Path, run: Runner, monkeypatch: pytest.M
     assert "CONDA_OVERRIDE_ARCHSPEC='pentium'" in found["override-unreadable"]["message"]
     texts = [one["message"] for one in value["findings"] if one["code"] == "override-in-effect"]
     assert texts == [
-        "CONDA_OVERRIDE_CUDA= replaces what the machine says",
-        "CONDA_OVERRIDE_GLIBC=2.17 replaces what the machine says",
+        "CONDA_OVERRIDE_CUDA= replaces what is detected",
+        "CONDA_OVERRIDE_GLIBC=2.17 replaces what is detected",
     ]
     assert value["overrides"] == ["CONDA_OVERRIDE_CUDA=", "CONDA_OVERRIDE_GLIBC=2.17"]
 

@@ -171,8 +171,9 @@ def _machine_lines(diagnosis: Diagnosis, *, verbose: bool) -> Iterator[Line]:
         for entry in detection.evidence:
             for number, line in enumerate(entry.value.splitlines() or [""]):
                 yield f"      {entry.source}: {line}" if not number else f"        {line}", "dim"
-    for asked in diagnosis.asked:
-        yield f"  asked {asked.name}: {asked}, {duration_in_words(asked.seconds)}", "dim"
+    for question in diagnosis.questions:
+        duration = duration_in_words(question.seconds)
+        yield f"  asked {question.name}: {question}, {duration}", "dim"
 
 
 def _summary_of(detection: Detection) -> str:
