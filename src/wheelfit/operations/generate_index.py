@@ -81,6 +81,7 @@ def generate_index(request: GenerateIndexRequest, context: Context) -> Generated
     from wheelfit.errors import UsageError
     from wheelfit.operations.whole_index import open_target
     from wheelfit.server.generate.targets import SIMPLE
+    from wheelfit.sources.urls import parse_public_url
     from wheelfit_runtime.errors import FileProblem
 
     folder = Path(request.folder)
@@ -88,10 +89,11 @@ def generate_index(request: GenerateIndexRequest, context: Context) -> Generated
         raise FileProblem(
             "the folder does not exist", where=request.folder, hint="name a folder of wheels"
         )
-    if not (request.public_url or "https://").startswith(("https://", "http://")):
-        raise UsageError(
-            "--public-url is not an address of a server", hint="as https://wheels.example.org"
-        )
+    if request.public_url is not None:
+        try:
+            parse_public_url(request.public_url)
+        except ValueError as error:
+            raise UsageError(f"--public-url: {error}") from None
     target, place = open_target(request.to or request.folder)
     if request.to and place is not None and place.name == SIMPLE:
         raise UsageError(
@@ -122,6 +124,7 @@ def _generate(
     """
     from pathlib import Path
 
+    from wheelfit.server.generate.file_facts import FactsMemory, check_cache_file
     from wheelfit.server.generate.last_run import LastRun, fingerprint
     from wheelfit.server.generate.request import GenerateOptions
     from wheelfit.server.generate.targets import SIMPLE
@@ -137,6 +140,7 @@ def _generate(
     )
     if request.cache_file:
         memory = Path(request.cache_file)
+        check_cache_file(memory)
     elif place is not None:
         memory = place / SIMPLE / ".facts.json"
     else:
@@ -148,7 +152,6 @@ def _generate(
     generated = last_run.still_stands(target)
     if generated is not None:
         return generated
-    from wheelfit.server.generate.file_facts import FactsMemory
     from wheelfit.server.generate.generation import generate
 
     with context.reporter.work("reading") as progress:

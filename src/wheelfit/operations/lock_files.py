@@ -174,7 +174,7 @@ def load_lock(path: Path, *, strict: bool = False, store: Store | None = None) -
         raise FileProblem(
             f"the lock file cannot be read: {error.strerror}",
             where=str(path),
-            hint="`wheelfit lock` writes one",
+            hint="`wheelfit lock` writes one" if isinstance(error, FileNotFoundError) else "",
         ) from None
     if store is None or not store.keeps:
         return read_lock(data, where=str(path), strict=strict)

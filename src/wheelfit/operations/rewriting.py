@@ -140,16 +140,20 @@ def rewrite(
     )
     with ExitStack() as stack:
         places = _places(work, request, stack)
+        writable = places
+        if not all(place.exists() for place in places):  # the new folder of a dry run
+            scratch = Path(stack.enter_context(TemporaryDirectory(prefix="wheelfit-")))
+            writable = [scratch] * len(places)
         staging = stack.enter_context(Staging())
         jobs = [
             WheelJob(
                 source,
                 act,
-                staging.room_for(place),
+                staging.room_for(folder),
                 writing,
                 copy_unchanged=copy_unchanged and not _same(source.parent, place),
             )
-            for (source, act), place in zip(work, places, strict=True)
+            for (source, act), place, folder in zip(work, places, writable, strict=True)
         ]
         results = _Results(staging, jobs, places, request, urls)
         _do(jobs, request, context, results.take)
@@ -268,6 +272,5 @@ def _places(
         return [source.parent for source, _ in work]
     folder = Path(request.output)
     if request.dry_run and not folder.exists():
-        scratch = stack.enter_context(TemporaryDirectory(prefix="wheelfit-"))
-        return [Path(scratch)] * len(work)
+        return [folder] * len(work)
     return [stack.enter_context(new_folder(str(folder)))] * len(work)

@@ -120,6 +120,20 @@ def split_userinfo(url: str) -> tuple[str, tuple[str, str | None] | None]:
     return clean, (unquote(user), unquote(password) if colon else None)
 
 
+def parse_public_url(text: str) -> str:
+    """Return the address under which others reach an index, without a slash at the end.
+
+    :raises ValueError: it is not an address of a server, or has a login, which others would see.
+    """
+    parts = urlsplit(text)
+    _ = parts.port  # which raises if it is invalid
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query:
+        raise ValueError("it is not an address of a server, as https://wheels.example.org/")
+    if parts.username is not None:
+        raise ValueError("the address has a login, which others would see: leave it out")
+    return text.rstrip("/")
+
+
 def without_fragment(url: str) -> str:
     """Return a URL without its fragment."""
     return url.partition("#")[0]

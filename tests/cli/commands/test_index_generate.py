@@ -91,7 +91,26 @@ def test_an_address_that_is_none(run: Runner, dist: Path) -> None:
     """What would stand in commands to copy is looked at before anything is written."""
     said = run("index", "generate", dist, "--site", "--public-url", "wheels.example.org", code=2)
     assert "not an address of a server" in said.err
+    login = "https://me:secret@wheels.example.org"
+    said = run("index", "generate", dist, "--site", "--public-url", login, code=2)
+    assert "has a login" in said.err
+    assert "secret" not in said.err
     assert not (dist / "simple").exists()
+
+
+def test_a_cache_file_that_is_something_else(run: Runner, dist: Path, tmp_path: Path) -> None:
+    """It is not replaced; an empty file, as of mktemp, is."""
+    notes, empty = tmp_path / "notes.txt", tmp_path / "empty"
+    notes.write_text("mine")
+    said = run("index", "generate", dist, "--cache-file", notes, code=1)
+    assert "not a cache" in said.err
+    assert notes.read_text() == "mine"
+    assert not (dist / "simple").exists()
+    run("index", "generate", dist, "--cache-file", tmp_path, code=1)
+    empty.touch()
+    run("index", "generate", dist, "--cache-file", empty)
+    run("index", "generate", dist, "--cache-file", empty, "--full")
+    assert empty.stat().st_size
 
 
 def test_a_target_inside_the_folder(

@@ -323,6 +323,7 @@ class TestMany:
         words = ("--accept-record-errors", "--dry-run", "--json")
         said = run("wheel", "make", wheels, "-o", out, *MKL, *words).object
         assert said["dry_run"]
+        assert {Path(wheel["path"]).parent for wheel in said["wheels"]} == {out}
         assert len(said["wheels"]) == 3
         assert not out.exists()
         before = tree(wheels)

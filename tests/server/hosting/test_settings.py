@@ -33,6 +33,7 @@ def test_flags_count_most_then_variables_then_the_file(tmp_path: Path) -> None:
         ("port", "70000"),
         ("port", "x"),
         ("public-url", "wheels.example.org"),
+        ("public-url", "https://me:secret@wheels.example.org/"),
         ("delete", "sometimes"),
         ("delete", "99999999999w"),
         ("audit-retention", "99999999999w"),
@@ -61,6 +62,19 @@ def test_files_have_no_other_keys(tmp_path: Path) -> None:
         read_settings({}, {}, str(file))
     with pytest.raises(FileProblem):
         read_settings({}, {}, str(tmp_path / "none.toml"))
+
+
+def test_keys_with_several_values(tmp_path: Path) -> None:
+    """A file may have a list, or a string as variables have."""
+    file = tmp_path / "serve.toml"
+    file.write_text('allowed-host = ["a.example", "b.example"]\ntrusted-proxy = "::1 10.0.0.0/8"\n')
+    settings = read_settings({}, {}, str(file))
+    assert settings.allowed_hosts == ("a.example", "b.example")
+    assert settings.trusted_proxies == ("::1/128", "10.0.0.0/8")
+    for wrong in ('port = ["1"]', "allowed-host = { a = 1 }", 'allowed-host = ["a/b"]'):
+        file.write_text(wrong)
+        with pytest.raises(InvalidConfiguration, match=r"must be|is not a host"):
+            read_settings({}, {}, str(file))
 
 
 def test_what_is_private(tmp_path: Path) -> None:

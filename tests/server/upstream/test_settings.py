@@ -176,6 +176,14 @@ def test_a_table() -> None:
     )
 
 
+def test_sizes_and_times_with_units() -> None:
+    """They may be written as in other settings."""
+    table = {"url": URL, "max-size": "1GiB", "max-age": "2m", "stale-if-error": "7d"}
+    assert mirror_of_table(mirror_table(table)) == MirrorSettings(
+        URL, max_size=1 << 30, max_age=120, stale_if_error=7 * 86400
+    )
+
+
 @pytest.mark.parametrize(
     "table",
     [
@@ -183,7 +191,8 @@ def test_a_table() -> None:
         {"url": 5},
         {"url": URL, "unknown": 1},
         {"url": URL, "lists_all": True},
-        {"url": URL, "max-size": "5"},
+        {"url": URL, "max-size": "five"},
+        {"url": URL, "max-age": "5 apples"},
         {"url": URL, "max-size": -5},
         {"url": URL, "max-size": True},
         {"url": URL, "max-age": False},

@@ -145,7 +145,7 @@ class OptionParser(ArgumentParser):
         if (instead := _OF_PIP.get(name)) is not None:
             return instead
         # The arguments of `run` may be options of the command that it runs.
-        cutoff = 0.8 if self._name == "run" else 0.6
+        cutoff = 0.8 if self._name == "run" else 0.7
         # Dashes make nothing alike.
         known = {known.lstrip("-"): known for known in self._option_string_actions}
         close = get_close_matches(name.lstrip("-"), known, n=1, cutoff=cutoff)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from wheelfit.checking.findings import Finding, Severity
 from wheelfit.wheels.atomic_write import write_file
 from wheelfit_runtime import __version__
+from wheelfit_runtime.errors import FileProblem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 
 _VERSION = 2
+_START = b'{"version":'
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +144,27 @@ class FactsMemory:
             reason = error.strerror or type(error).__name__
             return f"the facts about the files cannot be cached in {self._path}: {reason}"
         return None
+
+
+def check_cache_file(path: Path) -> None:
+    """Check that a file may be replaced by the cache: it is absent, empty or a cache.
+
+    :raises FileProblem: it is something else, or cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            start = file.read(len(_START))
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise FileProblem(f"the cache file cannot be read: {reason}", where=str(path)) from None
+    if start not in (b"", _START):
+        raise FileProblem(
+            "this is not a cache of index generate, which would replace it",
+            where=str(path),
+            hint="name another file with --cache-file",
+        )
 
 
 def write_cache(path: Path, data: object) -> None:

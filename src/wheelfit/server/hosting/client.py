@@ -81,7 +81,7 @@ class ServerAdministration:
             )
         if not token:
             raise InvalidConfiguration(
-                "changing the index of a server needs a token",
+                "administering the index of a server needs a token",
                 hint="set WHEELFIT_INDEX_TOKEN",
             )
         if parts.scheme == "http" and parts.hostname not in ("127.0.0.1", "::1", "localhost"):

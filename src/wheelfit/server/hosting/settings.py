@@ -8,7 +8,6 @@ from datetime import timedelta
 from ipaddress import ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
-from urllib.parse import urlsplit
 
 from packaging.utils import canonicalize_name
 
@@ -37,6 +36,7 @@ from wheelfit.server.upstream.settings import (
 from wheelfit.sources.bridges.catalogue import known_families
 from wheelfit.sources.cooldown import parse_cutoff
 from wheelfit.sources.page import OtherPages, check_page_url
+from wheelfit.sources.urls import parse_public_url
 from wheelfit_runtime.errors import FileProblem, InvalidConfiguration
 
 if TYPE_CHECKING:
@@ -348,8 +348,11 @@ def _read(file: str | None) -> dict[str, object]:
             )
         if isinstance(value, bool):
             said[key] = "yes" if value else "no"
+        elif key in _LISTS and isinstance(value, list):
+            said[key] = " ".join(map(str, value))
         elif not isinstance(value, (str, int)):
-            raise InvalidConfiguration(f"{key} is a text or a number", where=file)
+            kinds = "a string or a list of strings" if key in _LISTS else "a string or a number"
+            raise InvalidConfiguration(f"{key} must be {kinds}", where=file)
     return said
 
 
@@ -387,14 +390,6 @@ def _deletes(text: str) -> str | timedelta:
         raise ValueError(f"{text[:40]!r} is none of never, admin, and a time as 72h") from None
 
 
-def _public_url(text: str) -> str:
-    parts = urlsplit(text)
-    _ = parts.port  # which raises if it is invalid
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query:
-        raise ValueError("it is not an address of a server, as https://wheels.example.org/")
-    return text.rstrip("/")
-
-
 def _network(text: str) -> str:
     try:
         return str(ip_network(text))
@@ -428,6 +423,8 @@ _TABLES = (
 """Keys of tables and lists in a file; of these, only ``mirror``, ``reserved`` and ``private`` can
 be set elsewhere too.
 """
+_LISTS = ("allowed-host", "trusted-proxy", "mirror-python", "mirror-platform")
+"""Keys with several values: a list, or a string with spaces between them."""
 _KEYS = cast(
     "Mapping[str, tuple[Callable[[str], object], str | None]]",
     {
@@ -437,7 +434,7 @@ _KEYS = cast(
         "host": (str, "127.0.0.1"),
         "port": (_number(0, 65535), "8942"),
         "fd": (_number(0, 1 << 20), None),
-        "public-url": (_public_url, None),
+        "public-url": (parse_public_url, None),
         "allowed-host": (lambda text: tuple(map(host_name, text.split())), ""),
         "trusted-proxy": (lambda text: tuple(map(_network, text.split())), ""),
         "proxy-headers": (_one_of("x-forwarded", "forwarded"), "x-forwarded"),

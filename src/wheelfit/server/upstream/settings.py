@@ -12,8 +12,10 @@ from urllib.parse import urlsplit
 from packaging.tags import compatible_tags, cpython_tags
 
 from wheelfit.core.bridges import is_of, path_in_mirror
+from wheelfit.core.durations import parse_duration
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.project_patterns import check_patterns, fits
+from wheelfit.core.sizes import parse_size
 from wheelfit.errors import InvalidFilename
 from wheelfit.sources.bridges.catalogue import SHIPPED
 from wheelfit.sources.cooldown import Cooldown, parse_cutoff
@@ -217,7 +219,7 @@ def mirror_of_table(table: Table, families: KnownFamilies = SHIPPED) -> MirrorSe
     if "bridge" not in table:
         table.required("url")
     values: dict[str, Any] = {}
-    for key in table.content:
+    for key, value in table.content.items():
         kind = str(known[key].type)
         if kind.startswith("str"):
             values[known[key].name] = table.string(key)
@@ -225,6 +227,9 @@ def mirror_of_table(table: Table, families: KnownFamilies = SHIPPED) -> MirrorSe
             values[known[key].name] = table.flag(key)
         elif kind.startswith("tuple"):
             values[known[key].name] = table.strings(key)
+        elif isinstance(value, str):
+            parse = parse_size if kind.startswith("int") else parse_duration
+            values[known[key].name] = table.parsed(parse, value, key)
         else:
             values[known[key].name] = _number(table, key, is_whole=kind.startswith("int"))
     return _checked(MirrorSettings(**values), families)

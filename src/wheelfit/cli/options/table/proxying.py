@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wheelfit.cli.options.option import Option, OptionGroup
-from wheelfit.cli.options.values import ANY_TEXT, FILE, FLAG, HOSTS, PORT, TEXT, TEXTS
+from wheelfit.cli.options.values import ANY_TEXT, FILE, FLAG, HOSTS, PORT, TEXT
 
 PROXY = OptionGroup(
     "server",
@@ -61,7 +61,7 @@ PROXIED = OptionGroup(
     ),
     Option(
         "--allow-private-host HOST",
-        TEXTS,
+        HOSTS,
         "follow links to this host although its address is private",
     ),
 )
