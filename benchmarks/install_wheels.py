@@ -15,7 +15,7 @@ from wheelfit.core.filename import parse_wheel_filename, with_label
 from wheelfit.core.labels import parse_label
 from wheelfit.core.metadata import read_document
 from wheelfit.testing.wheels import build_large_wheel, build_wheel, release_document
-from wheelfit.wheels.rewrite import Writing
+from wheelfit.wheels.rewrite import RewriteOptions
 
 LARGE = ("nvidia-cublas-cu12", "torch", "onnxruntime-gpu")
 TREE = ("jupyterlab", "scikit-learn", "pandas")
@@ -120,7 +120,7 @@ def make_siblings(wheels: Wheels, projects: tuple[str, ...]) -> None:
                 part,
                 label=parse_label(label),
                 document=document,
-                writing=Writing(verify_content=False),
+                options=RewriteOptions(verify_content=False),
             )
     write_index_files(part)
     part.rename(wheels.siblings)

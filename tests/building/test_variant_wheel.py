@@ -20,7 +20,7 @@ from wheelfit.core.properties import PropertySet
 from wheelfit.errors import InvalidFilename, InvalidRequirement
 from wheelfit.testing.wheels import build_wheel, release_document
 from wheelfit.wheels.archive import WheelArchive
-from wheelfit.wheels.rewrite import Writing
+from wheelfit.wheels.rewrite import RewriteOptions
 from wheelfit_runtime.errors import FileProblem, InvalidDocument, InvalidWheel
 
 DOCUMENT = read_document(
@@ -82,7 +82,7 @@ def test_relabel(plain: Path, output: Path) -> None:
     expected = second.read_bytes()
     assert second.name.endswith("-any-v3.whl")
     direct = repack_wheel(
-        plain, output, label=label, document=DOCUMENT, writing=Writing(overwrite=True)
+        plain, output, label=label, document=DOCUMENT, options=RewriteOptions(overwrite=True)
     )
     assert direct == second
     assert direct.read_bytes() == expected
@@ -213,7 +213,7 @@ def test_markers_of_a_variant(depending: Path, output: Path) -> None:
         label=MKL,
         document=document,
         resolve_markers=True,
-        writing=Writing(overwrite=True),
+        options=RewriteOptions(overwrite=True),
     )
     undecided = '"blas :: library :: mkl" in variant_properties'
     assert dependencies(path) == [
@@ -242,7 +242,9 @@ def test_variant_to_plain(depending: Path, output: Path) -> None:
         assert not any("variant.json" in row.path for row in wheel.record().rows)
         assert wheel.metadata().endswith(b"Requires-Dist: text; variant_label == ''\n")
     before = path.read_bytes()
-    assert make_plain(variant, output, writing=Writing(overwrite=True)).read_bytes() == before
+    assert (
+        make_plain(variant, output, options=RewriteOptions(overwrite=True)).read_bytes() == before
+    )
 
 
 def test_there_and_back(plain: Path, output: Path) -> None:

@@ -24,7 +24,7 @@ from wheelfit.core.labels import parse_label
 from wheelfit.core.metadata import read_document, write_document
 from wheelfit.errors import BuildFailed
 from wheelfit.testing.wheels import build_wheel, release_document
-from wheelfit.wheels.rewrite import Writing
+from wheelfit.wheels.rewrite import RewriteOptions
 from wheelfit_runtime.errors import InvalidWheel
 
 CONTENT = release_document(
@@ -53,7 +53,7 @@ def out(tmp_path: Path) -> Path:
 def test_travels(act: Act, tmp_path: Path, out: Path) -> None:
     """A job and what became of it can be sent to another process and back."""
     source = build_wheel(tmp_path, "fast", "1.0", label="mkl", document=CONTENT)
-    job = WheelJob(source, act, out, Writing(epoch=0), copy_unchanged=True)
+    job = WheelJob(source, act, out, RewriteOptions(epoch=0), copy_unchanged=True)
     assert pickle.loads(pickle.dumps(job)) == job
     done = do_job(job)
     assert pickle.loads(pickle.dumps(done)) == done
@@ -71,7 +71,7 @@ def test_in_other_processes(tmp_path: Path, out: Path) -> None:
         theirs = list(pool.map(do_job, [WheelJob(wheel, act, out) for wheel in wheels]))
         wheels[0].write_bytes(b"no wheel")
         failed = pool.submit(
-            do_job, WheelJob(wheels[0], act, out, writing=Writing(overwrite=True))
+            do_job, WheelJob(wheels[0], act, out, options=RewriteOptions(overwrite=True))
         ).exception()
     assert isinstance(failed, InvalidWheel)
     ours = do_job(WheelJob(wheels[1], act, here))
@@ -95,7 +95,7 @@ def test_nothing_to_do(tmp_path: Path, out: Path) -> None:
         done = do_job(WheelJob(plain, act, out))
         assert (done.path, done.is_new) == (plain, False)
         done = do_job(
-            WheelJob(plain, act, out, writing=Writing(overwrite=True), copy_unchanged=True)
+            WheelJob(plain, act, out, options=RewriteOptions(overwrite=True), copy_unchanged=True)
         )
         assert done.is_new
         assert done.path.read_bytes() == plain.read_bytes()

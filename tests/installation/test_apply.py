@@ -505,7 +505,7 @@ class TestOthersAtWork:
         (stage / "big.so").write_text("big")
         stage.parent.chmod(0o700)
         places = EnvironmentFolders.of(environment.schemes, environment.seal)
-        with NATIVE.below([places.library]) as disk:
+        with NATIVE.limited_to([places.library]) as disk:
             (stage.parent / mark_of(places, places.workplace, disk)).touch()
         return stage.parent
 

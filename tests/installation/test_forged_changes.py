@@ -463,7 +463,7 @@ class TestSeal:
 def test_marks(places: EnvironmentFolders) -> None:
     """The mark of one workplace is not that of another."""
     Path(places.workplace).mkdir(mode=0o700)
-    with NATIVE.below(places.roots.values()) as disk:
+    with NATIVE.limited_to(places.roots.values()) as disk:
         check_workplace(places, places.workplace, disk)  # an empty one is nobody's
         Path(places.workplace, f"{MARK}{'0' * 32}").touch()
         with pytest.raises(NotRecoverable):

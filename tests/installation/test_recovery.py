@@ -471,7 +471,7 @@ class TestJournal:
         ):
             for number in (0, 1):
                 Path(places.workplace).mkdir(mode=0o700)
-                with NATIVE.below([places.library]) as disk:
+                with NATIVE.limited_to([places.library]) as disk:
                     Path(places.workplace, mark_of(places, places.workplace, disk)).touch()
                 here = Path(places.workplace).stat().st_ino + number
                 said = {"workplace": here, **document} if isinstance(document, dict) else document

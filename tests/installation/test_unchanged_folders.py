@@ -20,11 +20,11 @@ from wheelfit.sources.local_files import LocalFiles
 from wheelfit.sources.wheel_store import WheelStore
 from wheelfit.testing.wheels import build_wheel
 from wheelfit.wheels.linking import Linker, LinkMode
-from wheelfit.wheels.unpacking import KnownFile
+from wheelfit.wheels.unpacking import VerifiedFile
 
 if TYPE_CHECKING:
     from wheelfit.wheels.record import RecordRow
-    from wheelfit.wheels.unpacking import Known
+    from wheelfit.wheels.unpacking import FindVerified
 
 Tree = Callable[[Path], dict[str, str]]
 Install = Callable[..., Applied]
@@ -211,10 +211,15 @@ def test_siblings(
     )
     store = WheelStore(Store(tmp_path / "cache"))
 
-    def install(path: Path, known: Known | None = None) -> None:
+    def install(path: Path, find_verified: FindVerified | None = None) -> None:
         made = pin(path)
         wheel = store.unpacked(
-            path, made.filename, made.file.hashes["sha256"], tmp_path, where="here", known=known
+            path,
+            made.filename,
+            made.file.hashes["sha256"],
+            tmp_path,
+            where="here",
+            find_verified=find_verified,
         )
         found = plan(Resolution((made,)), environment.installed(), reinstall=True)
         apply(found, environment, {made.name: wheel})
@@ -223,11 +228,11 @@ def test_siblings(
     site = environment.schemes.purelib
     before = {name: (site / name).stat().st_ino for name in ("demo", "same")}
 
-    def known(_: object, row: RecordRow) -> KnownFile | None:
+    def known(_: object, row: RecordRow) -> VerifiedFile | None:
         path = site / row.path
         if not row.path.startswith("same/"):
             return None
-        return KnownFile(str(path), path.stat().st_mtime_ns)
+        return VerifiedFile(str(path), path.stat().st_mtime_ns)
 
     install(second, known)
     after = {name: (site / name).stat().st_ino for name in before}

@@ -130,7 +130,7 @@ def unpacked(begun: Exchange, file: File, folder: Path) -> UnpackedWheel:
 
     folder.mkdir()
     with begun, WheelArchive(begun.source, parse_wheel_filename(file.filename)) as archive:
-        return unpack(archive, folder, sha256=finished, known=begun.known)
+        return unpack(archive, folder, sha256=finished, find_verified=begun.find_verified)
 
 
 def fetched(server: Any) -> int:

@@ -182,7 +182,7 @@ class TestDamaged:
         """Nothing stays of a wheel that fails a check."""
         with zipfile.ZipFile(place.path, "a") as archive:
             add_member(archive, "unrecorded.py", b"")
-        with pytest.raises(InvalidWheel, match="not in RECORD"):
+        with pytest.raises(InvalidWheel, match="RECORD does not list"):
             place.unpacked()
         assert place.left() == []
         assert not list(place.scratch.iterdir())

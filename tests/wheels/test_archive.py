@@ -334,7 +334,7 @@ class TestVerify:
         """B-34: several faults are reported together."""
         with_member("some/a.py")
         found = faults(with_member("some/b.py"))
-        assert "2 things are wrong" in found
+        assert "2 faults" in found
         assert "a.py" in found
         assert "b.py" in found
 

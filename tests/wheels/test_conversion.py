@@ -12,7 +12,7 @@ from wheelfit.core.metadata import read_document
 from wheelfit.errors import InvalidFilename
 from wheelfit.testing.wheels import build_wheel, release_document
 from wheelfit.wheels.archive import WheelArchive
-from wheelfit.wheels.conversion import convert_wheel, with_null_renamed
+from wheelfit.wheels.conversion import convert_wheel, rename_null_variant
 from wheelfit_runtime.errors import InvalidDocument, InvalidWheel
 
 OLD: dict[str, Any] = {
@@ -86,4 +86,4 @@ def test_null_with_properties() -> None:
         {"00000000": {"blas": {"library": ["mkl"]}}}, static={"blas": {"library": ["mkl"]}}
     )
     document = read_document(content, where="document")
-    assert with_null_renamed(document) is document
+    assert rename_null_variant(document) is document

@@ -23,7 +23,7 @@ from wheelfit.testing.file_systems import (
     WithoutLinks,
 )
 from wheelfit.wheels.file_system import FileSystem
-from wheelfit.wheels.native_file_system import NATIVE, extended, patiently
+from wheelfit.wheels.native_file_system import NATIVE, extended_path, retry_while_in_use
 
 
 @pytest.fixture(autouse=True)
@@ -155,7 +155,7 @@ class TestNative:
             start = threading.Barrier(8)
             paths = [tmp_path.resolve() / f"{attempt}-{number}" for number in range(8)]
             with (
-                NATIVE.below([str(tmp_path.resolve())]) as disk,
+                NATIVE.limited_to([str(tmp_path.resolve())]) as disk,
                 ThreadPoolExecutor(8) as threads,
             ):
                 list(threads.map(partial(write, start, disk), paths))
@@ -177,7 +177,7 @@ class TestWindows:
     )
     def test_long_paths(self, path: str, expected: str) -> None:
         """A path that is too long for the usual calls is written so that it is not."""
-        assert extended(path) == expected
+        assert extended_path(path) == expected
 
     def test_sharing(self) -> None:
         """What another program has just opened is tried again."""
@@ -190,7 +190,7 @@ class TestWindows:
                 raise found
             return "done"
 
-        assert patiently(step, first_pause=0) == "done"
+        assert retry_while_in_use(step, first_pause=0) == "done"
 
     def test_patience_ends(self) -> None:
         """What stays open is an error in the end, and a lack of permission at once."""
@@ -203,11 +203,11 @@ class TestWindows:
             raise error
 
         with pytest.raises(PermissionError):
-            patiently(step, first_pause=0)
+            retry_while_in_use(step, first_pause=0)
         assert len(tries) == 10
         tries[:] = [1]
         with pytest.raises(PermissionError):
-            patiently(step, first_pause=0)
+            retry_while_in_use(step, first_pause=0)
         assert len(tries) == 2
 
 

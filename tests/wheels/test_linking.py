@@ -64,7 +64,7 @@ class Disk(NativeFileSystem):
     :param failures: by way, the number of the error.
     """
 
-    by_folder = False
+    allows_batches = False
 
     def __init__(self, **failures: int) -> None:
         self.failures = failures

@@ -14,7 +14,7 @@ import pytest
 
 from wheelfit.testing.wheels import add_member, build_large_wheel, build_wheel
 from wheelfit.wheels.archive import WheelArchive
-from wheelfit.wheels.rewrite import Writing, copy_wheel, rewrite
+from wheelfit.wheels.rewrite import RewriteOptions, copy_wheel, rewrite
 from wheelfit.wheels.zip_directory import Member
 from wheelfit_runtime.errors import FileProblem, InvalidWheel
 
@@ -218,7 +218,7 @@ class TestRecord:
         source = with_member(f"{INFO}/RECORD.{kind}")
         for change in ({DOCUMENT: b"{}"}, {}):
             (note,) = rewrite(
-                source, output, replace_members=change, writing=Writing(overwrite=True)
+                source, output, replace_members=change, options=RewriteOptions(overwrite=True)
             )
             assert f"RECORD.{kind}" in note
             with WheelArchive(output) as wheel:
@@ -234,7 +234,9 @@ class TestReproducibility:
         rewrite(plain, output, replace_members={DOCUMENT: b"{}"})
         first = output.read_bytes()
         time.sleep(0.01)
-        rewrite(plain, output, replace_members={DOCUMENT: b"{}"}, writing=Writing(overwrite=True))
+        rewrite(
+            plain, output, replace_members={DOCUMENT: b"{}"}, options=RewriteOptions(overwrite=True)
+        )
         assert output.read_bytes() == first
 
     def test_no_traces_of_a_machine(self, tmp_path: Path) -> None:
@@ -257,7 +259,9 @@ class TestReproducibility:
                     new.writestr(info, data)
             result = tmp_path / f"out{number}" / source.name
             result.parent.mkdir()
-            rewrite(changed, result, writing=Writing(epoch=1_700_000_000, is_reproducible=True))
+            rewrite(
+                changed, result, options=RewriteOptions(epoch=1_700_000_000, is_reproducible=True)
+            )
             results.append(result)
         first, second = results
         assert first.read_bytes() == second.read_bytes()
@@ -289,7 +293,9 @@ class TestReproducibility:
         self, plain: Path, output: Path, epoch: int | None, moment: tuple[int, ...]
     ) -> None:
         """B-39: new members have the time given, else that of the old RECORD; mode 0644."""
-        rewrite(plain, output, replace_members={DOCUMENT: b"{}"}, writing=Writing(epoch=epoch))
+        rewrite(
+            plain, output, replace_members={DOCUMENT: b"{}"}, options=RewriteOptions(epoch=epoch)
+        )
         with zipfile.ZipFile(output) as archive:
             for name in (DOCUMENT, f"{INFO}/RECORD"):
                 info = archive.getinfo(name)
@@ -317,7 +323,7 @@ class TestFiles:
         with pytest.raises(FileProblem, match="already exists"):
             rewrite(plain, output)
         assert output.read_bytes() == b"precious"
-        rewrite(plain, output, writing=Writing(overwrite=True))
+        rewrite(plain, output, options=RewriteOptions(overwrite=True))
         assert output.read_bytes() == plain.read_bytes()
         assert list(output.parent.iterdir()) == [output]
 
@@ -356,7 +362,7 @@ class TestFiles:
         """B-34: that RECORD is incomplete shows even if content is not verified."""
         source = with_member("some/more.py")
         with pytest.raises(InvalidWheel, match="some/more"):
-            rewrite(source, output, writing=Writing(verify_content=False))
+            rewrite(source, output, options=RewriteOptions(verify_content=False))
         assert list(output.parent.iterdir()) == []
 
     def test_no_such_folder(self, plain: Path, tmp_path: Path) -> None:
@@ -409,7 +415,12 @@ def test_contents_need_not_be_read(plain: Path, output: Path) -> None:
     plain.write_bytes(damaged)
     with pytest.raises(InvalidWheel):
         rewrite(plain, output, replace_members={DOCUMENT: b"{}"})
-    rewrite(plain, output, replace_members={DOCUMENT: b"{}"}, writing=Writing(verify_content=False))
+    rewrite(
+        plain,
+        output,
+        replace_members={DOCUMENT: b"{}"},
+        options=RewriteOptions(verify_content=False),
+    )
     assert packed(output, name) == b"\xff" * size
 
 
@@ -450,7 +461,7 @@ class TestWrongRecord:
         other = tmp_path / "other" / plain.name
         other.parent.mkdir()
         rewrite(plain, output)
-        assert rewrite(plain, other, writing=Writing(repair_record=True)) == ()
+        assert rewrite(plain, other, options=RewriteOptions(repair_record=True)) == ()
         assert other.read_bytes() == output.read_bytes()
 
     @pytest.mark.parametrize(
@@ -481,10 +492,15 @@ class TestWrongRecord:
         for verify in (True, False):
             with pytest.raises(InvalidWheel, match=said):
                 rewrite(
-                    source, output, replace_members=words, writing=Writing(verify_content=verify)
+                    source,
+                    output,
+                    replace_members=words,
+                    options=RewriteOptions(verify_content=verify),
                 )
         assert list(output.parent.iterdir()) == []
-        notes = rewrite(source, output, replace_members=words, writing=Writing(repair_record=True))
+        notes = rewrite(
+            source, output, replace_members=words, options=RewriteOptions(repair_record=True)
+        )
         assert re.search(said, "\n".join(notes))
         with WheelArchive(output) as archive:
             archive.verify()
@@ -495,7 +511,7 @@ def test_without_waiting(plain: Path, output: Path) -> None:
     rewrite(plain, output)
     content = output.read_bytes()
     output.unlink()
-    rewrite(plain, output, writing=Writing(sync=False))
+    rewrite(plain, output, options=RewriteOptions(sync=False))
     assert output.read_bytes() == content
 
 
@@ -503,7 +519,9 @@ def test_large_without_waiting(tmp_path: Path, output: Path) -> None:
     """A large member is the same however it is copied."""
     source = build_large_wheel(tmp_path, "some", "1.0", 20_000_000)
     for sync in (True, False):
-        rewrite(source, output, writing=Writing(sync=sync, overwrite=True, verify_content=None))
+        rewrite(
+            source, output, options=RewriteOptions(sync=sync, overwrite=True, verify_content=None)
+        )
         with WheelArchive(output) as archive:
             archive.verify()
     assert output.stat().st_blocks * 512 <= 1.1 * source.stat().st_size + (1 << 20)
@@ -512,7 +530,7 @@ def test_large_without_waiting(tmp_path: Path, output: Path) -> None:
 def test_opened_already(plain: Path, output: Path) -> None:
     """A source that is open already is read as it is, and stays open."""
     with WheelArchive(plain) as archive:
-        rewrite(plain, output, opened=archive)
+        rewrite(plain, output, open_source=archive)
         archive.verify()
 
 

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from wheelfit.errors import LinkInTheWay
-from wheelfit.wheels.rooted_folder import Resolving, RootedFolder
+from wheelfit.wheels.rooted_folder import LookupMode, RootedFolder
 from wheelfit.wheels.system_calls import exchange
 
-WAYS = list(Resolving)
+WAYS = list(LookupMode)
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="plays with links of POSIX")
 
 
@@ -117,8 +117,8 @@ class TestLinks:
             assert [path.name for path in (inside / "old" / "b").iterdir()] == ["two"]
         assert [path.name for path in outside.iterdir()] == ["file"]
 
-    @pytest.mark.parametrize("way", [Resolving.AT_ONCE, Resolving.STEPWISE])
-    def test_race(self, way: Resolving, inside: Path, outside: Path) -> None:
+    @pytest.mark.parametrize("way", [LookupMode.AT_ONCE, LookupMode.STEPWISE])
+    def test_race(self, way: LookupMode, inside: Path, outside: Path) -> None:
         """However often a folder and a link change places, nothing is written through the link."""
         (inside / "b").symlink_to(outside)
         ended = threading.Event()

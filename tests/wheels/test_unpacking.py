@@ -23,7 +23,7 @@ from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.bytes_source import Memory
 from wheelfit.wheels.record import RecordRow, format_record, parse_record, row_for
 from wheelfit.wheels.unpacked import MANIFEST, TREE, UnpackedWheel, read_unpacked, write_manifest
-from wheelfit.wheels.unpacking import KnownFile, unpack
+from wheelfit.wheels.unpacking import VerifiedFile, unpack
 from wheelfit.wheels.zip_directory import Member
 from wheelfit_runtime.errors import InvalidWheel
 
@@ -232,13 +232,16 @@ class TestDamaged:
     @pytest.mark.parametrize(
         ("row", "message"),
         [
-            ("a.py,sha256=47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU,1", "not what RECORD"),
-            ("a.py,md5=xMpCOKC5I4INzFCab3WEmw,1", "no strong hash"),
-            ("a.py,,1", "no strong hash"),
-            ("a.py,sha256=a4ayc_80_OGda4BO_1o_V0etpOqiLx1JwB5S3beHW0s,2", "another size"),
-            ("a.py,sha256=a4ayc_80_OGda4BO_1o_V0etpOqiLx1JwB5S3beHW0s,", "no size"),
-            ("a.py,sha256=a4ayc_80_OGda4BO_1o_V0etpOqiLx1JwB5S3beHW0s,٣", "no size"),
-            ("b.py,sha256=a4ayc_80_OGda4BO_1o_V0etpOqiLx1JwB5S3beHW0s,1", "not in RECORD"),
+            (
+                "a.py,sha256=47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU,1",
+                "the hash of 'a.py' is not",
+            ),
+            ("a.py,md5=xMpCOKC5I4INzFCab3WEmw,1", "no accepted hash"),
+            ("a.py,,1", "no accepted hash"),
+            ("a.py,sha256=a4ayc_80_OGda4BO_1o_V0etpOqiLx1JwB5S3beHW0s,2", "has 1 bytes, but '2'"),
+            ("a.py,sha256=a4ayc_80_OGda4BO_1o_V0etpOqiLx1JwB5S3beHW0s,", "has 1 bytes, but ''"),
+            ("a.py,sha256=a4ayc_80_OGda4BO_1o_V0etpOqiLx1JwB5S3beHW0s,٣", "has 1 bytes, but"),
+            ("b.py,sha256=a4ayc_80_OGda4BO_1o_V0etpOqiLx1JwB5S3beHW0s,1", "does not list"),
             ("\n".join([GOOD_ROW] * 2), "twice"),
         ],
     )
@@ -298,17 +301,17 @@ class TestFailures:
             unpack(archive, tmp_path, sha256="")
 
 
-class TestKnownFiles:
+class TestVerifiedFiles:
     """Files that another wheel has as well."""
 
-    def knowing(self, other: UnpackedWheel) -> Callable[[Member, RecordRow], KnownFile | None]:
+    def knowing(self, other: UnpackedWheel) -> Callable[[Member, RecordRow], VerifiedFile | None]:
         """Return a function that finds files with the same row."""
 
-        def known(member: Member, row: RecordRow) -> KnownFile | None:
+        def known(member: Member, row: RecordRow) -> VerifiedFile | None:
             file = other.files.get(member.name)
             if file is None or file.row != row:
                 return None
-            return KnownFile(str(other.path_of(member.name)), file.mtime_ns)
+            return VerifiedFile(str(other.path_of(member.name)), file.mtime_ns)
 
         return known
 
@@ -319,7 +322,7 @@ class TestKnownFiles:
         other = unpack_wheel(build_wheel(tmp_path / "other", "demo", "1", files=changed))
         (tmp_path / "new").mkdir()
         with WheelArchive(wheel) as archive:
-            found = unpack(archive, tmp_path / "new", sha256="", known=self.knowing(other))
+            found = unpack(archive, tmp_path / "new", sha256="", find_verified=self.knowing(other))
         assert contents(found.folder / TREE) == extracted(wheel)
         assert found.changed() is None
         assert found.path_of("demo/large.so").samefile(other.path_of("demo/large.so"))
@@ -339,7 +342,7 @@ class TestKnownFiles:
         other.path_of("top.py").unlink()
         (tmp_path / "new").mkdir()
         with WheelArchive(wheel) as archive:
-            found = unpack(archive, tmp_path / "new", sha256="", known=self.knowing(other))
+            found = unpack(archive, tmp_path / "new", sha256="", find_verified=self.knowing(other))
         assert contents(found.folder / TREE) == extracted(wheel)
         assert not found.path_of("demo/large.so").samefile(large)
 

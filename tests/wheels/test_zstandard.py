@@ -21,7 +21,7 @@ from wheelfit.testing.wheels import build_wheel, unpack_wheel
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.inflate import inflate, inflate_whole
 from wheelfit.wheels.remote import Extent, RemotePart, Suffix, read_members
-from wheelfit.wheels.rewrite import Writing, rewrite
+from wheelfit.wheels.rewrite import RewriteOptions, rewrite
 from wheelfit.wheels.zip_directory import DEFLATED, STORED, Member
 from wheelfit.wheels.zstandard import ZSTANDARD, zstd_library
 from wheelfit_runtime.errors import InvalidWheel
@@ -144,8 +144,8 @@ class TestReading:
         """What is written can be read by everybody, and has the same content."""
         target = tmp_path / "new" / wheel.name
         target.parent.mkdir()
-        writing = Writing(verify_content=verify)
-        rewrite(wheel, target, replace_members={"some/more.py": b"1"}, writing=writing)
+        options = RewriteOptions(verify_content=verify)
+        rewrite(wheel, target, replace_members={"some/more.py": b"1"}, options=options)
         with WheelArchive(target) as archive:
             assert {member.method for member in archive.members} == {STORED, DEFLATED}
             archive.verify()

@@ -1,12 +1,12 @@
 """Choose at run time: among installed implementations, and which libraries they load.
 
-It runs inside other people's programs, so it uses the standard library only, and an import of
-it brings nothing: every name below is loaded from its module when it is first used.
+It runs inside other people's programs, so it uses the standard library only, and importing it
+loads nothing else: every name below is loaded from its module when it is first used.
 """
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # as in `typing`, which takes longer to import than all of this
+TYPE_CHECKING = False  # importing `typing` for it takes longer than importing this module
 if TYPE_CHECKING:
     from wheelfit_runtime.errors import NoImplementation
     from wheelfit_runtime.libraries.initializing import initialize, initialize_cuda
@@ -44,7 +44,7 @@ def __getattr__(name: str) -> object:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    # No `importlib`, whose import takes a millisecond; what is imported stands in sys.modules.
+    # Importing `importlib` takes a millisecond.
     value = getattr(__import__(home, fromlist=(name,)), name)
     globals()[name] = value
     return value

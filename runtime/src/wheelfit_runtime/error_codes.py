@@ -1,7 +1,7 @@
 """Every code of an error, with the status of the command and the name of its details in JSON.
 
-A new one is a word in the list of its kind here, and a row in ``docs/reference/errors.md``. The
-classes of errors are in `wheelfit_runtime.errors` and `wheelfit.errors`.
+To add a code, add it to the list of its exit code here, and a row to ``docs/reference/errors.md``.
+The classes of errors are in `wheelfit_runtime.errors` and `wheelfit.errors`.
 """
 
 from __future__ import annotations
@@ -90,4 +90,4 @@ CODES: dict[Code, Row] = {
     for exit_code, codes in _BY_EXIT_CODE.items()
     for code in codes
 }
-"""Every code of the family."""
+"""The properties of every code."""

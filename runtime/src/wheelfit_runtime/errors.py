@@ -104,7 +104,8 @@ class WheelfitError(Exception):
     """
 
     reference: Code = "error"
-    """The code; a subclass sets it in its header, as ``class Mine(UserError, code="mine")``."""
+    """The code; a subclass sets it in its header, as ``class NoFit(WheelfitError, code="no-fit")``.
+    """
 
     def __init_subclass__(cls, *, code: Code | None = None) -> None:
         super().__init_subclass__()
@@ -151,9 +152,9 @@ class WheelfitError(Exception):
 
         For errors in other programs, where no command line renders the parts.
         """
-        for words in (self.note, self.hint and f"hint: {self.hint}"):
-            if words:
-                self.add_note(words)
+        for part in (self.note, self.hint and f"hint: {self.hint}"):
+            if part:
+                self.add_note(part)
         return self
 
     def parts(self) -> dict[str, object]:

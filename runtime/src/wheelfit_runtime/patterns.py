@@ -1,10 +1,10 @@
 """Regular expressions that are compiled when they are first used.
 
-A hundred modules have a pattern or two, and a short command uses a tenth of them: to compile them
-all where they stand takes a sixth of its time.
+A hundred modules have a pattern or two, and a short command uses a tenth of them: compiling all of
+them during the imports would take a sixth of its time.
 
-For a type checker `pattern` *is* `re.compile`; what it makes has the methods and attributes of a
-compiled pattern. It cannot be given to the functions of `re` in place of one.
+For a type checker `pattern` *is* `re.compile`; its result has the methods and attributes of a
+compiled pattern. The functions of `re` do not accept it in place of one.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from wheelfit.core.strict_json import path_of
 from wheelfit.core.versions import parse_version
 from wheelfit.errors import InvalidFilename
 from wheelfit.wheels.archive import WheelArchive
-from wheelfit.wheels.rewrite import Writing, rewrite
+from wheelfit.wheels.rewrite import RewriteOptions, rewrite
 from wheelfit_runtime.errors import Fault, InvalidDocument, UserError
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def repack_wheel(
     is_plain: bool = False,
     layout: WrittenLayout = "850",
     resolve_markers: bool = False,
-    writing: Writing = Writing(),
+    options: RewriteOptions = RewriteOptions(),
     note: Callable[[str], None] = lambda _text: None,
 ) -> Path:
     """Edit a wheel, set or remove its label, and return the path of the result.
@@ -110,8 +110,8 @@ def repack_wheel(
             replace_members=replaced,
             remove=[f"{archive.dist_info}/variant.json"] if is_plain else [],
             rename_folders=folders,
-            writing=writing,
-            opened=archive,
+            options=options,
+            open_source=archive,
         )
     warnings = () if result_label is None else writer_warnings(result_label)
     for text in (*edited.notes, *warnings, *notes):
@@ -124,7 +124,7 @@ def relabel(
     folder: Path,
     *,
     label: Label | None,
-    writing: Writing = Writing(),
+    options: RewriteOptions = RewriteOptions(),
     note: Callable[[str], None] = lambda _text: None,
 ) -> Path:
     """Change the label of a variant wheel, and return the path of the result.
@@ -155,14 +155,14 @@ def relabel(
         )
     label = NULL if label == OLD_NULL else label
     document = replace(document, variants={label: properties}, unusable={})
-    return repack_wheel(source, folder, label=label, document=document, writing=writing, note=note)
+    return repack_wheel(source, folder, label=label, document=document, options=options, note=note)
 
 
 def make_plain(
     source: Path,
     folder: Path,
     *,
-    writing: Writing = Writing(),
+    options: RewriteOptions = RewriteOptions(),
     note: Callable[[str], None] = lambda _text: None,
 ) -> Path:
     """Remove label and document from a variant wheel, and return the path of the result.
@@ -172,7 +172,7 @@ def make_plain(
     """
     if parse_wheel_filename(source.name).label is None:
         raise InvalidFilename("the wheel is plain already", where=str(source))
-    return repack_wheel(source, folder, is_plain=True, writing=writing, note=note)
+    return repack_wheel(source, folder, is_plain=True, options=options, note=note)
 
 
 def single_label(document: VariantDocument, label: Label) -> VariantDocument:

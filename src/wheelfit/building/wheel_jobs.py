@@ -13,14 +13,14 @@ from wheelfit.building.variant_wheel import make_plain, relabel, repack_wheel
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.metadata import WrittenLayout, read_document
 from wheelfit.wheels.conversion import convert_wheel
-from wheelfit.wheels.rewrite import UNVERIFIED, Writing, copy_wheel
+from wheelfit.wheels.rewrite import UNVERIFIED, RewriteOptions, copy_wheel
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from wheelfit.core.labels import Label
-    from wheelfit.wheels.conversion import Converted
+    from wheelfit.wheels.conversion import ConversionResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class WheelJob:
     source: Path
     act: Act
     folder: Path
-    writing: Writing = Writing()
+    options: RewriteOptions = RewriteOptions()
     copy_unchanged: bool = False
     """Whether a wheel that needs no change is copied anyway."""
 
@@ -112,31 +112,31 @@ def do_job(job: WheelJob) -> WheelJobResult:
         path = job.source
         if job.copy_unchanged and job.folder.absolute() != job.source.parent.absolute():
             path = job.folder / job.source.name
-            copy_wheel(job.source, path, overwrite=job.writing.overwrite, sync=job.writing.sync)
+            copy_wheel(job.source, path, overwrite=job.options.overwrite, sync=job.options.sync)
             return WheelJobResult(job.source, path, ("it is copied as it is",), layout=layout)
         return WheelJobResult(job.source, path, layout=layout, is_new=False)
-    verified = job.writing.verify_content
+    verified = job.options.verify_content
     if verified is None:
         verified = not any(text.endswith(UNVERIFIED) for text in notes)
     notes += [f"lost: {text}" for text in lost]
     return WheelJobResult(job.source, path, tuple(notes), verified, layout, lost)
 
 
-def _do(job: WheelJob, note: Callable[[str], None]) -> tuple[Path | None, Converted | None]:
+def _do(job: WheelJob, note: Callable[[str], None]) -> tuple[Path | None, ConversionResult | None]:
     """Return the path of the result, None if there is nothing to do; and a conversion's details."""
-    source, folder, writing = job.source, job.folder, job.writing
+    source, folder, options = job.source, job.folder, job.options
     match job.act:
         case Relabel(label):
-            return relabel(source, folder, label=label, writing=writing, note=note), None
+            return relabel(source, folder, label=label, options=options, note=note), None
         case Unmake(skip_plain):
             if skip_plain and not parse_wheel_filename(source.name).is_variant:
                 return None, None
-            return make_plain(source, folder, writing=writing, note=note), None
+            return make_plain(source, folder, options=options, note=note), None
         case Convert(accept_losses):
             if not parse_wheel_filename(source.name).is_variant:
                 return None, None
             converted = convert_wheel(
-                source, folder, accept_losses=accept_losses, writing=writing, note=note
+                source, folder, accept_losses=accept_losses, options=options, note=note
             )
             return (converted.path if converted.is_new else None), converted
         case Repair(command):
@@ -150,6 +150,6 @@ def _do(job: WheelJob, note: Callable[[str], None]) -> tuple[Path | None, Conver
             parsed = None if document is None else read_document(document, where=where)
             path = repack_wheel(
                 source, folder, edits, label=label, document=parsed, layout=layout,
-                resolve_markers=resolve, writing=writing, note=note,
+                resolve_markers=resolve, options=options, note=note,
             )  # fmt: skip
             return path, None

@@ -305,7 +305,7 @@ def _unchanged(
     is_there = any(entry.name == wheel.pin.name for entry in job.plan.remove)
     if not is_there or job.compile_bytecode or layout.present:
         return {}
-    if not job.linker.links(wheel.unpacked):
+    if not job.linker.can_hard_link(wheel.unpacked):
         return {}
     folders = scheme_folders(environment.schemes.folders(), wheel.pin.name)
     roots = {scheme: str(folder) for scheme, folder in folders.items()}

@@ -26,7 +26,7 @@ from wheelfit.wheels.entry_points import is_interpreter_name
 from wheelfit.wheels.native_file_system import NATIVE
 from wheelfit.wheels.paths import target_faults
 from wheelfit.wheels.record import encode_digest, row_for
-from wheelfit.wheels.zip_archive import unsound
+from wheelfit.wheels.zip_archive import faults_error
 from wheelfit_runtime.errors import IntegrityError, InvalidWheel, PolicyRefusal
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def lay_out(
             ignores_case=ignores_case or environment.goes_to_macos,
         )
         if faults:
-            raise unsound(faults, where)
+            raise faults_error(faults, where)
         bounds = Bounds(environment, folders[wheel.root] / wheel.dist_info, real)
         present = set()
         conflicts = []

@@ -58,7 +58,7 @@ def find_interruption(environment: Environment) -> Interruption | None:
     }
     changes: tuple[str, ...] = ()
     refusal = None
-    with suppress(OSError), NATIVE.below(places.roots.values()) as disk:
+    with suppress(OSError), NATIVE.limited_to(places.roots.values()) as disk:
         try:
             check_workplace(places, places.workplace, disk)
             if stage is not None:

@@ -98,7 +98,7 @@ def recover(
     """
     if not places.is_changing:
         return None
-    with file_system.below(places.roots.values()) as disk:
+    with file_system.limited_to(places.roots.values()) as disk:
         check_workplace(places, places.workplace, disk, trusting=trusting)
         return _recover(places, disk, trusting=trusting)
 

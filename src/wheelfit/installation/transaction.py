@@ -44,7 +44,7 @@ from wheelfit.installation.recovery import (
 from wheelfit.installation.removal import RealPaths
 from wheelfit.installation.staging_folders import Workplaces
 from wheelfit.installation.steps import Step, StepKind, plan_steps
-from wheelfit.wheels.disk_space import FULL, no_space_in_words
+from wheelfit.wheels.disk_space import FULL, no_space_message
 from wheelfit.wheels.native_file_system import NATIVE
 from wheelfit_runtime.errors import EnvironmentUnavailable
 
@@ -84,7 +84,7 @@ def environment_error(
         named = error.filename2 or (None if place else error.filename)
         full = place if named is None else Path(os.fsdecode(named))
         return EnvironmentUnavailable(
-            no_space_in_words(full or Path(), needed, error=error),
+            no_space_message(full or Path(), needed, error=error),
             where=None if full is None else str(full),
             hint=f"{nothing}; make room and try again",
         )
@@ -134,7 +134,7 @@ class Transaction:
         return self._disk
 
     def __enter__(self) -> Self:
-        self._open = self._given.below(self._places.roots.values())
+        self._open = self._given.limited_to(self._places.roots.values())
         self._disk = self._open.__enter__()
         try:
             self._workplaces = Workplaces(self._places, self._made, self._disk, self._given)

@@ -129,7 +129,7 @@ class _Comparison:
         """Return whether the files of a folder are the unpacked ones of the wheel, by number."""
         if self._numbers is None:
             # They are as they were written: that was seen when they were found in the cache.
-            self._numbers = self._wheel.numbers or self._wheel.look().numbers
+            self._numbers = self._wheel.inodes or self._wheel.inspect().inodes
             self._device = os.stat(self._wheel.folder / TREE).st_dev  # noqa: PTH116
         if not self._numbers:
             return False

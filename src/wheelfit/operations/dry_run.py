@@ -141,11 +141,11 @@ def _check_space(
     needed = sum(size.unpacked or 0 for size in wheel_sizes if not size.is_here)
     if any(size.is_here for size in wheel_sizes) and not _is_linked(place, request, context):
         needed += sum(size.unpacked or 0 for size in wheel_sizes if size.is_here)
-    from wheelfit.wheels.disk_space import free_space, no_space_in_words
+    from wheelfit.wheels.disk_space import free_space, no_space_message
 
     if needed > free_space(place):
         raise EnvironmentUnavailable(
-            no_space_in_words(place, needed), where=str(place), hint="make room and try again"
+            no_space_message(place, needed), where=str(place), hint="make room and try again"
         )
 
 

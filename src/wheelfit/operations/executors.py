@@ -153,8 +153,8 @@ def _with_absolute_paths(job: WheelJob) -> WheelJob:
     from dataclasses import replace
 
     source, folder = job.source.absolute(), job.folder.absolute()
-    writing = replace(job.writing, overwrite=True)
-    return replace(job, source=source, folder=folder, writing=writing)
+    options = replace(job.options, overwrite=True)
+    return replace(job, source=source, folder=folder, options=options)
 
 
 def _with_requested_paths(

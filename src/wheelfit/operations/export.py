@@ -25,7 +25,7 @@ from wheelfit.operations.lock_files import FromLock, naming, open_lock
 from wheelfit.operations.plain_data import plain_report
 from wheelfit.operations.text import columns, in_one_line
 from wheelfit.wheels.archive import WheelArchive
-from wheelfit.wheels.rewrite import Writing, rewrite
+from wheelfit.wheels.rewrite import RewriteOptions, rewrite
 from wheelfit.wheels.rooted_folder import RootedFolder
 
 if TYPE_CHECKING:
@@ -301,7 +301,9 @@ def _copy(pin: Pin, source: Path, folder: Path) -> str:
     destination = folder / plain.text
     with TemporaryDirectory(dir=source.parent) as apart:
         named = source.rename(Path(apart, plain.text))
-        rewrite(named, destination, replace_members=replaced, writing=Writing(overwrite=True))
+        rewrite(
+            named, destination, replace_members=replaced, options=RewriteOptions(overwrite=True)
+        )
     with destination.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -18,7 +18,7 @@ from wheelfit.operations.executors import is_executor_named, write_by_workers
 from wheelfit.operations.files import new_folder, source_date_epoch
 from wheelfit.operations.plain_data import plain_fields
 from wheelfit.operations.requests import WorkerOptions
-from wheelfit.wheels.rewrite import Writing
+from wheelfit.wheels.rewrite import RewriteOptions
 from wheelfit_runtime.errors import FileProblem, WheelfitError
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def rewrite(
     :param urls: URLs of the wheels that were fetched.
     """
     urls = urls or {}
-    writing = Writing(
+    options = RewriteOptions(
         epoch=source_date_epoch(context.environ),
         verify_content=request.verify_content,
         repair_record=request.accept_record_errors,
@@ -150,7 +150,7 @@ def rewrite(
                 source,
                 act,
                 staging.room_for(folder),
-                writing,
+                options,
                 copy_unchanged=copy_unchanged and not _same(source.parent, place),
             )
             for (source, act), place, folder in zip(work, places, writable, strict=True)

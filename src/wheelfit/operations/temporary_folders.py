@@ -41,11 +41,11 @@ def scratch_folder() -> Iterator[Path]:
         try:
             folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
         except OSError as error:
-            from wheelfit.wheels.disk_space import FULL, no_space_in_words
+            from wheelfit.wheels.disk_space import FULL, no_space_message
 
             why = str(error.strerror or error)
             if error.errno in FULL:
-                why = no_space_in_words(Path(error.filename), error=error)
+                why = no_space_message(Path(error.filename), error=error)
             raise FileProblem(
                 f"no temporary folder can be made: {why}",
                 where=error.filename,

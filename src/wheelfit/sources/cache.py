@@ -446,11 +446,11 @@ class Store:
         """Warn that nothing can be cached; once, since this costs time only."""
         if not self._has_complained:
             self._has_complained = True
-            from wheelfit.wheels.disk_space import FULL, no_space_in_words
+            from wheelfit.wheels.disk_space import FULL, no_space_message
 
             why = error.strerror or type(error).__name__
             if error.errno in FULL and self._folder is not None:
-                why = no_space_in_words(self._folder, error=error)
+                why = no_space_message(self._folder, error=error)
             self._note(f"nothing is kept in the cache {self._folder}: {why}")
 
     # --- files ----------------------------------------------------------------------

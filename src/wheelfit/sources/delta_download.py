@@ -24,15 +24,15 @@ from wheelfit.sources.segmented_download import StartOver
 from wheelfit.sources.urls import redact
 from wheelfit.wheels.bytes_source import open_local
 from wheelfit.wheels.delta import (
-    Rebuilt,
-    make_directory,
+    RebuiltWheel,
+    directory_from_tail,
     make_plan,
     read_directory,
     shared_bytes,
 )
 from wheelfit.wheels.remote import Span, Suffix
 from wheelfit.wheels.unpacked import TREE
-from wheelfit.wheels.unpacking import KnownFile
+from wheelfit.wheels.unpacking import VerifiedFile
 from wheelfit.wheels.zip_directory import find_end
 from wheelfit_runtime.errors import InvalidWheel, NetworkError, WheelfitError
 
@@ -113,7 +113,7 @@ def begin_exchange(
             with _HashedAhead(file, first.source) as ahead:
                 remote = _Remote(client, file, _likely_tail(first.directory))
                 best = _best(remote.directory, first, candidates)
-                plan = make_plan(remote.directory, best.directory, best.source, near=_NEAR)
+                plan = make_plan(remote.directory, best.directory, best.source, max_gap=_NEAR)
         except (OSError, InvalidWheel, NetworkError, StartOver):
             return None  # if it is a fault of the wheel, the download will show it
         size = remote.directory.size
@@ -258,7 +258,7 @@ class Exchange:
         self._arriving = ArrivingFile(target, remote.directory.size)
         self.filename = remote.file.filename
         """Name of the wheel."""
-        self.source: ByteSource = Rebuilt(plan, kept, self._arriving)
+        self.source: ByteSource = RebuiltWheel(plan, kept, self._arriving)
         """The wheel; it may be read from now on."""
         self.is_whole = plan.missing_bytes > _WORTH_KEEPING * remote.directory.size
         """Whether the target will have all of it; otherwise it is not worth being kept as well."""
@@ -282,7 +282,7 @@ class Exchange:
 
     # --- what it is for ---------------------------------------------------------------
 
-    def known(self, member: Member, row: RecordRow) -> KnownFile | None:
+    def find_verified(self, member: Member, row: RecordRow) -> VerifiedFile | None:
         """Return the file of the sibling that has the content of a member.
 
         Its packed bytes are the same, and so is its row in RECORD of both wheels.
@@ -296,7 +296,7 @@ class Exchange:
         digest, size, written = self._files.get(origin.name, _NO_FILE)
         if (digest, size) != (row.hash, member.size):
             return None
-        return KnownFile(f"{self._tree}{origin.name}", written, origin.is_whole)
+        return VerifiedFile(f"{self._tree}{origin.name}", written, origin.is_whole)
 
     def finish(self) -> None:
         """Wait until all of it was put together, and is right.
@@ -443,7 +443,7 @@ class _Remote:
         if end.offset < start:
             tail, start = self.fetch(Span(end.offset, start)).data + tail, end.offset
         self.fetched = len(tail)
-        return make_directory(tail, size, where=self.where)
+        return directory_from_tail(tail, size, where=self.where)
 
 
 def _likely_tail(sibling: Directory) -> int:

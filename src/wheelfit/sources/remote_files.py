@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.urls import Origin
     from wheelfit.wheels.bytes_source import ByteSource
     from wheelfit.wheels.unpacked import UnpackedWheel
-    from wheelfit.wheels.unpacking import Known
+    from wheelfit.wheels.unpacking import FindVerified
 
 
 _T = TypeVar("_T")
@@ -391,7 +391,7 @@ class RemoteFiles:
         filename, where = parse_wheel_filename(file.filename), redact(file.url)
 
         def unpack(
-            source: ByteSource, check: Callable[[], None], known: Known | None = None
+            source: ByteSource, check: Callable[[], None], find_verified: FindVerified | None = None
         ) -> UnpackedWheel:
             return self._wheels.unpacked(
                 source,
@@ -400,7 +400,7 @@ class RemoteFiles:
                 folder,
                 where=where,
                 check=check,
-                known=known,
+                find_verified=find_verified,
                 progress=progress,
             )
 
@@ -449,14 +449,14 @@ class RemoteFiles:
         self,
         exchange: Exchange,
         target: BinaryIO,
-        unpack: Callable[[ByteSource, Callable[[], None], Known], UnpackedWheel],
+        unpack: Callable[[ByteSource, Callable[[], None], FindVerified], UnpackedWheel],
     ) -> UnpackedWheel | None:
         """Unpack the assembled wheel; None if its hash is not the promised one."""
         from wheelfit.sources.segmented_download import StartOver
 
         try:
             with exchange:
-                return unpack(exchange.source, exchange.finish, exchange.known)
+                return unpack(exchange.source, exchange.finish, exchange.find_verified)
         except StartOver as disagreement:
             self._note(f"{exchange.filename} is downloaded as a whole: {disagreement.reason}")
         target.seek(0)

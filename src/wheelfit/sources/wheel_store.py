@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from wheelfit.wheels.bytes_source import ByteSource
     from wheelfit.wheels.file_system import FileSystem
     from wheelfit.wheels.unpacked import UnpackedWheel
-    from wheelfit.wheels.unpacking import Known
+    from wheelfit.wheels.unpacking import FindVerified
 
 _KIND = "unpacked"
 _PARTIAL = ".part"
@@ -127,7 +127,7 @@ class WheelStore:
         if wheel is None or wheel.sha256 != sha256:
             self._drop(entry)
             return None
-        seen = wheel.look()
+        seen = wheel.inspect()
         changed = seen.changed
         if changed is None and self._by_content:
             kept = archive or self._store.wheel(sha256)
@@ -146,7 +146,7 @@ class WheelStore:
             )
             self._drop(entry)
             return None
-        return replace(wheel, numbers=seen.numbers)
+        return replace(wheel, inodes=seen.inodes)
 
     @contextmanager
     def alone(self, sha256: str, progress: Progress = NO_PROGRESS) -> Iterator[None]:
@@ -213,7 +213,7 @@ class WheelStore:
         *,
         where: str,
         check: Callable[[], None] = lambda: None,
-        known: Known | None = None,
+        find_verified: FindVerified | None = None,
         progress: Progress = NO_PROGRESS,
     ) -> UnpackedWheel:
         """Unpack a wheel into the cache, or into a folder where that is not possible.
@@ -246,7 +246,7 @@ class WheelStore:
                 archive,
                 sha256=checked,
                 # A file of another wheel is what it was by its size and time, and not by content.
-                known=None if self._by_content else known,
+                find_verified=None if self._by_content else find_verified,
                 advance=unpacking.advance,
                 in_order=not isinstance(source, Path),  # it may still be arriving
                 files=self._files,
@@ -264,12 +264,12 @@ class WheelStore:
             except OSError as error:
                 from wheelfit.wheels.disk_space import (
                     FULL,
-                    no_space_in_words,
+                    no_space_message,
                 )
 
                 why = error.strerror or type(error).__name__
                 if error.errno in FULL:
-                    why = no_space_in_words(folder, size, error=error)
+                    why = no_space_message(folder, size, error=error)
                 raise FileProblem(
                     f"{filename.text} cannot be unpacked: {why}",
                     where=str(folder),

@@ -36,7 +36,7 @@ class WithoutExchange(NativeFileSystem):
 class WithoutLinks(NativeFileSystem):
     """A file system without hard links and reflinks."""
 
-    by_folder = False
+    allows_batches = False
 
     def link(self, source: AnyPath, target: AnyPath) -> None:  # noqa: ARG002
         """Raise an error: links are not supported."""
@@ -53,7 +53,7 @@ class LikeWindows(WithoutExchange):
     :param opened: paths of files that other programs have open.
     """
 
-    by_folder = False
+    allows_batches = False
 
     def __init__(self, opened: set[str] | None = None) -> None:
         self.opened = set() if opened is None else opened
@@ -165,7 +165,7 @@ class Changing(NativeFileSystem):
     :param before: called with the name of the method.
     """
 
-    by_folder = False
+    allows_batches = False
 
     def __init__(self, before: Callable[[str], None]) -> None:
         self.before = before

@@ -1,8 +1,8 @@
 """Open, read and verify a wheel.
 
-Opening reads the central directory and a few small files, however large the wheel, and raises for
-faults of these. The content of the other members is compared with RECORD by `WheelArchive.verify`,
-or while unpacking.
+Opening reads and checks the central directory and a few small files, however large the wheel is.
+The content of the other members is compared with RECORD by `WheelArchive.verify`, or while
+unpacking.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from wheelfit.core.strict_json import DEFAULT_LIMITS
 from wheelfit.core.versions import parse_version
 from wheelfit.wheels.dist_info import check_text_size, dist_info_folder, header_value
 from wheelfit.wheels.record import DIGEST_SIZES, StreamHash, leads_out, parse_record
-from wheelfit.wheels.zip_archive import ZipArchive, unsound
+from wheelfit.wheels.zip_archive import ZipArchive, faults_error
 from wheelfit_runtime.errors import Fault, InvalidWheel
 
 if TYPE_CHECKING:
@@ -57,8 +57,8 @@ class WheelArchive(ZipArchive):
         stay open.
     :param filename: its name; None takes it from the path, and a source without a path needs it.
     :param where: the name in errors; by default the path, or the name.
-    :param lenient: whether to open it although a part is missing or out of place, as far as it can
-        be read safely; `faults` then includes that.
+    :param lenient: whether to open a wheel with a missing or misplaced part, as far as it can be
+        read safely; `faults` then includes that.
     :param expected: as in `ZipArchive`.
     :raises FileProblem: it cannot be read.
     :raises InvalidFilename: it is not named like a wheel.
@@ -165,7 +165,7 @@ class WheelArchive(ZipArchive):
         :raises InvalidWheel: a fault was found; the note lists every fault.
         """
         if faults := tuple(fault.message for fault in self.faults(advance)):
-            raise unsound(faults, self.where)
+            raise faults_error(faults, self.where)
 
     def faults(
         self,
@@ -285,7 +285,7 @@ class WheelArchive(ZipArchive):
         if label is None or data is None:
             return  # F-10: a document in a plain wheel is ignored
         try:
-            # Whether an unknown draft may be used is decided elsewhere.
+            # The user of the document decides about unknown drafts.
             read_wheel_document(data, label, where=self.where, accept_unknown_drafts=True)
         except InvalidWheel as error:
             yield Fault("variant.json", error.message, "F-24")

@@ -17,9 +17,9 @@ _WAITING = 8
 class BackgroundCalls(Generic[Item]):
     """Calls of a function for one item after the other, in another thread.
 
-    Entering returns the function that hands over an item; it waits while eight items are left to
-    do. Leaving waits for the last call, or, after an error, for the current one. The failure of a
-    call ends them all, and is raised by the next hand-over or at the end.
+    Entering returns the function that hands over an item; it blocks while eight items are waiting.
+    Leaving waits for the last call, or, after an error, for the current one. After the failure of a
+    call no other call is made; it is raised by the next hand-over or at the end.
 
     >>> lines = []
     >>> with BackgroundCalls(lines.append) as hand_over:

@@ -14,7 +14,7 @@ from wheelfit.core.metadata import losses, write_document
 from wheelfit.core.properties import EMPTY
 from wheelfit.errors import InvalidFilename
 from wheelfit.wheels.archive import WheelArchive
-from wheelfit.wheels.rewrite import Writing, rewrite
+from wheelfit.wheels.rewrite import RewriteOptions, rewrite
 from wheelfit_runtime.errors import Fault, InvalidDocument
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ CURRENT = "L7"
 
 
 @dataclass(frozen=True, slots=True)
-class Converted:
+class ConversionResult:
     """The result of converting a wheel."""
 
     path: Path
@@ -52,13 +52,13 @@ def convert_wheel(
     folder: Path,
     *,
     accept_losses: bool = False,
-    writing: Writing = Writing(),
+    options: RewriteOptions = RewriteOptions(),
     note: Callable[[str], None] = lambda _text: None,
-) -> Converted:
+) -> ConversionResult:
     """Write a variant wheel with a document of the current layout (F-56).
 
-    The null variant gets its name of today (F-53). A wheel that has the current layout is
-    left alone. Everything else stays as it is, byte by byte.
+    The null variant gets its present name (F-53); all other members keep their bytes. A wheel with
+    the current layout is not written.
 
     :param folder: the folder of the result; may be that of the source.
     :param accept_losses: whether data that the current layout cannot express may be lost.
@@ -74,8 +74,8 @@ def convert_wheel(
     with WheelArchive(source, filename) as archive:
         document = read_wheel_document(archive.variant_document(), label, where=str(source))
         if document.layout == CURRENT:
-            return Converted(source, document, CURRENT)
-        layout, document = document.layout, with_null_renamed(document)
+            return ConversionResult(source, document, CURRENT)
+        layout, document = document.layout, rename_null_variant(document)
         if label == OLD_NULL and NULL in document.variants:
             filename = with_label(filename, NULL)
         lost = losses(document)
@@ -90,16 +90,16 @@ def convert_wheel(
             source,
             path,
             replace_members={f"{archive.dist_info}/variant.json": content},
-            writing=writing,
-            opened=archive,
+            options=options,
+            open_source=archive,
         )
     for text in notes:
         note(text)
-    return Converted(path, document, layout, lost)
+    return ConversionResult(path, document, layout, lost)
 
 
-def with_null_renamed(document: VariantDocument) -> VariantDocument:
-    """Call the null variant by its name (F-53)."""
+def rename_null_variant(document: VariantDocument) -> VariantDocument:
+    """Return a document whose null variant has its present name (F-53)."""
     variants = dict(document.variants)
     if OLD_NULL not in variants or any(variants[OLD_NULL].features()):
         return document

@@ -1,9 +1,9 @@
-"""Find the bytes of a wheel that another one has, and read both as one file.
+"""Rebuild a wheel (the target) from the members of a similar one (the base) and fetched bytes.
 
 Wheels that differ in little besides their name share most members byte by byte. The two central
 directories show them: equal checksum, sizes and method. The result may be wrong, so the caller
-compares the hash of the whole with the promised one. Therefore missing headers are made from those
-of the other wheel instead of being requested.
+compares the hash of the whole with the promised one. Therefore missing headers are derived from
+those of the base instead of being fetched.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 
 
 _LONGEST_EXTRA = 1 << 10  # bytes of extra fields that come with a header in one go
-_WORTH_A_HEADER = 16 << 10  # bytes of data for which a header alone is requested
+_MIN_DATA_FOR_HEADER = 16 << 10  # bytes of data for which a header alone is requested
 _FULL32 = 0xFFFFFFFF
 _ENTRY = struct.Struct("<4s4x4H3L3H8xL")
 _ENTRY_MARK = b"PK\x01\x02"
 
 
 class DirectoryEntry(NamedTuple):
-    """The fields that identify a member; there are ten thousand of them, read unchecked."""
+    """The fields that identify a member; they are not checked, as there may be ten thousand."""
 
     name: bytes
     """Path inside the archive as it is written."""
@@ -65,25 +65,26 @@ class Directory:
     """The central directory at the end of a wheel."""
 
     entries: tuple[DirectoryEntry, ...]
-    """All members in the order in which they lie there."""
+    """All members by their offsets."""
     end: DirectoryEnd
-    """Where the central directory lies."""
+    """The position of the central directory."""
     size: int
+    """Bytes of the wheel."""
     tail_start: int
-    """Where the bytes at hand begin."""
+    """The offset of ``tail``."""
     tail: bytes
-    """The last bytes of the wheel, the directory and maybe more."""
+    """The last bytes of the wheel: the directory and perhaps more."""
 
 
 class RebuildPiece(NamedTuple):
-    """The origin of a part of a wheel."""
+    """A range of the target, and where its bytes come from: the base, ``data`` or a request."""
 
     start: int
     stop: int
     origin: int | None = None
-    """Where it begins in the other wheel; None if it does not come from there."""
+    """The offset in the base; None if it does not come from there."""
     data: bytes | None = None
-    """The bytes if they are known; None with no origin either: they must be fetched."""
+    """The bytes, if they are known."""
 
     @property
     def is_missing(self) -> bool:
@@ -92,21 +93,21 @@ class RebuildPiece(NamedTuple):
 
 
 class MemberOrigin(NamedTuple):
-    """The member of the other wheel that has the same data."""
+    """The member of the base that has the same data."""
 
     name: str
     is_whole: bool
-    """Whether its header, its entry in the directory and what follows it are the same as well."""
+    """Whether its header, its directory entry and the bytes after its data are the same as well."""
 
 
 @dataclass(frozen=True, slots=True)
 class RebuildPlan:
-    """The plan by which a wheel is put together."""
+    """The plan by which the target is put together."""
 
     pieces: tuple[RebuildPiece, ...]
-    """All of it, in order and without gaps."""
+    """The whole target, in order and without gaps."""
     origins: Mapping[str, MemberOrigin]
-    """Where the data of members lies in the other wheel, if it does."""
+    """By name of a member of the target, the member of the base with its data."""
 
     @property
     def missing(self) -> tuple[RebuildPiece, ...]:
@@ -120,25 +121,28 @@ class RebuildPlan:
 
 
 def read_directory(source: ByteSource, *, where: str) -> Directory:
-    """Read the directory of a wheel that is at hand."""
+    """Read the directory of a wheel that can be read anywhere."""
     start = max(0, source.size - (1 << 17))
     tail = source.read_at(start, source.size - start)
     end = find_end(tail, source.size, where=where)
     if end.offset < start:
         tail = source.read_at(end.offset, start - end.offset) + tail
         start = end.offset
-    return make_directory(tail, source.size, where=where)
+    return directory_from_tail(tail, source.size, where=where)
 
 
-def make_directory(tail: bytes, size: int, *, where: str) -> Directory:
-    """Read a directory."""
+def directory_from_tail(tail: bytes, size: int, *, where: str) -> Directory:
+    """Read the directory in the last bytes of a wheel.
+
+    :param size: bytes of the wheel.
+    """
     start = size - len(tail)
     end = find_end(tail, size, where=where)
-    entries = _parsed(tail[end.offset - start : end.stop - start], end, where)
+    entries = _parse_entries(tail[end.offset - start : end.stop - start], end, where)
     return Directory(entries, end, size, start, tail)
 
 
-def _parsed(data: bytes, end: DirectoryEnd, where: str) -> tuple[DirectoryEntry, ...]:
+def _parse_entries(data: bytes, end: DirectoryEnd, where: str) -> tuple[DirectoryEntry, ...]:
     entries = []
     position = 0
     try:
@@ -148,7 +152,7 @@ def _parsed(data: bytes, end: DirectoryEnd, where: str) -> tuple[DirectoryEntry,
                 fields
             )
             if mark != _ENTRY_MARK or _FULL32 in (packed, size, offset):
-                entries = _parsed_strictly(data, end, where)
+                entries = _parse_entries_strictly(data, end, where)
                 break
             position += _ENTRY.size
             head, content = (flags, time, date), (method, crc, packed, size)
@@ -169,7 +173,7 @@ def _parsed(data: bytes, end: DirectoryEnd, where: str) -> tuple[DirectoryEntry,
     )
 
 
-def _parsed_strictly(
+def _parse_entries_strictly(
     data: bytes, end: DirectoryEnd, where: str
 ) -> list[tuple[int, bytes, tuple[int, int, int], tuple[int, int, int, int]]]:
     """Read a directory with numbers that need more than 32 bits, or report its fault."""
@@ -184,24 +188,27 @@ def _parsed_strictly(
     ]
 
 
-def shared_bytes(wanted: Directory, other: Directory) -> int:
+def shared_bytes(target: Directory, base: Directory) -> int:
     """Return the approximate number of packed bytes that two wheels share."""
-    there = {entry.content for entry in other.entries}
-    return sum(entry.packed_size for entry in wanted.entries if entry.content in there)
+    contents = {entry.content for entry in base.entries}
+    return sum(entry.packed_size for entry in target.entries if entry.content in contents)
 
 
-def make_plan(wanted: Directory, other: Directory, source: ByteSource, *, near: int) -> RebuildPlan:
+def make_plan(
+    target: Directory, base: Directory, source: ByteSource, *, max_gap: int
+) -> RebuildPlan:
     """Plan the assembly of a wheel.
 
-    :param near: missing parts with no more bytes between them are fetched together.
+    :param source: the bytes of the base.
+    :param max_gap: missing parts with no more bytes between them are fetched together.
     :return: a plan that is only probably right.
-    :raises OSError: the other wheel cannot be read.
+    :raises OSError: the base cannot be read.
     """
-    by_name = {entry.name: entry for entry in other.entries}
-    by_content = {entry.content: entry for entry in other.entries}
+    by_name = {entry.name: entry for entry in base.entries}
+    by_content = {entry.content: entry for entry in base.entries}
     pieces: list[RebuildPiece] = []
     origins = {}
-    for entry in wanted.entries:
+    for entry in target.entries:
         twin = by_name.get(entry.name)
         if twin is None or twin.content != entry.content:
             twin = by_content.get(entry.content) if entry.packed_size else None
@@ -213,93 +220,93 @@ def make_plan(wanted: Directory, other: Directory, source: ByteSource, *, near: 
         if is_whole:
             pieces.append(RebuildPiece(entry.start, entry.stop, twin.start))
         else:
-            pieces += _from_twin(entry, twin, source)
-    pieces.append(RebuildPiece(wanted.end.offset, wanted.size))
-    pieces = [_at_hand(piece, wanted) if piece.is_missing else piece for piece in pieces]
-    return RebuildPlan(tuple(_joined(_coalesced(pieces, near))), origins)
+            pieces += _pieces_from_twin(entry, twin, source)
+    pieces.append(RebuildPiece(target.end.offset, target.size))
+    pieces = [_with_tail_data(piece, target) if piece.is_missing else piece for piece in pieces]
+    return RebuildPlan(tuple(_merge_present(_merge_missing(pieces, max_gap))), origins)
 
 
 def _text(name: bytes) -> str:
     return name.decode(errors="replace")  # which is the name of no file then
 
 
-def _from_twin(
+def _pieces_from_twin(
     entry: DirectoryEntry, twin: DirectoryEntry, source: ByteSource
 ) -> list[RebuildPiece]:
-    """Return the pieces of a member, with those after it, from one with another header."""
+    """Return the pieces up to the next member, from a member with the same data."""
     length = LOCAL_HEADER_SIZE + len(twin.name) + _LONGEST_EXTRA
     header = source.read_at(twin.start, min(length, twin.size))
     if len(header) < LOCAL_HEADER_SIZE or local_header_size(header) > len(header):
         return [RebuildPiece(entry.start, entry.stop)]
     header = header[: local_header_size(header)]
-    # Names are known; other differences in length are not.
+    # Only the lengths of the names are known to differ.
     size = len(header) + len(entry.name) - len(twin.name)
     if entry.size - size != twin.size - len(header):
         return [RebuildPiece(entry.start, entry.stop)]
     data = RebuildPiece(entry.start + size, entry.stop, twin.start + len(header))
-    made = _made_header(header, entry, twin)
-    if made is not None:
-        return [RebuildPiece(entry.start, data.start, data=made), data]
-    if entry.packed_size < _WORTH_A_HEADER:
+    new_header = _derived_header(header, entry, twin)
+    if new_header is not None:
+        return [RebuildPiece(entry.start, data.start, data=new_header), data]
+    if entry.packed_size < _MIN_DATA_FOR_HEADER:
         return [RebuildPiece(entry.start, entry.stop)]
     return [RebuildPiece(entry.start, data.start), data]
 
 
-def _made_header(header: bytes, entry: DirectoryEntry, twin: DirectoryEntry) -> bytes | None:
+def _derived_header(header: bytes, entry: DirectoryEntry, twin: DirectoryEntry) -> bytes | None:
     """Return the probable header of a member, made from another member's."""
     extra = header[LOCAL_HEADER_SIZE + len(twin.name) :]
-    flags, *moment = entry.head
-    old_flags, *old_moment = twin.head
-    if extra and moment != old_moment:
-        return None  # it may hold the time once more
+    flags, *timestamp = entry.head
+    twin_flags, *twin_timestamp = twin.head
+    if extra and timestamp != twin_timestamp:
+        return None  # the extra fields may repeat the time
     fields = bytearray(header[:LOCAL_HEADER_SIZE])
-    (written,) = struct.unpack_from("<H", fields, 6)
-    struct.pack_into("<H", fields, 6, written ^ old_flags ^ flags)
-    struct.pack_into("<2H", fields, 10, *moment)
+    (header_flags,) = struct.unpack_from("<H", fields, 6)
+    struct.pack_into("<H", fields, 6, header_flags ^ twin_flags ^ flags)
+    struct.pack_into("<2H", fields, 10, *timestamp)
     struct.pack_into("<H", fields, 26, len(entry.name))
     return bytes(fields) + entry.name + extra
 
 
-def _at_hand(piece: RebuildPiece, wanted: Directory) -> RebuildPiece:
-    """Return a piece, with its bytes if these are at hand."""
-    if piece.start < wanted.tail_start:
+def _with_tail_data(piece: RebuildPiece, target: Directory) -> RebuildPiece:
+    """Return a piece, with its bytes if these are in the tail."""
+    if piece.start < target.tail_start:
         return piece
-    first, last = piece.start - wanted.tail_start, piece.stop - wanted.tail_start
-    return RebuildPiece(piece.start, piece.stop, data=wanted.tail[first:last])
+    first, last = piece.start - target.tail_start, piece.stop - target.tail_start
+    return RebuildPiece(piece.start, piece.stop, data=target.tail[first:last])
 
 
-def _coalesced(pieces: Sequence[RebuildPiece], near: int) -> list[RebuildPiece]:
-    """Return the pieces with missing parts that lie close together made one."""
+def _merge_missing(pieces: Sequence[RebuildPiece], max_gap: int) -> list[RebuildPiece]:
+    """Return the pieces, with missing ones joined that lie close together."""
     result: list[RebuildPiece] = []
-    last = None  # the place of the last missing one in the result
+    last_missing = None  # its index in the result
     for piece in pieces:
         if not piece.is_missing:
             result.append(piece)
             continue
-        if last is not None and piece.start - result[last].stop <= near:
-            result[last:] = [RebuildPiece(result[last].start, piece.stop)]
+        if last_missing is not None and piece.start - result[last_missing].stop <= max_gap:
+            result[last_missing:] = [RebuildPiece(result[last_missing].start, piece.stop)]
         else:
-            last = len(result)
+            last_missing = len(result)
             result.append(piece)
     return result
 
 
-def _joined(pieces: Iterable[RebuildPiece]) -> list[RebuildPiece]:
-    """Join neighbours that lie side by side in the other wheel, and known bytes too."""
+def _merge_present(pieces: Iterable[RebuildPiece]) -> list[RebuildPiece]:
+    """Return the pieces, with adjacent ones joined that are adjacent in the base or known."""
     result: list[RebuildPiece] = []
-    known: list[RebuildPiece] = []
+    pending: list[RebuildPiece] = []
 
-    def settle() -> None:
-        if known:
-            data = b"".join(piece.data or b"" for piece in known)
-            result.append(RebuildPiece(known[0].start, known[-1].stop, data=data))
-            known.clear()
+    def flush() -> None:
+        if pending:
+            data = b"".join(piece.data or b"" for piece in pending)
+            result.append(RebuildPiece(pending[0].start, pending[-1].stop, data=data))
+            pending.clear()
 
     for piece in pieces:
         if piece.data is not None:
-            known.append(piece)
+            pending.append(piece)
             continue
-        settle()
+        flush()
         last = result[-1] if result else None
         if (
             last is not None
@@ -309,17 +316,17 @@ def _joined(pieces: Iterable[RebuildPiece]) -> list[RebuildPiece]:
             result[-1] = RebuildPiece(last.start, piece.stop, last.origin)
         else:
             result.append(piece)
-    settle()
+    flush()
     return result
 
 
-class Rebuilt:
+class RebuiltWheel:
     """A wheel read from the pieces of a plan (a ``ByteSource``)."""
 
-    def __init__(self, plan: RebuildPlan, other: ByteSource, fetched: ByteSource) -> None:
+    def __init__(self, plan: RebuildPlan, base: ByteSource, fetched: ByteSource) -> None:
         self._pieces = plan.pieces
         self._starts = [piece.start for piece in plan.pieces]
-        self._other = other
+        self._other = base
         self._fetched = fetched
         self.size = plan.pieces[-1].stop
         """Bytes of the whole file."""
@@ -328,15 +335,15 @@ class Rebuilt:
         """Return bytes, fewer only where the file ends."""
         stop = min(start + length, self.size)
         pieces = []
-        place = bisect_right(self._starts, start) - 1
+        index = bisect_right(self._starts, start) - 1
         while start < stop:
-            piece = self._pieces[place]
-            until = min(stop, piece.stop)
-            data = self._read(piece, start, until)
+            piece = self._pieces[index]
+            piece_stop = min(stop, piece.stop)
+            data = self._read(piece, start, piece_stop)
             pieces.append(data)
-            if len(data) != until - start:
-                break  # the other wheel was cut off
-            start, place = until, place + 1
+            if len(data) != piece_stop - start:
+                break  # the base was truncated meanwhile
+            start, index = piece_stop, index + 1
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def _read(self, piece: RebuildPiece, start: int, stop: int) -> bytes:

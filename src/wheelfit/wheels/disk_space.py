@@ -16,8 +16,8 @@ FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 def mount_point(path: Path) -> Path:
-    """Return the mount point of the disk with a path, which need not exist."""
-    folder = _existing(path)
+    """Return the mount point of the disk that contains a path, which need not exist."""
+    folder = _nearest_existing(path)
     try:
         while folder != folder.parent and folder.stat().st_dev == folder.parent.stat().st_dev:
             folder = folder.parent
@@ -27,13 +27,13 @@ def mount_point(path: Path) -> Path:
 
 
 def free_space(path: Path) -> int:
-    """Return the free bytes of the disk with a path, which need not exist."""
+    """Return the free bytes of the disk that contains a path, which need not exist."""
     return disk_space(path)[1]
 
 
 def disk_space(path: Path) -> tuple[int, int]:
-    """Return the used and free bytes of the disk with a path, which need not exist."""
-    existing = _existing(path)
+    """Return the used and free bytes of the disk that contains a path, which need not exist."""
+    existing = _nearest_existing(path)
     if hasattr(os, "statvfs"):
         disk = os.statvfs(existing)
         return (disk.f_blocks - disk.f_bfree) * disk.f_frsize, disk.f_bavail * disk.f_frsize
@@ -43,9 +43,7 @@ def disk_space(path: Path) -> tuple[int, int]:
     return usage.used, usage.free
 
 
-def no_space_in_words(
-    path: Path, needed: int | None = None, *, error: OSError | None = None
-) -> str:
+def no_space_message(path: Path, needed: int | None = None, *, error: OSError | None = None) -> str:
     """Return the message for a disk without enough space.
 
     :param path: where something would be written; it need not exist.
@@ -63,7 +61,7 @@ def no_space_in_words(
     return f"{words}: {' and '.join(amounts)}"
 
 
-def _existing(path: Path) -> Path:
+def _nearest_existing(path: Path) -> Path:
     """Return the path, or the nearest folder above it that exists."""
     existing = path.absolute()
     while not existing.exists() and existing != existing.parent:

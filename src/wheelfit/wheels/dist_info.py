@@ -48,9 +48,9 @@ def dist_info_folder(names: Iterable[str], filename: WheelFilename, *, where: st
     :param filename: the file name, with the same name and version in any spelling (F-27).
     :raises InvalidWheel: there are several, or the folder is that of another release.
     """
-    tops = {name.partition("/")[0] for name in names if "/" in name}
+    top_names = {name.partition("/")[0] for name in names if "/" in name}
     # `importlib.metadata` accepts the suffix in any case.
-    folders = sorted(folder for folder in tops if folder.lower().endswith(_SUFFIX))
+    folders = sorted(folder for folder in top_names if folder.lower().endswith(_SUFFIX))
     if not folders:
         return None
     if len(folders) > 1:

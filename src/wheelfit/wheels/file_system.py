@@ -1,8 +1,8 @@
 """The interface through which installing and linking change a disk.
 
-Reading is done with ``os`` directly, except for what depends on the file system itself.
-`wheelfit.wheels.native_file_system` has the real one; tests have file systems of other machines
-(`wheelfit.testing.file_systems`).
+Files are read with ``os`` directly, unless the file system itself matters.
+`wheelfit.wheels.native_file_system` has the implementation; `wheelfit.testing.file_systems` has
+file systems of other machines.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ AnyPath: TypeAlias = "str | os.PathLike[str]"
 
 
 def make_with_parents(files: FileSystem, folder: str) -> None:
-    """Create a folder and those around it, as far as they do not exist."""
+    """Create a folder and its missing parents."""
     if not files.exists(folder):
         make_with_parents(files, os.path.dirname(folder))  # noqa: PTH120
         files.make_folder(folder)
@@ -29,45 +29,45 @@ def make_with_parents(files: FileSystem, folder: str) -> None:
 class FileSystem(Protocol):
     """The operations on a disk: reads and changes.
 
-    Every method may raise ``OSError``, those that create or move a path ``FileExistsError`` if it
-    exists, and below folders that are held open `LinkInTheWay`.
+    Every method may raise ``OSError``; those that create or move a path raise ``FileExistsError``
+    if it exists, and those of `limited_to` `LinkInTheWay` for a link.
     """
 
-    def below(self, folders: Iterable[str]) -> AbstractContextManager[FileSystem]:
+    def limited_to(self, folders: Iterable[str]) -> AbstractContextManager[FileSystem]:
         """Return a context manager of the same file system, limited to changes in some folders.
 
-        The folders are held open, and no link in them is followed, even one that is made
-        meanwhile. The sources of links and copies may lie elsewhere.
+        The folders stay open, and no link in them is followed, even one that is created meanwhile.
+        The sources of links and copies may be elsewhere.
 
         :param folders: absolute, without links; each exists when it is first used.
         """
 
     def exists(self, path: AnyPath) -> bool:
-        """Return whether something has this name, a link that leads nowhere included."""
+        """Return whether a path exists, a broken link included."""
 
     def lstat(self, path: AnyPath) -> os.stat_result:
         """Return the status of a file, folder or link; a link is not followed."""
 
     def entries(self, folder: AnyPath) -> list[tuple[str, bool]]:
-        """Return the names in a folder, sorted, and of each whether it is a folder, not a link."""
+        """Return the sorted names in a folder, each with whether it is a folder and no link."""
 
-    def read(self, path: AnyPath, at_most: int) -> bytes:
-        """Return the content of a regular file, or its begin."""
+    def read(self, path: AnyPath, max_size: int) -> bytes:
+        """Return the content of a regular file, or its first bytes."""
 
     def device_of(self, folder: AnyPath) -> Hashable:
-        """Return the identity of the file system of a folder.
-
-        Only within one can paths be renamed and linked.
-        """
+        """Return the identity of a folder's file system, within which paths can be linked."""
 
     def is_case_sensitive(self, folder: AnyPath) -> bool:
         """Return whether ``a`` and ``A`` are two files in a folder; nothing is written."""
 
-    by_folder: bool
-    """Whether files of a folder may be linked and removed without being seen here one by one."""
+    allows_batches: bool
+    """Whether a caller may link and remove the files of an `open_folder` by ``os`` itself."""
 
     def open_folder(self, folder: AnyPath) -> int | None:
-        """Open a folder and return its number, the caller's to close; None where that cannot be."""
+        """Open a folder and return its descriptor, for the caller to close.
+
+        :return: None on systems that cannot open folders.
+        """
 
     def make_folder(self, path: AnyPath, mode: int = 0o777) -> None:
         """Create a folder with some permissions, less the umask."""
@@ -82,7 +82,7 @@ class FileSystem(Protocol):
         """Remove a file or a link."""
 
     def remove_files(self, folder: AnyPath, names: Iterable[str]) -> None:
-        """Remove files or links in a folder; thousands of them are quicker so."""
+        """Remove files or links in a folder, quicker than one by one."""
 
     def remove_folder(self, path: AnyPath) -> None:
         """Remove an empty folder."""
@@ -91,12 +91,12 @@ class FileSystem(Protocol):
         """Rename a file or folder within a file system, never onto something."""
 
     def replace(self, source: AnyPath, target: AnyPath) -> None:
-        """Rename a file in one step to a name that another file may have until then."""
+        """Rename a file in one step, replacing a file at the target."""
 
     def exchange(self, path: AnyPath, other: AnyPath) -> bool:
         """Exchange the names of two files or folders in one step.
 
-        :return: False where that cannot be done; then nothing has happened.
+        :return: False where the system cannot do that; then nothing has changed.
         """
 
     def link(self, source: AnyPath, target: AnyPath) -> None:

@@ -1,8 +1,8 @@
 """Link or copy the files of an unpacked wheel into an environment.
 
 A file system may share the bytes of two files until one of them changes (a *reflink*), or give
-one file two names (a *hard link*); else the bytes are copied. Which of these works depends on
-both file systems, and is tried once for each pair of them.
+one file two names (a *hard link*); else the bytes are copied. Each is tried once for each pair of
+file systems.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _FINAL_ERRORS = frozenset(
 )
 _MIN_FILES_FOR_THREADS = 1000
 """Files from which a second thread is worthwhile, where bytes are copied or shared."""
-_LINKS_BY_FOLDER = os.link in os.supports_dir_fd and os.link in os.supports_follow_symlinks
+_CAN_LINK_IN_FOLDERS = os.link in os.supports_dir_fd and os.link in os.supports_follow_symlinks
 
 
 class Move(Struct, frozen=True):
@@ -69,7 +69,7 @@ class Move(Struct, frozen=True):
     source: str
     """The folder in the wheel, with ``/``."""
     target: str
-    """Absolute path of an existing folder, which has none of the files yet."""
+    """Absolute path of an existing folder without any of the files."""
     names: Sequence[str]
     marks: Sequence[str]
     """For each name, ``x`` if the file is executable."""
@@ -92,28 +92,29 @@ class Linker:
         """Return the permissions of a new file, under the umask."""
         return 0o777 & ~self._umask | 0o111 if executable else 0o666 & ~self._umask
 
-    def links(self, wheel: UnpackedWheel) -> bool:
+    def can_hard_link(self, wheel: UnpackedWheel) -> bool:
         """Return whether files of a wheel may become hard links in the environment."""
         allows_hard_links = self._mode in {LinkMode.AUTO, LinkMode.HARDLINK}
         return allows_hard_links and wheel.umask == self._umask
 
     def place(
-        self, wheel: UnpackedWheel, moves: Sequence[Move], into: FileSystem | None = None
+        self, wheel: UnpackedWheel, moves: Sequence[Move], target_files: FileSystem | None = None
     ) -> None:
         """Link or copy files of a wheel.
 
-        :param into: the file system of the targets; by default that of the linker.
+        :param moves: the files, by folder.
+        :param target_files: the file system of the targets; by default that of the linker.
         :raises OSError: a file cannot be written.
         """
         if not moves:
             return
-        files = into or self._files
+        files = target_files or self._files
         tree = str(wheel.folder / TREE)
         devices = self._files.device_of(tree), files.device_of(moves[0].target)
         modes_left = self._modes_left.setdefault(devices, list(_MODES_TO_TRY[self._mode]))
         is_same_umask = wheel.umask == self._umask
         placement = _Placement(files, tree, modes_left, is_same_umask, self.permissions)
-        placement.run(moves[:1])  # finds out which mode works
+        placement.run(moves[:1])  # leaves only the modes that work
         moves = moves[1:]
         # Threads that only link wait for each other, here and in the kernel: two take up to half
         # as long again as one.
@@ -130,7 +131,7 @@ class Linker:
 
 
 class _Placement(Struct):
-    """The placement of files of one wheel; several threads may run it at once."""
+    """The placement of one wheel's files; several threads may call `run` at once."""
 
     files: FileSystem
     tree: str
@@ -144,16 +145,16 @@ class _Placement(Struct):
         """Link or copy the files of some folders."""
         for move in moves:
             source = os.path.join(self.tree, *move.source.split("/"))  # noqa: PTH118
-            has_handles = self.files.by_folder and _LINKS_BY_FOLDER
-            done = self._place_by_handle(source, move) if has_handles else 0
-            for name, mark in zip(move.names[done:], move.marks[done:], strict=True):
+            has_handles = self.files.allows_batches and _CAN_LINK_IN_FOLDERS
+            linked = self._place_by_handle(source, move) if has_handles else 0
+            for name, mark in zip(move.names[linked:], move.marks[linked:], strict=True):
                 self._place(
                     os.path.join(source, name),  # noqa: PTH118
                     os.path.join(move.target, name),  # noqa: PTH118
                     executable=mark == "x",
                 )
 
-    def _place_by_handle(self, source: str, move: Move) -> int:
+    def _place_by_handle(self, source_path: str, move: Move) -> int:
         """Link files with handles of their folders, so that no path is looked up for each.
 
         :return: the number of files done; the others need `_place`.
@@ -163,39 +164,41 @@ class _Placement(Struct):
             return 0
         if mode is LinkMode.REFLINK and sys.platform != "linux":
             return 0
-        done = 0
-        to_folder = self.files.open_folder(move.target)
-        if to_folder is None:
+        linked = 0
+        target_folder = self.files.open_folder(move.target)
+        if target_folder is None:
             return 0
         with (
-            closed_at_end(to_folder),
-            closed_at_end(os.open(source, os.O_RDONLY)) as from_folder,
+            closed_at_end(target_folder),
+            closed_at_end(os.open(source_path, os.O_RDONLY)) as source_folder,
         ):
-            folders = {"src_dir_fd": from_folder, "dst_dir_fd": to_folder}
+            folders = {"src_dir_fd": source_folder, "dst_dir_fd": target_folder}
             try:
                 for name, mark in zip(move.names, move.marks, strict=True):
                     if mode is LinkMode.HARDLINK:
                         os.link(name, name, **folders, follow_symlinks=False)
                     else:
-                        self._clone(name, from_folder, to_folder, executable=mark == "x")
-                    done += 1
+                        self._clone(name, source_folder, target_folder, executable=mark == "x")
+                    linked += 1
             except OSError as error:
                 if error.errno in _FINAL_ERRORS:
-                    error.filename = os.path.join(move.target, move.names[done])  # noqa: PTH118
+                    error.filename = os.path.join(move.target, move.names[linked])  # noqa: PTH118
                     raise
-        return done
+        return linked
 
-    def _clone(self, name: str, from_folder: int, to_folder: int, *, executable: bool) -> None:
+    def _clone(
+        self, name: str, source_folder: int, target_folder: int, *, executable: bool
+    ) -> None:
         """Create a reflink with the permissions of a new file."""
         from wheelfit.wheels.system_calls import share_bytes
 
         with (
-            closed_at_end(open_source(name, from_folder)) as reading,
-            new_file(name, to_folder, 0o777 if executable else 0o666) as writing,
+            closed_at_end(open_source(name, source_folder)) as source_fd,
+            new_file(name, target_folder, 0o777 if executable else 0o666) as target_fd,
         ):
-            share_bytes(reading, writing)
+            share_bytes(source_fd, target_fd)
             if executable:
-                os.fchmod(writing, self.permissions(executable=True))
+                os.fchmod(target_fd, self.permissions(executable=True))
 
     def _place(self, source: str, target: str, *, executable: bool) -> None:
         """Link or copy a file by the first mode that works; remove modes that do not."""
@@ -207,7 +210,7 @@ class _Placement(Struct):
             except OSError as error:
                 if error.errno in _FINAL_ERRORS or mode is LinkMode.COPY:
                     raise
-                if error.errno != errno.EMLINK:  # else only this file has too many names
+                if error.errno != errno.EMLINK:  # this file has too many names; others may work
                     with suppress(ValueError):  # another thread may have removed it
                         self.modes_left.remove(mode)
             else:
@@ -242,7 +245,7 @@ def _halves(moves: Sequence[Move]) -> list[list[Move]]:
 def current_umask() -> int:
     """Return the umask of this process."""
     try:
-        # `os.umask` changes it, for all threads.
+        # `os.umask` below changes it for a moment, for all threads.
         with open("/proc/self/status", "rb") as status:  # noqa: PTH123
             for line in status:
                 if line.startswith(b"Umask:"):

@@ -1,8 +1,8 @@
 """The file systems of this machine.
 
-All differences between systems are here: whether two names can be exchanged, whether a rename may
-replace a file, which copies take no space, how written data survives a power cut, how long a path
-may be, and that Windows does not move a file that a virus scanner has just opened.
+All differences between systems are here: exchanging two names, renaming onto a file, copies without
+space, syncing to the disk, long paths, and files that Windows does not move while a virus scanner
+reads them.
 """
 
 from __future__ import annotations
@@ -14,16 +14,15 @@ import sys
 import time
 from contextlib import contextmanager, suppress
 from copy import copy
-from functools import cache, partial, wraps
+from functools import partial, wraps
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
-from wheelfit.wheels.rooted_folder import closed_at_end, read_regular, write_all
+from wheelfit.wheels.rooted_folder import closed_at_end, read_regular, system_calls, write_all
 from wheelfit.wheels.shared_sync import SharedSync
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator
-    from types import ModuleType
     from typing import Self
 
     from wheelfit.wheels.file_system import AnyPath
@@ -33,21 +32,21 @@ _Result = TypeVar("_Result")
 _Method = TypeVar("_Method", bound="Callable[..., Any]")
 
 # Another program has just opened the file, often a virus scanner, and will close it soon.
-_SHARING = frozenset({5, 32, 33})  # ERROR_ACCESS_DENIED, _SHARING_VIOLATION, _LOCK_VIOLATION
+_SHARING_ERRORS = frozenset({5, 32, 33})  # ERROR_ACCESS_DENIED, _SHARING_VIOLATION, _LOCK_VIOLATION
 _ATTEMPTS = 10
 _FIRST_PAUSE = 0.01
-# Windows' own limit is 260 with the ending zero, and 248 for folders.
-_LONGEST = 240
+# The limit of Windows is 260 with the terminating zero, and 248 for folders.
+_MAX_PATH = 240
 _SYNCS: Final[dict[int, SharedSync]] = {}  # by number of the device
 
 
-def extended(path: AnyPath) -> str:
+def extended_path(path: AnyPath) -> str:
     r"""Return a path as Windows takes it even if it is long: ``\\?\C:\…``.
 
     :param path: absolute, in the notation of Windows, without ``..``.
     """
     text = os.fspath(path)
-    if len(text) < _LONGEST or text.startswith("\\\\?\\"):
+    if len(text) < _MAX_PATH or text.startswith("\\\\?\\"):
         return text
     text = text.replace("/", "\\")
     if text.startswith("\\\\"):
@@ -56,15 +55,15 @@ def extended(path: AnyPath) -> str:
 
 
 def _with_whole_paths(method: _Method) -> _Method:
-    """Put whole paths in the errors of a method, where the system had names in open folders."""
+    """Replace names relative to an open folder by whole paths in the errors of a method."""
 
     @wraps(method)
     def call(self: NativeFileSystem, *args: Any) -> Any:
         try:
             return method(self, *args)
         except OSError as error:
-            named = error.filename if isinstance(error.filename, str) else ""
-            if self._roots is not None and not os.path.isabs(named):  # noqa: PTH117
+            filename = error.filename if isinstance(error.filename, str) else ""
+            if self._roots is not None and not os.path.isabs(filename):  # noqa: PTH117
                 paths = [os.fspath(arg) for arg in args if isinstance(arg, (str, os.PathLike))]
                 error.filename = paths[0]
                 if len(paths) > 1:
@@ -77,27 +76,27 @@ def _with_whole_paths(method: _Method) -> _Method:
 class NativeFileSystem:
     """The disk of this machine."""
 
-    by_folder = True
+    allows_batches = True
     """See `FileSystem`."""
     _roots: OpenFolders | None = None
 
     @contextmanager
-    def below(self, folders: Iterable[str]) -> Iterator[Self]:
+    def limited_to(self, folders: Iterable[str]) -> Iterator[Self]:
         """See `FileSystem`."""
         from wheelfit.wheels.open_folders import OpenFolders
 
-        bound = copy(self)
-        bound._roots = roots = OpenFolders(folders)  # noqa: SLF001 - of the same class
+        limited = copy(self)
+        limited._roots = roots = OpenFolders(folders)  # noqa: SLF001 - of the same class
         try:
-            yield bound
+            yield limited
         finally:
             roots.close()
 
-    def _at(self, path: AnyPath) -> tuple[int | None, str]:
-        """Return a name and the number of the open folder it is in, or None and a path."""
+    def _resolve(self, path: AnyPath) -> tuple[int | None, str]:
+        """Return the descriptor of an open folder with a name in it, or None and a path."""
         if self._roots is None:
             return None, _native(path)
-        folder, name = self._roots.at(os.fspath(path))
+        folder, name = self._roots.resolve(os.fspath(path))
         return folder, _native(name) if folder is None else name
 
     def _open(self, path: AnyPath, flags: int, mode: int = 0o666) -> int:
@@ -121,46 +120,46 @@ class NativeFileSystem:
         """See `FileSystem`."""
         if self._roots is None:
             return os.lstat(_native(path))
-        root, name = self._roots.within(os.fspath(path))
+        root, name = self._roots.locate(os.fspath(path))
         return root.lstat(name)
 
     @_with_whole_paths
     def entries(self, folder: AnyPath) -> list[tuple[str, bool]]:
         """See `FileSystem`."""
-        place: int | str = _native(folder)
+        location: int | str = _native(folder)
         if self._roots is not None:
-            root, name = self._roots.within(os.fspath(folder))
-            place = root.handle(name)
-        with os.scandir(place) as entries:
+            root, name = self._roots.locate(os.fspath(folder))
+            location = root.handle(name)
+        with os.scandir(location) as entries:
             return sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)
 
     @_with_whole_paths
-    def read(self, path: AnyPath, at_most: int) -> bytes:
+    def read(self, path: AnyPath, max_size: int) -> bytes:
         """See `FileSystem`."""
         flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-        return read_regular(self._open(path, flags), at_most)
+        return read_regular(self._open(path, flags), max_size)
 
     @_with_whole_paths
     def device_of(self, folder: AnyPath) -> Hashable:
         """See `FileSystem`."""
-        number = self._roots.open_folder(os.fspath(folder)) if self._roots is not None else None
-        if number is None:
+        descriptor = self._roots.open_folder(os.fspath(folder)) if self._roots is not None else None
+        if descriptor is None:
             path = _native(folder)
             return os.stat(path).st_dev, _mount_of(path)  # noqa: PTH116
-        with closed_at_end(number):
-            return os.fstat(number).st_dev, _mount_of(number)
+        with closed_at_end(descriptor):
+            return os.fstat(descriptor).st_dev, _mount_of(descriptor)
 
     def is_case_sensitive(self, folder: AnyPath) -> bool:
         """See `FileSystem`."""
         base = _native(folder)
-        # Any name that is there shows it; where there is none, that of the folder itself.
+        # Any existing name with letters shows it: one in the folder, or the folder's own.
         with os.scandir(base) as entries:
             names = (entry.name for entry in entries if entry.name.swapcase() != entry.name)
             inside = [(base, name) for name in islice(names, 1)]
         for above, name in [*inside, os.path.split(os.path.realpath(base))]:
             if name.swapcase() != name:
                 path, other = os.path.join(above, name), os.path.join(above, name.swapcase())  # noqa: PTH118
-                return not (os.path.lexists(other) and _is_same(path, other))
+                return not (os.path.lexists(other) and _is_same_file(path, other))
         return sys.platform not in {"win32", "darwin"}
 
     def open_folder(self, folder: AnyPath) -> int | None:
@@ -172,16 +171,16 @@ class NativeFileSystem:
     @_with_whole_paths
     def make_folder(self, path: AnyPath, mode: int = 0o777) -> None:
         """See `FileSystem`."""
-        folder, name = self._at(path)
+        folder, name = self._resolve(path)
         os.mkdir(name, mode, dir_fd=folder)
 
     @_with_whole_paths
     def write(self, path: AnyPath, data: bytes) -> None:
         """See `FileSystem`."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-        folder, name = self._at(path)
-        with closed_at_end(os.open(name, flags, 0o666, dir_fd=folder)) as number:
-            write_all(number, data)
+        folder, name = self._resolve(path)
+        with closed_at_end(os.open(name, flags, 0o666, dir_fd=folder)) as descriptor:
+            write_all(descriptor, data)
 
     @_with_whole_paths
     def set_mode(self, path: AnyPath, mode: int) -> None:
@@ -190,49 +189,49 @@ class NativeFileSystem:
             os.chmod(_native(path), mode)  # noqa: PTH101
             return
         try:
-            number = self._open(path, os.O_RDONLY | os.O_NONBLOCK)
+            descriptor = self._open(path, os.O_RDONLY | os.O_NONBLOCK)
         except PermissionError:
             if not hasattr(os, "O_PATH"):
                 raise
-            # A file that cannot be read yet is reached only through its handle's path in /proc.
-            with closed_at_end(self._open(path, os.O_PATH)) as number:
-                if not stat.S_ISLNK(os.fstat(number).st_mode):
-                    os.chmod(f"/proc/self/fd/{number}", mode)  # noqa: PTH101
+            # A file that may not be read can be changed through the path of its handle in /proc.
+            with closed_at_end(self._open(path, os.O_PATH)) as descriptor:
+                if not stat.S_ISLNK(os.fstat(descriptor).st_mode):
+                    os.chmod(f"/proc/self/fd/{descriptor}", mode)  # noqa: PTH101
         else:
-            with closed_at_end(number):
-                os.fchmod(number, mode)
+            with closed_at_end(descriptor):
+                os.fchmod(descriptor, mode)
 
     @_with_whole_paths
     def remove_file(self, path: AnyPath) -> None:
         """See `FileSystem`."""
-        folder, name = self._at(path)
+        folder, name = self._resolve(path)
         if sys.platform == "win32":
-            patiently(lambda: os.unlink(name))  # noqa: PTH108
+            retry_while_in_use(lambda: os.unlink(name))  # noqa: PTH108
         else:
             os.unlink(name, dir_fd=folder)
 
     def remove_files(self, folder: AnyPath, names: Iterable[str]) -> None:
         """See `FileSystem`."""
-        inside = os.path.join(folder, "")  # noqa: PTH118
-        if self._roots is None or not self.by_folder or sys.platform == "win32":
+        prefix = os.path.join(folder, "")  # noqa: PTH118
+        if self._roots is None or not self.allows_batches or sys.platform == "win32":
             for name in names:
-                self.remove_file(inside + name)
+                self.remove_file(prefix + name)
             return
-        root, place = self._roots.within(os.fspath(folder))
-        number = cast("int", root.handle(place))
+        root, relative = self._roots.locate(os.fspath(folder))
+        descriptor = cast("int", root.handle(relative))
         for name in names:
             try:
-                os.unlink(name, dir_fd=number)
+                os.unlink(name, dir_fd=descriptor)
             except OSError as error:
-                error.filename = inside + name
+                error.filename = prefix + name
                 raise
 
     @_with_whole_paths
     def remove_folder(self, path: AnyPath) -> None:
         """See `FileSystem`."""
-        folder, name = self._at(path)
+        folder, name = self._resolve(path)
         if sys.platform == "win32":
-            patiently(lambda: os.rmdir(name))  # noqa: PTH106
+            retry_while_in_use(lambda: os.rmdir(name))  # noqa: PTH106
         else:
             os.rmdir(name, dir_fd=folder)
         self._forget(path)
@@ -240,65 +239,77 @@ class NativeFileSystem:
     @_with_whole_paths
     def move(self, source: AnyPath, target: AnyPath) -> None:
         """See `FileSystem`."""
-        folder, one = self._at(source)
-        other_folder, other = self._at(target)
-        if not _calls().move_exclusively(one, other, folder, other_folder):
+        folder, old_name = self._resolve(source)
+        new_folder, new_name = self._resolve(target)
+        if not system_calls().move_exclusively(old_name, new_name, folder, new_folder):
             # Windows' own rename refuses by itself; elsewhere the lock on the environment keeps
             # other processes away, so a check before the move is enough.
             if self.exists(target) and not _is_same_name(os.fspath(source), os.fspath(target)):
-                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), one, None, other)
-            patiently(partial(os.rename, one, other, src_dir_fd=folder, dst_dir_fd=other_folder))
+                raise FileExistsError(
+                    errno.EEXIST, os.strerror(errno.EEXIST), old_name, None, new_name
+                )
+            retry_while_in_use(
+                partial(os.rename, old_name, new_name, src_dir_fd=folder, dst_dir_fd=new_folder)
+            )
         self._forget(source)
 
     @_with_whole_paths
     def replace(self, source: AnyPath, target: AnyPath) -> None:
         """See `FileSystem`."""
-        folder, one = self._at(source)
-        other_folder, other = self._at(target)
-        patiently(partial(os.replace, one, other, src_dir_fd=folder, dst_dir_fd=other_folder))
+        folder, old_name = self._resolve(source)
+        new_folder, new_name = self._resolve(target)
+        retry_while_in_use(
+            partial(os.replace, old_name, new_name, src_dir_fd=folder, dst_dir_fd=new_folder)
+        )
 
     @_with_whole_paths
     def exchange(self, path: AnyPath, other: AnyPath) -> bool:
         """See `FileSystem`."""
-        folder, first = self._at(path)
-        other_folder, second = self._at(other)
-        done = bool(_calls().exchange(first, second, folder, other_folder))
+        folder, first = self._resolve(path)
+        other_folder, second = self._resolve(other)
+        is_done = bool(system_calls().exchange(first, second, folder, other_folder))
         self._forget(path)
         self._forget(other)
-        return done
+        return is_done
 
     def _forget(self, folder: AnyPath) -> None:
         """Close the open folders below a folder that was moved or removed."""
         if self._roots is not None:
-            root, name = self._roots.within(os.fspath(folder))
+            root, name = self._roots.locate(os.fspath(folder))
             root.forget(name)
 
     @_with_whole_paths
     def link(self, source: AnyPath, target: AnyPath) -> None:
         """See `FileSystem`."""
-        folder, name = self._at(target)
+        folder, name = self._resolve(target)
         if folder is None:
             os.link(_native(source), name)
         else:
-            from_folder, one = self._from(source)
-            os.link(one, name, src_dir_fd=from_folder, dst_dir_fd=folder, follow_symlinks=False)
+            source_folder, source_name = self._resolve_source(source)
+            os.link(
+                source_name,
+                name,
+                src_dir_fd=source_folder,
+                dst_dir_fd=folder,
+                follow_symlinks=False,
+            )
 
-    def _from(self, path: AnyPath) -> tuple[int | None, str]:
-        """Return the folder handle and name of a path to read, which may be anywhere."""
+    def _resolve_source(self, path: AnyPath) -> tuple[int | None, str]:
+        """Return what `_resolve` returns, or None and the path outside of the open folders."""
         if self._roots is not None and self._roots.contains(os.fspath(path)):
-            return self._at(path)
+            return self._resolve(path)
         return None, _native(path)
 
     @_with_whole_paths
     def reflink(self, source: AnyPath, target: AnyPath) -> None:
         """See `FileSystem`."""
         if sys.platform == "linux":
-            self._copy(source, target, _calls().share_bytes)
+            self._copy(source, target, system_calls().share_bytes)
             return
         import shutil
 
-        self._at(target)  # refuses links
-        _calls().clone_file(_native(source), _native(target))
+        self._resolve(target)  # refuses links
+        system_calls().clone_file(_native(source), _native(target))
         with suppress(OSError):
             shutil.copystat(_native(source), _native(target))
 
@@ -308,53 +319,58 @@ class NativeFileSystem:
         if sys.platform == "win32":
             import shutil
 
-            self._at(target)  # refuses links
+            self._resolve(target)  # refuses links
             shutil.copy2(_native(source), _native(target), follow_symlinks=False)
             return
-        folder, name = self._from(source)
+        folder, name = self._resolve_source(source)
         status = os.lstat(name, dir_fd=folder)
         if stat.S_ISLNK(status.st_mode):
-            leads_to = os.readlink(name, dir_fd=folder)
-            to_folder, new = self._at(target)
-            os.symlink(leads_to, new, dir_fd=to_folder)
+            link_target = os.readlink(name, dir_fd=folder)
+            new_folder, new_name = self._resolve(target)
+            os.symlink(link_target, new_name, dir_fd=new_folder)
         else:
             self._copy(source, target, _copy_bytes)
 
-    def _copy(self, source: AnyPath, target: AnyPath, fill: Callable[[int, int], None]) -> None:
-        """Create a file with the permissions and times of another; something else fills it."""
-        folder, name = self._from(source)
-        with closed_at_end(open_source(name, folder)) as reading:
-            status = os.fstat(reading)
+    def _copy(
+        self, source: AnyPath, target: AnyPath, copy_content: Callable[[int, int], None]
+    ) -> None:
+        """Create a file with the permissions and times of another.
+
+        :param copy_content: copies from the first descriptor to the second.
+        """
+        folder, name = self._resolve_source(source)
+        with closed_at_end(open_source(name, folder)) as source_fd:
+            status = os.fstat(source_fd)
             mode = stat.S_IMODE(status.st_mode)
-            to_folder, new = self._at(target)
-            with new_file(new, to_folder, mode) as writing:
-                fill(reading, writing)
-                os.utime(writing, ns=(status.st_atime_ns, status.st_mtime_ns))
-                os.fchmod(writing, mode)
+            new_folder, new_name = self._resolve(target)
+            with new_file(new_name, new_folder, mode) as target_fd:
+                copy_content(source_fd, target_fd)
+                os.utime(target_fd, ns=(status.st_atime_ns, status.st_mtime_ns))
+                os.fchmod(target_fd, mode)
 
     @_with_whole_paths
     def sync_file(self, path: AnyPath) -> None:
         """See `FileSystem`."""
         # Windows flushes only files open for writing.
         flags = os.O_RDWR if sys.platform == "win32" else os.O_RDONLY
-        with closed_at_end(self._open(path, flags)) as number:
-            _sync(number)
+        with closed_at_end(self._open(path, flags)) as descriptor:
+            _sync(descriptor)
 
     @_with_whole_paths
     def sync_folder(self, path: AnyPath) -> None:
         """See `FileSystem`."""
-        number = self.open_folder(path)
-        if number is not None:  # NTFS has a journal for names, and folders cannot be opened
-            with closed_at_end(number):
-                _sync(number)
+        descriptor = self.open_folder(path)
+        if descriptor is not None:  # NTFS has a journal for names, and folders cannot be opened
+            with closed_at_end(descriptor):
+                _sync(descriptor)
 
     def sync_tree(self, folder: AnyPath) -> None:
         """See `FileSystem`."""
-        number = self.open_folder(folder)
-        if number is not None:
-            with closed_at_end(number):
-                shared = _SYNCS.setdefault(os.fstat(number).st_dev, SharedSync())
-                if shared.wait(partial(_calls().sync_file_system, number)):
+        descriptor = self.open_folder(folder)
+        if descriptor is not None:
+            with closed_at_end(descriptor):
+                shared_sync = _SYNCS.setdefault(os.fstat(descriptor).st_dev, SharedSync())
+                if shared_sync.wait(partial(system_calls().sync_file_system, descriptor)):
                     return
         for name, is_folder in self.entries(folder):
             path = f"{os.fspath(folder)}{os.sep}{name}"
@@ -366,7 +382,7 @@ class NativeFileSystem:
 
 
 def open_source(name: str, folder: int | None) -> int:
-    """Open a file that is copied, which is no link, by its name in an open folder."""
+    """Open a file to be copied, which is no link, by its name in an open folder."""
     return os.open(name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=folder)
 
 
@@ -374,9 +390,9 @@ def open_source(name: str, folder: int | None) -> int:
 def new_file(name: str, folder: int | None, mode: int) -> Iterator[int]:
     """Open a new file by its name in an open folder; on an error nothing is left of it."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-    with closed_at_end(os.open(name, flags, mode, dir_fd=folder)) as number:
+    with closed_at_end(os.open(name, flags, mode, dir_fd=folder)) as descriptor:
         try:
-            yield number
+            yield descriptor
         except BaseException:
             os.unlink(name, dir_fd=folder)
             raise
@@ -386,15 +402,8 @@ NATIVE: Final = NativeFileSystem()
 """The file systems of this machine."""
 
 
-@cache
-def _calls() -> ModuleType:
-    from wheelfit.wheels import system_calls  # imports ctypes
-
-    return system_calls
-
-
 def _native(path: AnyPath) -> str:
-    return extended(path) if sys.platform == "win32" else os.fspath(path)
+    return extended_path(path) if sys.platform == "win32" else os.fspath(path)
 
 
 def _mount_of(folder: str | int) -> bytes:
@@ -402,58 +411,61 @@ def _mount_of(folder: str | int) -> bytes:
     if sys.platform != "linux":
         return b""
     with suppress(OSError):
-        number = os.open(folder, os.O_PATH) if isinstance(folder, str) else folder
+        descriptor = os.open(folder, os.O_PATH) if isinstance(folder, str) else folder
         try:
-            with open(f"/proc/self/fdinfo/{number}", "rb") as stream:  # noqa: PTH123
+            with open(f"/proc/self/fdinfo/{descriptor}", "rb") as stream:  # noqa: PTH123
                 return next((line for line in stream if line.startswith(b"mnt_id:")), b"")
         finally:
-            if number != folder:
-                os.close(number)
+            if descriptor != folder:
+                os.close(descriptor)
     return b""
 
 
-def _copy_bytes(reading: int, writing: int) -> None:
+def _copy_bytes(source_fd: int, target_fd: int) -> None:
     import shutil
 
-    with open(reading, "rb", closefd=False) as one, open(writing, "wb", closefd=False) as other:
-        shutil.copyfileobj(one, other, 1 << 20)
+    with (
+        open(source_fd, "rb", closefd=False) as source,
+        open(target_fd, "wb", closefd=False) as target,
+    ):
+        shutil.copyfileobj(source, target, 1 << 20)
 
 
-def _sync(number: int) -> None:
+def _sync(descriptor: int) -> None:
     if sys.platform == "darwin":
         import fcntl  # not on Windows
 
-        with suppress(OSError):  # not every file system there has it
-            fcntl.fcntl(number, fcntl.F_FULLFSYNC)
+        with suppress(OSError):  # some file systems do not support it
+            fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
             return
-    os.fsync(number)
+    os.fsync(descriptor)
 
 
-def patiently(step: Callable[[], _Result], first_pause: float = _FIRST_PAUSE) -> _Result:
-    """Repeat something while another program has the file open, for about five seconds.
+def retry_while_in_use(step: Callable[[], _Result], first_pause: float = _FIRST_PAUSE) -> _Result:
+    """Call a function again while another program has the file open, for about five seconds.
 
     :param first_pause: seconds before the second attempt; each next pause is twice as long.
-    :raises OSError: it cannot be done, or not in that time.
+    :raises OSError: from the last call, or for another reason.
     """
     pause = first_pause
     for _ in range(_ATTEMPTS - 1):
         try:
             return step()
         except PermissionError as error:
-            if getattr(error, "winerror", None) not in _SHARING:
+            if getattr(error, "winerror", None) not in _SHARING_ERRORS:
                 raise
         time.sleep(pause)
         pause *= 2
     return step()
 
 
-def _is_same(one: str, other: str) -> bool:
+def _is_same_file(path: str, other: str) -> bool:
     try:
-        return os.path.samefile(one, other)  # noqa: PTH121
+        return os.path.samefile(path, other)  # noqa: PTH121
     except OSError:
         return False
 
 
-def _is_same_name(one: str, other: str) -> bool:
+def _is_same_name(path: str, other: str) -> bool:
     """Return whether two paths are one name in another case, where case is ignored."""
-    return one.casefold() == other.casefold() and _is_same(one, other)
+    return path.casefold() == other.casefold() and _is_same_file(path, other)

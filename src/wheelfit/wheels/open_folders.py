@@ -41,8 +41,8 @@ class OpenFolders:
         """Return whether a path lies in one of the folders."""
         return any(path.startswith(prefix) for prefix in self._folders)
 
-    def within(self, path: str) -> tuple[RootedFolder, str]:
-        """Return the folder that contains a path, and the path relative to it.
+    def locate(self, path: str) -> tuple[RootedFolder, str]:
+        """Return the open folder that contains a path, and the path relative to it.
 
         :return: the relative path has ``/`` as separator, and is empty for the folder itself.
         :raises PermissionError: no folder contains it.
@@ -55,14 +55,14 @@ class OpenFolders:
                 return folder or self._open(prefix), name
         raise PermissionError(errno.EPERM, "it lies outside the folders that are changed", path)
 
-    def at(self, path: str) -> tuple[int | None, str]:
+    def resolve(self, path: str) -> tuple[int | None, str]:
         """Return the descriptor of an open folder with a name in it, or None and a path."""
-        folder, name = self.within(path)
-        return folder.at(name)
+        folder, name = self.locate(path)
+        return folder.resolve(name)
 
     def open(self, path: str, flags: int, mode: int = 0o666) -> int:
         """Open a file, and return its descriptor."""
-        folder, name = self.within(path)
+        folder, name = self.locate(path)
         return folder.open(name, flags, mode)
 
     def open_folder(self, path: str) -> int | None:
@@ -70,9 +70,9 @@ class OpenFolders:
 
         :return: None on Windows, where folders cannot be opened; links are refused there too.
         """
-        folder, name = self.within(path)
+        folder, name = self.locate(path)
         if sys.platform == "win32":
-            folder.at(f"{name}/x" if name else "x")
+            folder.resolve(f"{name}/x" if name else "x")
             return None
         return folder.open_folder(name)
 
@@ -86,7 +86,10 @@ class OpenFolders:
 
 
 def _open_without_links(path: str) -> RootedFolder:
-    """Open a folder whose path had no links; raise if it has one by now."""
+    """Open a folder whose path had no links before.
+
+    :raises LinkInTheWay: it has one now.
+    """
     folder = RootedFolder(path)
     if folder.path != path:
         folder.close()

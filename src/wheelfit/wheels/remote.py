@@ -1,11 +1,11 @@
 """Read a few files of a remote wheel without fetching the wheel.
 
-A generator without I/O: `dist_info_reader` yields ranges of bytes and is sent their parts;
+`dist_info_reader` is a generator without I/O: it yields ranges of bytes and is sent their parts.
 `read_members` drives it with a function that fetches one range. The first request is for the end of
-the file, so no HEAD request is needed: the answer has the size. It usually holds the end of the
+the file, so no HEAD request is needed: the answer has the size. It usually contains the end of the
 central directory with the entries of dist-info, which come last in most wheels, and often the files
-themselves, so that one or two requests do. The whole directory of a wheel with thousands of members
-is not needed.
+themselves, so one or two requests are enough, without the whole directory of a wheel with thousands
+of members.
 
 Raises `RangeUnsupported` if the server does not support ranges, `UnexpectedStatus` if the file
 changed meanwhile or other bytes came than requested, `InvalidWheel` if the wheel is not valid.
@@ -46,19 +46,16 @@ _T = TypeVar("_T")
 FIRST_REQUEST = 1 << 16
 """Bytes requested at first, from the end of the file."""
 
-_NEAR = 48 << 10  # two spans with a gap up to this are one request
-_LESS_NEAR = 1 << 20  # the same once two requests are spent
-_SLACK = 1 << 12  # room for the extra field of a local header, which only the header knows
-_LARGEST_MEMBER = 64 << 20
-_LARGEST = {"METADATA": MAX_METADATA_SIZE, "variant.json": DEFAULT_LIMITS.size}  # F-30
+_MAX_GAP = 48 << 10  # two spans with a gap up to this are one request
+_LATER_MAX_GAP = 1 << 20  # the same after two requests
+_SLACK = 1 << 12  # room for the extra field of a local header, of unknown size
+_MAX_MEMBER_SIZE = 64 << 20
+_MAX_SIZES = {"METADATA": MAX_METADATA_SIZE, "variant.json": DEFAULT_LIMITS.size}  # F-30
 _LONGEST_DESCRIPTOR = 24
 
 
 class RangeUnsupported(Exception):
-    """Raised when a server does not give ranges of bytes of a file.
-
-    Not a fault of the file or of the server: the caller chooses another way.
-    """
+    """Raised when a server does not send ranges of a file; the caller then fetches all of it."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -70,7 +67,7 @@ class Suffix:
     """A request for the last bytes of a file."""
 
     length: int
-    """How many bytes; a shorter file comes as a whole."""
+    """The number of bytes; a shorter file is sent as a whole."""
 
     @property
     def header(self) -> str:
@@ -120,14 +117,14 @@ _NO_RANGES = frozenset([200, 400, 405, 416, 501])
 
 
 def announced_extent(
-    asked: Range, status: int, headers: Mapping[str, str], *, where: str
+    request: Range, status: int, headers: Mapping[str, str], *, where: str
 ) -> Extent:
-    """Read the range of an answer from its head, before reading its bytes.
+    """Return the range of an answer from its status and headers, before reading its bytes.
 
     :param headers: the headers; names in lower case, or a mapping that ignores case.
     :raises RangeUnsupported: the server does not support ranges; its body, if any, is the whole
         file.
-    :raises UnexpectedStatus: another status, or other bytes than requested.
+    :raises UnexpectedStatus: the answer has another status, or other bytes than requested.
     """
     if status in _NO_RANGES:
         raise RangeUnsupported(f"the server answered a range request with status {status}")
@@ -136,21 +133,21 @@ def announced_extent(
             f"the server answered a range request with status {status}", status=status, where=where
         )
     if headers.get("content-encoding", "identity") != "identity":
-        raise RangeUnsupported("the server gives ranges of an encoded file")
+        raise RangeUnsupported("the server sends ranges of an encoded file")
     if headers.get("content-type", "").startswith("multipart/byteranges"):
         raise RangeUnsupported("the server answers a range request in several pieces")
     content_range = headers.get("content-range", "")
     match = _CONTENT_RANGE.fullmatch(content_range.strip())
     if match is None:
-        raise RangeUnsupported(f"the server does not say which range it gives: {content_range!r}")
+        raise RangeUnsupported(f"the server sends an invalid Content-Range: {content_range!r}")
     first, last, total = map(int, match.groups())
-    if isinstance(asked, Suffix):
-        wanted = (max(0, total - asked.length), total)
+    if isinstance(request, Suffix):
+        expected = (max(0, total - request.length), total)
     else:
-        wanted = (asked.start, min(asked.stop, total))
-    if (first, last + 1) != wanted:
+        expected = (request.start, min(request.stop, total))
+    if (first, last + 1) != expected:
         raise UnexpectedStatus(
-            f"the server sent other bytes than requested: {content_range!r} for {asked.header!r}",
+            f"the server sent other bytes than requested: {content_range!r} for {request.header!r}",
             status=status,
             where=where,
         )
@@ -168,98 +165,100 @@ def read_members(
 ) -> dict[str, bytes]:
     """Read files out of the dist-info folder of a remote wheel.
 
-    At most three requests unless the files lie more than 1 MiB apart.
+    Takes at most three requests, unless the files are more than 1 MiB apart.
 
     :param fetch: fetches the bytes of a range, with the help of `announced_extent`.
     :return: the content of the existing files.
     """
-    return _converse(dist_info_reader(names, filename=filename, where=where), fetch)
+    return _run_reader(dist_info_reader(names, filename=filename, where=where), fetch)
 
 
 def read_sizes(fetch: Callable[[Range], RemotePart], *, where: str) -> tuple[int, int]:
     """Return the sizes of a remote wheel, packed and unpacked.
 
-    At most two requests: all of it stands in the central directory.
+    Takes at most two requests, for the central directory.
 
-    :param fetch: gives the bytes of a range, with the help of `announced_extent`.
+    :param fetch: as in `read_members`.
     """
-    return _converse(_size_reader(where), fetch)
+    return _run_reader(_size_reader(where), fetch)
 
 
-def _converse(reader: Generator[Range, RemotePart, _T], fetch: Callable[[Range], RemotePart]) -> _T:
+def _run_reader(
+    reader: Generator[Range, RemotePart, _T], fetch: Callable[[Range], RemotePart]
+) -> _T:
     """Fetch the ranges a reader yields, and return its result."""
     try:
-        asked = next(reader)
+        request = next(reader)
         while True:
-            asked = reader.send(fetch(asked))
+            request = reader.send(fetch(request))
     except StopIteration as stop:
         result: _T = stop.value
         return result
 
 
 def _size_reader(where: str) -> Generator[Range, RemotePart, tuple[int, int]]:
-    held = _HeldParts(where)
-    held.add((yield Suffix(FIRST_REQUEST)))
-    end = find_end(held.tail, held.total, where=where)
+    parts = _ReceivedParts(where)
+    parts.add((yield Suffix(FIRST_REQUEST)))
+    end = find_end(parts.tail, parts.total, where=where)
     whole = Span(end.offset, end.stop)
-    yield from held.fetch([whole])
-    members = parse_directory(held.read(whole), end, where=where)
-    return held.total, sum(member.size for member in members)
+    yield from parts.fetch([whole])
+    members = parse_directory(parts.read(whole), end, where=where)
+    return parts.total, sum(member.size for member in members)
 
 
 def dist_info_reader(
     names: Iterable[str], *, filename: WheelFilename, where: str
 ) -> Generator[Range, RemotePart, dict[str, bytes]]:
-    """Yield the ranges needed, be sent each part, and return the files.
+    """Yield ranges to fetch, receive each part, and return files of dist-info.
 
     :return: the content of the existing files.
     """
-    wanted = tuple(names)
-    held = _HeldParts(where)
-    held.add((yield Suffix(FIRST_REQUEST)))
-    end = find_end(held.tail, held.total, where=where)
+    file_names = tuple(names)
+    parts = _ReceivedParts(where)
+    parts.add((yield Suffix(FIRST_REQUEST)))
+    end = find_end(parts.tail, parts.total, where=where)
 
     whole = Span(end.offset, end.stop)
-    if held.holds(whole):
-        members = parse_directory(held.read(whole), end, where=where)
+    if parts.holds(whole):
+        members = parse_directory(parts.read(whole), end, where=where)
     else:
-        members = parse_directory_tail(held.end_of(whole), where=where)
-    chosen = _choose(members, wanted, filename, where)
-    if len(chosen) < len(wanted) and len(members) < end.count:
-        # Absent, or not at the end: only the whole directory shows it.
-        yield from held.fetch([whole])
-        members = parse_directory(held.read(whole), end, where=where)
-        chosen = _choose(members, wanted, filename, where)
+        members = parse_directory_tail(parts.end_of(whole), where=where)
+    chosen = _choose(members, file_names, filename, where)
+    if len(chosen) < len(file_names) and len(members) < end.count:
+        # A file is absent, or not at the end: the whole directory is needed.
+        yield from parts.fetch([whole])
+        members = parse_directory(parts.read(whole), end, where=where)
+        chosen = _choose(members, file_names, filename, where)
 
-    limits = following_offsets(members, end)
+    following_offset = following_offsets(members, end)
     is_whole = len(members) == end.count
-    yield from held.fetch(
+    yield from parts.fetch(
         [
-            Span(member.offset, min(limits[member.offset], _likely_stop(member)))
+            Span(member.offset, min(following_offset[member.offset], _likely_stop(member)))
             for member in chosen.values()
         ]
     )
     contents = {}
     for name, member in chosen.items():
-        following = limits[member.offset]
+        following = following_offset[member.offset]
         if following - member.offset < LOCAL_HEADER_SIZE:
             raise InvalidWheel(f"{member.name!r} overlaps what follows it", where=where)
         span = Span(member.offset, member.offset + LOCAL_HEADER_SIZE)
-        length = local_header_size(held.read(span))
+        length = local_header_size(parts.read(span))
         start = member.offset + length
         stop = start + member.compressed_size
         # Between members of which only some are known there may be others.
         gap = following - stop if is_whole else min(following - stop, 0)
-        behind = Span(stop, stop + min(max(gap, 0), _LONGEST_DESCRIPTOR))
-        # Nothing is missing, unless the header has a huge extra field.
-        yield from held.fetch([Span(member.offset, min(behind.stop, following))])
+        trailer = Span(stop, stop + min(max(gap, 0), _LONGEST_DESCRIPTOR))
+        # Fetches nothing, unless the header has a huge extra field.
+        yield from parts.fetch([Span(member.offset, min(trailer.stop, following))])
         header = check_local_header(
-            held.read(Span(member.offset, min(start, following))), member, where=where
+            parts.read(Span(member.offset, min(start, following))), member, where=where
         )
         if is_whole or gap < 0:
-            check_surroundings(header, member, held.read(behind), gap, where=where)
+            check_surroundings(header, member, parts.read(trailer), gap, where=where)
         contents[name] = inflate_whole(
-            member, held.read(Span(start, stop)), where=where, library=zlib
+            member, parts.read(Span(start, stop)), where=where, library=zlib
         )
     return contents
 
@@ -267,7 +266,7 @@ def dist_info_reader(
 def _choose(
     members: Sequence[Member], names: Sequence[str], filename: WheelFilename, where: str
 ) -> dict[str, Member]:
-    """Find files in dist-info among the members that are known."""
+    """Return the members with some names in dist-info, by name."""
     folder = dist_info_folder((member.name for member in members), filename, where=where)
     if folder is None:
         return {}
@@ -278,8 +277,8 @@ def _choose(
             continue
         if name in chosen:
             raise InvalidWheel(f"{member.name!r} exists twice", where=where)
-        largest = _LARGEST.get(name, _LARGEST_MEMBER)
-        if max(member.size, member.compressed_size) > largest:
+        limit = _MAX_SIZES.get(name, _MAX_MEMBER_SIZE)
+        if max(member.size, member.compressed_size) > limit:
             raise InvalidWheel(f"{member.name!r} has {member.size} bytes", where=where)
         chosen[name] = member
     return chosen
@@ -289,7 +288,7 @@ def _likely_stop(member: Member) -> int:
     return member.offset + LOCAL_HEADER_SIZE + member.name_size + member.compressed_size + _SLACK
 
 
-class _HeldParts:
+class _ReceivedParts:
     """The parts received, and the requests for missing ones."""
 
     def __init__(self, where: str) -> None:
@@ -298,7 +297,7 @@ class _HeldParts:
         self.total = 0
 
     def add(self, part: RemotePart) -> None:
-        """Add a part; every one must be of the same state of the file."""
+        """Add a part; all parts must be of the same version of the file."""
         extent = part.extent
         if len(part.data) != extent.stop - extent.start:
             raise UnexpectedStatus(
@@ -320,17 +319,17 @@ class _HeldParts:
 
     @property
     def tail(self) -> bytes:
-        """The end of the file, the first part that came."""
+        """The end of the file: the first part."""
         return self._parts[0].data
 
     def end_of(self, span: Span) -> bytes:
-        """Return as much of the end of a span as the end of the file holds."""
+        """Return the last bytes of a span, as far as `tail` has them."""
         return self.read(
             Span(min(max(span.start, self._parts[0].extent.start), span.stop), span.stop)
         )
 
     def holds(self, span: Span) -> bool:
-        """Return whether every byte of a span is there."""
+        """Return whether every byte of a span was received."""
         position = span.start
         while position < span.stop:
             reach = [
@@ -345,12 +344,12 @@ class _HeldParts:
 
     def fetch(self, spans: Iterable[Span]) -> Generator[Range, RemotePart, None]:
         """Yield the ranges missing from some spans; near ones in one request."""
-        near = _NEAR if len(self._parts) < 2 else _LESS_NEAR
+        max_gap = _MAX_GAP if len(self._parts) < 2 else _LATER_MAX_GAP
         missing: list[Span] = []
         for span in sorted(spans, key=lambda span: span.start):
             if self.holds(span):
                 continue
-            if missing and span.start - missing[-1].stop <= near:
+            if missing and span.start - missing[-1].stop <= max_gap:
                 missing[-1] = Span(missing[-1].start, max(missing[-1].stop, span.stop))
             else:
                 missing.append(span)
@@ -364,13 +363,13 @@ class _HeldParts:
                 )
 
     def read(self, span: Span) -> bytes:
-        """Return bytes that are held."""
+        """Return bytes that were received."""
         pieces = []
         position = span.start
         while position < span.stop:
             part = max(
-                (p for p in self._parts if p.extent.start <= position < p.extent.stop),
-                key=lambda p: p.extent.stop,
+                (part for part in self._parts if part.extent.start <= position < part.extent.stop),
+                key=lambda part: part.extent.stop,
             )
             offset = position - part.extent.start
             piece = part.data[offset : offset + span.stop - position]

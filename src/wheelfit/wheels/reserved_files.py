@@ -1,8 +1,8 @@
 """Files that define an environment or configure its tools, and that no wheel may install.
 
-A wheel could reach all of them through ``data`` and ``scripts`` in its ``.data`` folder, and with
-``--target`` the prefix also from its root. The same files are never removed with a distribution,
-even if its RECORD lists them.
+A wheel could write all of them through ``data`` and ``scripts`` in its ``.data`` folder, and with
+``--target`` those of the prefix also from its root. They are never removed with a distribution
+either, even if its RECORD lists them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ STARTUP_ENDINGS = (".pth", ".start")
 STARTUP_MODULES = ("sitecustomize", "usercustomize")
 """Modules or packages that `site` imports from library folders."""
 
-_CONFIGURES_INTERPRETER = "it tells the Python interpreter where to look"
+_CONFIGURES_INTERPRETER = "it configures the Python interpreter"
 # Files that an interpreter reads at start-up, in its own folder or the one above.
 _INTERPRETER_FILE = pattern(r"pyvenv\.cfg|.*\._pth|pybuilddir\.txt|python[0-9]+t?\.zip")
 _TOOL_SETTINGS: Mapping[str, str] = {

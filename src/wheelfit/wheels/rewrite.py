@@ -1,7 +1,7 @@
 """Copy a wheel with some members replaced, without unpacking the others.
 
-Equal input and equal arguments give equal bytes (B-39). A wheel of gigabytes
-costs as much as a plain copy, unless its content is to be verified as well.
+Equal input and equal arguments give equal bytes (B-39). Rewriting a wheel of gigabytes takes as
+long as copying it, unless its content is verified as well.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from wheelfit.wheels.record import (
     format_record,
     row_for,
 )
-from wheelfit.wheels.zip_archive import ZipArchive, unsound
+from wheelfit.wheels.zip_archive import ZipArchive, faults_error
 from wheelfit.wheels.zip_directory import DEFLATED, STORED, Member
 from wheelfit.wheels.zip_writing import (
     as_written,
@@ -46,9 +46,9 @@ if TYPE_CHECKING:
 
 _LEVEL = 6
 _SMALL = 1 << 18  # pieces up to this are collected, larger ones copied by the kernel
-_LARGE = 16 << 20  # bytes for which the disk sets room aside
+_LARGE = 16 << 20  # bytes for which space on the disk is reserved
 _BUFFER = 1 << 20
-_PIECE = 64 << 20  # bytes whose copying begins before the rest is known
+_PIECE = 64 << 20  # bytes that are copied before the rest of a run is known
 _UNIX = 3
 _MODE = 0o100644 << 16
 _EXECUTABLE = 0o111 << 16
@@ -57,38 +57,37 @@ _NOTHING: Mapping[str, bytes] = MappingProxyType({})
 _NO_FOLDERS: Mapping[str, str] = MappingProxyType({})
 
 
-VERIFIED_ANYWAY = 64 << 20
+VERIFIED_BY_DEFAULT = 64 << 20
 """Bytes of content that are compared with RECORD unless requested otherwise: a fifth of a second.
 
-Beyond that, unpacking and hashing take many times as long as copying; `rewrite` notes that then.
+Unpacking and hashing more takes many times as long as copying; `rewrite` then returns a note.
 """
 
 
-UNVERIFIED = "are as they were, and not compared with RECORD"
-"""The end of the note on members not verified."""
+UNVERIFIED = "were copied without a comparison with RECORD"
+"""The end of the note on content that was not verified."""
 
 
 @dataclass(frozen=True, slots=True)
-class Writing:
+class RewriteOptions:
     """The options for rewriting a wheel."""
 
     epoch: int | None = None
-    """Time of the members written, in seconds since 1970 (``SOURCE_DATE_EPOCH``); None: that of
-    the old RECORD."""
+    """Time of new members, in seconds since 1970 (``SOURCE_DATE_EPOCH``); None: that of the old
+    RECORD."""
     overwrite: bool = False
     """Whether another file may be replaced."""
     verify_content: bool | None = True
-    """Whether every member is unpacked and compared with RECORD; otherwise only the structure and
-    what was written are, and that RECORD lists every member. None: as far as `VERIFIED_ANYWAY`
-    allows."""
+    """Whether to unpack every member and compare it with RECORD, instead of only the structure, the
+    new members, and the names in RECORD. None: for content up to `VERIFIED_BY_DEFAULT`."""
     repair_record: bool = False
-    """Whether RECORD is made to fit where it is wrong (B-34)."""
+    """Whether to correct wrong rows of RECORD (B-34)."""
     is_reproducible: bool = False
-    """Whether order, times and modes of all members follow from their names, the epoch, and whether
-    they can be executed, and not from the machine that built the wheel."""
+    """Whether order, times and modes of all members depend only on their names, the epoch, and
+    whether they are executable, and not on the machine that built the wheel."""
     sync: bool = True
-    """Whether to wait until the disk has it. Where a file gives way, that is always so, as there
-    is nothing else to go back to."""
+    """Whether to wait until the wheel is on the disk. If it replaces a file, that is always done,
+    as the old content is lost."""
 
 
 def copy_wheel(
@@ -97,7 +96,7 @@ def copy_wheel(
     """Copy a wheel byte by byte, as cheaply as the file system can.
 
     :raises FileProblem: a file cannot be read or written, or exists already.
-    :raises InvalidWheel: it is not even an archive.
+    :raises InvalidWheel: it is not an archive.
     """
     with (
         ZipArchive(source, where=str(source)) as archive,
@@ -113,62 +112,62 @@ def rewrite(
     replace_members: Mapping[str, bytes] = _NOTHING,
     remove: Iterable[str] = (),
     rename_folders: Mapping[str, str] = _NO_FOLDERS,
-    writing: Writing = Writing(),
-    opened: WheelArchive | None = None,
+    options: RewriteOptions = RewriteOptions(),
+    open_source: WheelArchive | None = None,
 ) -> tuple[str, ...]:
     """Write a wheel with members replaced, added, removed or in renamed folders.
 
-    The others keep their packed bytes, time, mode and order, except that dist-info comes last and
-    RECORD at the very end; members packed with Zstandard are repacked. RECORD is updated;
-    signatures of the old one are removed (B-37). The result is read again before it gets its name
-    (B-38), which finds faults of the source as well (B-34).
+    The other members keep their packed bytes, time, mode and order, except that dist-info comes
+    last and RECORD at the very end; members packed with Zstandard are repacked. RECORD is updated;
+    its signatures are removed (B-37). The result is checked before it gets its name (B-38), which
+    finds faults of the source as well (B-34).
 
     :param source: a wheel; may be the destination too.
     :param destination: the new wheel; its name determines the name of dist-info.
     :param replace_members: path inside the new wheel to content, for old and new members.
     :param rename_folders: old to new name of folders at the top (B-43).
-    :param opened: the source, if it is open already; stays open.
-    :return: further changes, or changes left undone, one sentence each.
+    :param open_source: the source, if it is open already; stays open.
+    :return: notes on further changes, repairs and omitted checks, one sentence each.
     :raises FileProblem: a file cannot be read or written, or exists already.
     :raises InvalidFilename: one of the two is not named like a wheel.
     :raises InvalidWheel: the source is not valid; nothing was written.
     """
     filename = parse_wheel_filename(destination.name)
-    overwrite = writing.overwrite or _is_same_entry(source, destination)
-    sync = writing.sync or destination.exists()
+    overwrite = options.overwrite or _is_same_entry(source, destination)
+    sync = options.sync or destination.exists()
     with new_file(destination, overwrite=overwrite, sync=sync) as file:
-        with WheelArchive(source) if opened is None else nullcontext(opened) as archive:
+        with WheelArchive(source) if open_source is None else nullcontext(open_source) as archive:
             changes = _Changes(archive, replace_members, frozenset(remove), rename_folders)
-            kept = _kept_members(changes, writing)
-            packed_size = sum(member.compressed_size for member, _ in kept)
+            copied = _copied_members(changes, options)
+            packed_size = sum(member.compressed_size for member, _ in copied)
             if sync and packed_size > _LARGE:
                 archive.make_room(packed_size, file)
             # The names and rows of ten thousand members take as long as copying half a gigabyte.
-            with BackgroundCalls(_call, "copy") as hand_over:
+            with BackgroundCalls(_run_step, "copy") as hand_over:
                 output = _Output(file, hand_over, begin_writing=sync)
-                for member, name in kept:
+                for member, name in copied:
                     output.copy(archive, member, name)
-                plan = _plan(changes, kept, writing)
+                plan = _make_plan(changes, copied, options)
                 for member, packed in plan.written:
                     output.add(member, packed)
                 output.finish()
         notes = list(plan.notes)
-        size = sum(member.size for member, _ in kept)
-        verify_content = writing.verify_content
+        size = sum(member.size for member, _ in copied)
+        verify_content = options.verify_content
         if verify_content is None:
-            verify_content = size <= VERIFIED_ANYWAY
+            verify_content = size <= VERIFIED_BY_DEFAULT
             if not verify_content:
                 notes.append(f"{size / 1e6:,.0f} MB of content {UNVERIFIED}")
         archive = WheelArchive(file, filename, where=str(source), expected=output.directory)
-        found = archive.faults(contents=verify_content, record=plan.record)
-        if faults := [*plan.faults, *(fault.message for fault in found)]:
-            raise unsound(faults, archive.where)
+        result_faults = archive.faults(contents=verify_content, record=plan.record)
+        if faults := [*plan.faults, *(fault.message for fault in result_faults)]:
+            raise faults_error(faults, archive.where)
         if not verify_content:
             _check_written(archive, output.ends, plan.written)
     return tuple(notes)
 
 
-def _call(function: Callable[[], object]) -> None:
+def _run_step(function: Callable[[], object]) -> None:
     function()
 
 
@@ -193,7 +192,7 @@ class _Changes:
         signatures = (f"{archive.dist_info}/{name}" for name in SIGNATURES)
         self.signatures = tuple(name for name in signatures if name in archive)
         replaced = (old for name in replacements for old in self._old_names(name))
-        self.gone = {f"{archive.dist_info}/RECORD", *remove, *self.signatures, *replaced}
+        self.dropped = {f"{archive.dist_info}/RECORD", *remove, *self.signatures, *replaced}
         """Members of the source that are not copied."""
 
     def renamed(self, name: str) -> str:
@@ -211,72 +210,78 @@ class _Changes:
                 yield f"{old}{slash}{rest}"
 
 
-def _kept_members(changes: _Changes, writing: Writing) -> list[tuple[Member, str]]:
+def _copied_members(changes: _Changes, options: RewriteOptions) -> list[tuple[Member, str]]:
     """Return the members to copy with their new names, in the order of the result."""
-    kept = [
+    copied = [
         (member, changes.renamed(member.name))
         for member in changes.archive.members
-        if member.name not in changes.gone
+        if member.name not in changes.dropped
     ]
-    if writing.is_reproducible:
-        kept = sorted(((_alike(one, writing.epoch), name) for one, name in kept), key=itemgetter(1))
-    # B-39; sorting is stable, so nothing else moves.
+    if options.is_reproducible:
+        copied = sorted(
+            ((_normalized(member, options.epoch), name) for member, name in copied),
+            key=itemgetter(1),
+        )
+    # B-39; sorting is stable, so the others keep their order.
     last = f"{changes.dist_info}/"
-    kept.sort(key=lambda pair: pair[1].startswith(last))
-    return kept
+    copied.sort(key=lambda pair: pair[1].startswith(last))
+    return copied
 
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """The content of the new wheel, beside the members that are copied."""
+    """The content of the new wheel, besides the copied members."""
 
     record: Record
     written: tuple[tuple[Member, bytes], ...]
     """New members with their packed bytes, RECORD last."""
     notes: tuple[str, ...]
     faults: tuple[str, ...]
-    """What is wrong with the source and cannot be seen in the result."""
+    """The faults of the source that the result does not have any more."""
 
 
-def _plan(changes: _Changes, kept: Sequence[tuple[Member, str]], writing: Writing) -> _Plan:
+def _make_plan(
+    changes: _Changes, copied: Sequence[tuple[Member, str]], options: RewriteOptions
+) -> _Plan:
     """Return the members to write."""
     archive = changes.archive
     notes = [f"{name} was removed: it signed the old RECORD" for name in changes.signatures]
     faults: list[str] = []
-    if writing.repair_record:
-        old_record, repaired = _right_record(archive, [member for member, _ in kept])
+    if options.repair_record:
+        old_record, repaired = _corrected_record(archive, [member for member, _ in copied])
         notes += repaired
-        with suppress(InvalidWheel):  # which is among the notes
+        with suppress(InvalidWheel):  # the notes already have it
             notes += _hidden_faults(changes, archive.record())
     else:
         old_record = archive.record()
         faults += _hidden_faults(changes, old_record)
-    fresh = {name: row_for(name, content) for name, content in changes.replacements.items()}
+    new_rows = {name: row_for(name, content) for name, content in changes.replacements.items()}
     rows: list[RecordRow] = []
     for row in old_record.rows:
         name = changes.renamed(row.path)
-        if row.path not in changes.gone:
+        if row.path not in changes.dropped:
             rows.append(row if name == row.path else row._replace(path=name))
-        elif name in fresh:
-            rows.append(fresh.pop(name))
-    if writing.is_reproducible:
+        elif name in new_rows:
+            rows.append(new_rows.pop(name))
+    if options.is_reproducible:
         rows.sort(key=attrgetter("path"))
-    rows += [*fresh.values(), RecordRow(changes.record)]
+    rows += [*new_rows.values(), RecordRow(changes.record)]
     record = Record(tuple(rows), old_record.terminator)
     old_member = archive.member(f"{archive.dist_info}/RECORD")
-    epoch = writing.epoch
-    moment = (old_member.time, old_member.date) if epoch is None else dos_time(epoch)
+    epoch = options.epoch
+    timestamp = (old_member.time, old_member.date) if epoch is None else dos_time(epoch)
     written = [
-        new_member(name, content, STORED, moment) for name, content in changes.replacements.items()
+        new_member(name, content, STORED, timestamp)
+        for name, content in changes.replacements.items()
     ]
     content = format_record(record.rows, record.terminator)
     method = STORED if old_member.method == STORED else DEFLATED
-    written.append(new_member(changes.record, content, method, moment))
+    written.append(new_member(changes.record, content, method, timestamp))
     return _Plan(record, tuple(written), tuple(dict.fromkeys(notes)), tuple(faults))
 
 
-def _alike(member: Member, epoch: int | None) -> Member:
-    """Return a member as any machine would have written it."""
+def _normalized(member: Member, epoch: int | None) -> Member:
+    """Return a member with a mode and time that are the same on every machine."""
     time, date = (member.time, member.date) if epoch is None else dos_time(epoch)
     mode = member.attributes >> 16 if member.system == _UNIX else 0
     attributes = _MODE | _EXECUTABLE if mode & 0o100 else _MODE
@@ -287,71 +292,74 @@ def _alike(member: Member, epoch: int | None) -> Member:
 def _hidden_faults(changes: _Changes, record: Record) -> Iterator[str]:
     """Yield the faults of RECORD about itself and removed members (B-34)."""
     archive = changes.archive
-    own = f"{archive.dist_info}/RECORD"
+    own_name = f"{archive.dist_info}/RECORD"
     rows: dict[str, RecordRow] = {}
     for row in record.rows:
-        if row.path not in changes.gone:
-            continue  # the result shows what is wrong with it
+        if row.path not in changes.dropped:
+            continue  # the check of the result finds its faults
         if row.path in rows:
             yield f"RECORD listed {row.path!r} twice"
         rows.setdefault(row.path, row)
-    itself = rows.pop(own, None)
-    if itself is None:
+    own_row = rows.pop(own_name, None)
+    if own_row is None:
         yield "RECORD did not list itself"
-    elif itself.hash or itself.size:
+    elif own_row.hash or own_row.size:
         yield "RECORD had a hash or size of itself"
     for name in changes.signatures:
-        rows.pop(name, None)  # which need no hash
+        rows.pop(name, None)  # signatures need no hash
     for member in archive.members:
-        if member.name not in changes.gone or member.is_folder:
+        if member.name not in changes.dropped or member.is_folder:
             continue
-        if member.name not in (own, *changes.signatures):
+        if member.name not in (own_name, *changes.signatures):
             fault = archive.member_fault(member, rows.pop(member.name, None))
             if fault is not None:
                 yield fault.message
     yield from (f"RECORD listed {path!r}, which the wheel does not contain" for path in rows)
 
 
-def _right_record(archive: WheelArchive, kept: Sequence[Member]) -> tuple[Record, list[str]]:
-    """Return RECORD corrected for members that stay, and its faults (B-34)."""
+def _corrected_record(archive: WheelArchive, copied: Sequence[Member]) -> tuple[Record, list[str]]:
+    """Return RECORD with correct rows of the copied members, and its faults (B-34)."""
     notes: list[str] = []
     record = Record(())
     try:
         record = archive.record()
     except InvalidWheel as error:
         notes.append(f"RECORD was written anew: {error.message}")
-    given: dict[str, RecordRow] = {}
+    old_rows: dict[str, RecordRow] = {}
     for row in record.rows:
-        if row.path in given:
+        if row.path in old_rows:
             notes.append(f"RECORD listed {row.path!r} twice")
-        given.setdefault(row.path, row)
-    true: dict[str, RecordRow] = {}
-    for member in kept:
+        old_rows.setdefault(row.path, row)
+    correct_rows: dict[str, RecordRow] = {}
+    for member in copied:
         if member.is_folder:
             continue
-        old = given.get(member.name)
-        algorithm = old.hash.partition("=")[0] if old is not None else ""
-        new = true[member.name] = archive.row_of(member, algorithm)
-        if old is None:
+        old_row = old_rows.get(member.name)
+        algorithm = old_row.hash.partition("=")[0] if old_row is not None else ""
+        new_row = correct_rows[member.name] = archive.row_of(member, algorithm)
+        if old_row is None:
             notes.append(f"RECORD did not list {member.name!r}")
-        elif (old.hash.rstrip("="), old.size) != (new.hash, new.size):
+        elif (old_row.hash.rstrip("="), old_row.size) != (new_row.hash, new_row.size):
             notes.append(f"RECORD was wrong about {member.name!r}")
-    rows = [true.pop(path, row) for path, row in given.items() if path in true or path in archive]
+    rows = [
+        correct_rows.pop(path, row)
+        for path, row in old_rows.items()
+        if path in correct_rows or path in archive
+    ]
     notes += [
         f"RECORD listed {path!r}, which the wheel does not contain"
-        for path in given
+        for path in old_rows
         if path not in archive
     ]
-    return Record((*rows, *true.values()), record.terminator), notes
+    return Record((*rows, *correct_rows.values()), record.terminator), notes
 
 
 def new_member(
-    name: str, content: bytes, method: int, moment: tuple[int, int]
+    name: str, content: bytes, method: int, timestamp: tuple[int, int]
 ) -> tuple[Member, bytes]:
-    """Describe a member that is written, and pack its content.
+    """Return a new member at offset 0, and its packed content.
 
-    :param moment: time and date, as `dos_time` gives them.
-    :return: where it will lie is left open.
+    :param timestamp: time and date, as `dos_time` returns them.
     """
     packed = content
     if method == DEFLATED:
@@ -361,8 +369,8 @@ def new_member(
         name=name,
         method=method,
         flags=0,
-        time=moment[0],
-        date=moment[1],
+        time=timestamp[0],
+        date=timestamp[1],
         crc=zlib.crc32(content),
         compressed_size=len(packed),
         size=len(content),
@@ -400,22 +408,22 @@ class _Output:
         self._members: list[Member] = []
         self._buffer = bytearray()
         self._position = 0
-        """The bytes of the result so far, those to be written included."""
-        # Members that lie one behind the other in both archives are copied at once.
+        """The size of the result so far, with the bytes not written yet."""
+        # Members that are adjacent in both archives are copied together.
         self._run: tuple[WheelArchive, int, int] | None = None
         self._stretches: list[list[str]] = []
         self.directory: tuple[bytes, tuple[Member, ...]] = (b"", ())
-        """The central directory and its members, when all is written."""
+        """The central directory and its members, after `finish`."""
 
     @property
     def ends(self) -> list[str]:
-        """The first and last member of every stretch that was copied, which prove its place."""
+        """The first and last member of every copied stretch, whose headers prove its position."""
         return [name for stretch in self._stretches for name in (stretch[0], stretch[-1])]
 
     def copy(self, archive: WheelArchive, member: Member, name: str) -> None:
-        """Add a member of another archive as it is, under the name it has or another one.
+        """Add a member of another archive under a name, with its packed bytes.
 
-        Zstandard, which few tools can read, is repacked.
+        Members packed with Zstandard are repacked, as few tools can read them.
         """
         if member.method == ZSTANDARD:
             self.add(*_deflated(archive, member, name))
@@ -440,7 +448,7 @@ class _Output:
         self.directory = directory, tuple(self._members)
 
     def _place(self, member: Member) -> bytes:
-        """Note that a member begins here; return its header."""
+        """Add a member to the directory at the present position; return its local header."""
         written = as_written(member, self._position)
         self._members.append(written)
         return encode_local_header(written)
@@ -500,9 +508,9 @@ def _check_written(
     for name in dict.fromkeys(ends):
         archive.data_start(archive.member(name))
     for member, _ in written:
-        archive.read(member.name)  # which compares its CRC-32
+        archive.read(member.name)  # compares its CRC-32
 
 
-def _is_same_entry(one: Path, other: Path) -> bool:
-    """Return whether two paths are one; another name of the same file is a file in the way."""
-    return one.name == other.name and other.parent.exists() and one.parent.samefile(other.parent)
+def _is_same_entry(path: Path, other: Path) -> bool:
+    """Return whether two paths are one directory entry; a hard link of a file is another one."""
+    return path.name == other.name and other.parent.exists() and path.parent.samefile(other.parent)

@@ -1,4 +1,4 @@
-"""Wait for the disk once for many threads."""
+"""Sync a file system once for many threads."""
 
 from __future__ import annotations
 
@@ -25,15 +25,17 @@ class SharedSync:
     def wait(self, sync: Callable[[], bool]) -> bool:
         """Sync everything that was written until now.
 
+        :param sync: syncs the file system; returns False where the system cannot do that.
+        :return: whether it was synced.
         :raises OSError: something could not be written. The system may report that once only, so
             every waiting thread gets the error.
         """
         with self._news:
-            wanted = self._begun + 1
+            number = self._begun + 1
             while True:
-                if self._failed >= wanted:
+                if self._failed >= number:
                     raise OSError(*self._error.args)
-                if self._done >= wanted:
+                if self._done >= number:
                     return True
                 if self._is_running:
                     self._news.wait()
@@ -41,7 +43,7 @@ class SharedSync:
                     return False
 
     def _run(self, sync: Callable[[], bool]) -> bool:
-        """Sync without the lock; gives False where that cannot be done."""
+        """Sync, with the lock released; return False where the system cannot do that."""
         self._begun = number = self._begun + 1
         self._is_running = True
         self._news.release()

@@ -1,7 +1,7 @@
 """Compare an unpacked wheel with its archive, byte by byte.
 
-Sizes and times show the edits of honest programs. Where a hash is required, that is not enough: it
-is the hash of the archive, so each file must have the content that it has in the archive.
+Sizes and times show ordinary edits. A required hash, which is that of the archive, needs more: each
+file must have the content that it has in the archive.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.wheels.record import encode_digest
 from wheelfit.wheels.unpacked import TREE
-from wheelfit.wheels.unpacking import promised_rows
+from wheelfit.wheels.unpacking import record_rows
 from wheelfit_runtime.platforms.cache_folder import own_users
 
 if TYPE_CHECKING:
@@ -37,8 +37,8 @@ _PIECE = 1 << 20
 def differing_file(wheel: UnpackedWheel, archive: WheelArchive) -> str | None:
     """Return the name of a file that differs from the archive; None if none does.
 
-    Names, contents and permissions are compared with the archive, and so is the wheel's manifest,
-    which need not be trusted.
+    Names, contents and permissions are compared with the archive. The wheel's manifest is not
+    trusted, but compared as well.
 
     :raises InvalidWheel: the archive is not sound.
     """
@@ -48,63 +48,68 @@ def differing_file(wheel: UnpackedWheel, archive: WheelArchive) -> str | None:
         return wheel.dist_info
     if tuple(wheel.files.names) != names:
         return next(iter(set(names).symmetric_difference(wheel.files.names)), names[0])
-    promises = promised_rows(archive)
+    rows = record_rows(archive)
     described: dict[str, UnpackedFile] = {}
     for member in members:
         file = described[member.name] = wheel.files[member.name]
-        promise = promises.get(member.name)
-        if promise is None:  # RECORD itself, and signatures
+        row = rows.get(member.name)
+        if row is None:  # RECORD itself, and signatures
             digest = encode_digest(hashlib.sha256(archive.read(member.name)).digest())
-            promised = f"sha256={digest}"
+            expected_hash = f"sha256={digest}"
         else:
-            promised = promise.hash
+            expected_hash = row.hash
         if (file.row.hash, file.size, file.executable) != (
-            promised,
+            expected_hash,
             member.size,
             member.is_executable,
         ):
             return member.name
-    # The largest first, so that no thread begins with one when the others are done.
+    # The largest first, so that all threads end at about the same time.
     ordered = sorted(names, key=lambda name: described[name].size, reverse=True)
     tree = str(wheel.folder / TREE) + os.sep
-    own = own_users()
+    own_ids = own_users()
 
-    def first(part: Iterable[str]) -> str | None:
+    def first_differing(part: Iterable[str]) -> str | None:
         return next(
-            (name for name in part if not _holds(tree + name, described[name], wheel.umask, own)),
+            (
+                name
+                for name in part
+                if not _is_unchanged(tree + name, described[name], wheel.umask, own_ids)
+            ),
             None,
         )
 
     if sum(file.size for file in described.values()) < _LARGE:
-        return first(ordered)  # threads would take longer to start
+        return first_differing(ordered)  # threads would take longer to start
     with ThreadPoolExecutor(_THREADS) as threads:
         differing = list(
-            threads.map(first, (ordered[start::_THREADS] for start in range(_THREADS)))
+            threads.map(first_differing, (ordered[start::_THREADS] for start in range(_THREADS)))
         )
     return next((name for name in differing if name is not None), None)
 
 
-def _holds(path: str, file: UnpackedFile, umask: int, own: Collection[int]) -> bool:
-    """Return whether a file has the content with which it was written, and is safe to link."""
+def _is_unchanged(path: str, file: UnpackedFile, umask: int, own_ids: Collection[int]) -> bool:
+    """Return whether a file has the content of its row in RECORD, and is safe to link."""
     algorithm, _, digest = file.row.hash.partition("=")
-    open_to = 0o7022 & ~(0o666 & ~umask)  # what a hard link would give to others with the file
+    # Permissions that a hard link would give to other users.
+    forbidden_mode = 0o7022 & ~(0o666 & ~umask)
     try:
-        number = os.open(path, _OPEN)
+        descriptor = os.open(path, _OPEN)
     except OSError:
         return False
     try:
-        status = os.fstat(number)
+        status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode) or status.st_size != file.size:
             return False
-        if os.name == "posix" and (status.st_uid not in own or status.st_mode & open_to):
+        if os.name == "posix" and (status.st_uid not in own_ids or status.st_mode & forbidden_mode):
             return False
-        seen = hashlib.new(algorithm)
-        left = file.size + 1  # one more shows that nothing was added meanwhile
-        while data := os.read(number, min(left, _PIECE)):
-            seen.update(data)
-            left -= len(data)
-        return left == 1 and encode_digest(seen.digest()) == digest
+        actual = hashlib.new(algorithm)
+        bytes_left = file.size + 1  # one more byte would have been added meanwhile
+        while data := os.read(descriptor, min(bytes_left, _PIECE)):
+            actual.update(data)
+            bytes_left -= len(data)
+        return bytes_left == 1 and encode_digest(actual.digest()) == digest
     except OSError:
         return False
     finally:
-        os.close(number)
+        os.close(descriptor)

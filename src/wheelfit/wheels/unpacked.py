@@ -1,7 +1,7 @@
 """A wheel unpacked in a folder, every byte of it verified when it was written.
 
-The folder has two parts: ``tree`` with the files as the wheel names them, and ``manifest``, which
-lists them with their status at that time, so that thousands of files need not be read.
+The folder has two parts: ``tree`` with the files of the wheel, and ``manifest``, which lists them
+with their status at that time, so that thousands of files need not be read.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ MANIFEST = "manifest"
 
 _MAGIC = b"wheelfit unpacked 1"
 _LEADING_OUT = ("\t/", "\t../", "/../", "/..\t", "\t..\t")
-"""What no line of names between tabs has; an archive with such names is refused."""
-_LARGEST_TEXT = 64 << 20  # bytes of a file that is read as a whole
+"""Parts of names, between tabs, that lead out of the folder; a manifest with one is not used."""
+_MAX_READ_SIZE = 64 << 20  # bytes of a file that is read as a whole
 
 
 class UnpackedFile(Struct, frozen=True):
@@ -47,7 +47,7 @@ class UnpackedFile(Struct, frozen=True):
     executable: bool
     """Whether it was executable where the wheel was made."""
     mtime_ns: int
-    """When it was written; an edited file has another time."""
+    """Its time of modification when it was written; an edited file has another one."""
 
 
 class FileTable(Mapping[str, UnpackedFile]):
@@ -57,7 +57,7 @@ class FileTable(Mapping[str, UnpackedFile]):
     :param hashes: for each, ``algorithm=digest`` as in RECORD.
     :param sizes: for each, its bytes.
     :param marks: for each, ``x`` if it is executable, else ``-``.
-    :param times: for each, when it was written.
+    :param times: for each, its time of modification in nanoseconds when it was written.
     """
 
     def __init__(
@@ -78,12 +78,12 @@ class FileTable(Mapping[str, UnpackedFile]):
 
     @cached_property
     def folders(self) -> Mapping[str, Mapping[str, int]]:
-        """The files by folder, empty for the root: name, and where it stands in the columns."""
+        """By folder, empty for the root, the index in the columns of each file by its name."""
         by_folder: dict[str, dict[str, int]] = {}
         last: str | None = None
         for number, path in enumerate(self.names):
             folder, _, name = path.rpartition("/")
-            if folder != last:  # mostly the files of a folder follow each other
+            if folder != last:  # the files of a folder are usually adjacent
                 last, inside = folder, by_folder.setdefault(folder, {})
             inside[name] = number
         return by_folder
@@ -108,13 +108,13 @@ class FolderState(Struct, frozen=True):
     """The present state of the files of an unpacked wheel."""
 
     changed: str | None
-    """The name of one that is not as it was written; None if all are."""
-    numbers: Sequence[int] = ()
-    """For each file its number in the file system (inode), if all are as they were written."""
+    """The name of a file or folder that was changed since it was written; None if none was."""
+    inodes: Sequence[int] = ()
+    """For each file its number in the file system, if none was changed."""
 
 
 class UnpackedWheel(Struct, frozen=True):
-    """An unpacked wheel; the content of its files was checked."""
+    """An unpacked wheel, whose files were verified when they were written."""
 
     folder: Path
     filename: WheelFilename
@@ -125,10 +125,11 @@ class UnpackedWheel(Struct, frozen=True):
     files: FileTable
     """Every file by its name in the wheel, in the order of the archive."""
     umask: int
-    """What the permissions of the files were made with."""
+    """The umask with which the files were created."""
     where: str
-    numbers: Sequence[int] = ()
-    """The result of `look` for the files when the wheel was found; empty if not called."""
+    """The name in errors."""
+    inodes: Sequence[int] = ()
+    """Those of `inspect` when the wheel was found in the cache; empty if it was not called."""
 
     def names(self) -> tuple[str, ...]:
         """Return the names of all files in the order of the archive."""
@@ -145,13 +146,13 @@ class UnpackedWheel(Struct, frozen=True):
     def read(self, name: str) -> bytes:
         """Return the content of a file of at most 64 MiB.
 
-        :raises InvalidWheel: there is no such file, or it is too large, or it is gone.
+        :raises InvalidWheel: there is no such file, it is too large, or it cannot be read.
         """
         file = self.files.get(name)
         if file is None:
             raise InvalidWheel(f"it has no {name!r}", where=self.where)
         check_text_size(name, file.size, self.dist_info, where=self.where)
-        if file.size > _LARGEST_TEXT:
+        if file.size > _MAX_READ_SIZE:
             raise InvalidWheel(f"{name!r} has {file.size} bytes", where=self.where)
         try:
             return self.path_of(name).read_bytes()
@@ -176,47 +177,47 @@ class UnpackedWheel(Struct, frozen=True):
         return self.read(name)
 
     def record(self) -> Record:
-        """Return the rows of RECORD as the wheel has them."""
+        """Return the rows of RECORD."""
         name = f"{self.dist_info}/RECORD"
         return parse_record(self.read(name), where=f"{self.where}/{name}")
 
     def changed(self) -> str | None:
-        """Return the name of a file that is not as it was written; None if all are."""
-        return self.look().changed
+        """Return the name of a file or folder that was changed; None if none was."""
+        return self.inspect().changed
 
-    def look(self) -> FolderState:
-        """Check every file.
+    def inspect(self) -> FolderState:
+        """Compare size, time, kind and owner of every file with the manifest.
 
-        Size, time, kind and owner are compared, which shows every edit of a linked file but one
-        that sets the time back; the contents themselves are not read.
+        This shows every edit of a linked file, except one that sets the time back; the contents are
+        not read.
         """
-        folder = self._strange_folder()
+        folder = self._foreign_folder()
         if folder is not None:
             return FolderState(folder)
         tree = str(self.folder / TREE) + os.sep
         files = self.files
-        numbers: list[int] = []
-        own = own_users()
-        note, look = numbers.append, os.lstat  # by the folder, as for links, it is not quicker
+        inodes: list[int] = []
+        own_ids = own_users()
+        add_inode, lstat = inodes.append, os.lstat  # by the folder, as for links, it is not quicker
         for name, size, time in zip(files.names, files.sizes, files.times, strict=True):
             try:
-                status = look(tree + name)
+                status = lstat(tree + name)
             except OSError:
                 return FolderState(name)
             is_same = status.st_mtime_ns == time and status.st_size == size
-            if not is_same or not stat.S_ISREG(status.st_mode) or status.st_uid not in own:
+            if not is_same or not stat.S_ISREG(status.st_mode) or status.st_uid not in own_ids:
                 return FolderState(name)
-            note(status.st_ino)
-        return FolderState(None, numbers)
+            add_inode(status.st_ino)
+        return FolderState(None, inodes)
 
-    def _strange_folder(self) -> str | None:
-        """Return a folder that is a link, or not this user's; files are found through it.
+    def _foreign_folder(self) -> str | None:
+        """Return the name of a folder in the tree that is a link, or another user's.
 
-        The folder of the wheel is checked where it is found, so no other user can reach what is
-        below it now; but another user may have changed it before.
+        The cache checks the folder of the wheel, so no other user can change anything in it now;
+        but another user may have done so before.
         """
         tree = str(self.folder / TREE)
-        own = own_users()
+        own_ids = own_users()
         folders = {""}
         for name in self.files.folders:
             while name not in folders:
@@ -227,15 +228,15 @@ class UnpackedWheel(Struct, frozen=True):
                 status = os.lstat(f"{tree}/{name}" if name else tree)
             except OSError:
                 return name
-            if not stat.S_ISDIR(status.st_mode) or status.st_uid not in own:
+            if not stat.S_ISDIR(status.st_mode) or status.st_uid not in own_ids:
                 return name
         return None
 
 
 def write_manifest(wheel: UnpackedWheel) -> None:
-    """Write the manifest for `read_unpacked`; nothing is synchronised with the disk."""
+    """Write the manifest for `read_unpacked`, without waiting for the disk."""
     files = wheel.files
-    # No name of a member contains a control character, a tab or a line end in particular.
+    # No name of a member contains a control character, as a tab or a line end.
     lines = (
         f"{wheel.sha256}\t{wheel.dist_info}\t{wheel.umask:o}",
         "\t".join(files.names),
@@ -246,11 +247,11 @@ def write_manifest(wheel: UnpackedWheel) -> None:
     )
     body = "\n".join(lines).encode()
     digest = hashlib.sha256(body).hexdigest().encode()
-    with open(wheel.folder / MANIFEST, "wb", opener=_for_the_user) as manifest:
+    with open(wheel.folder / MANIFEST, "wb", opener=_open_private) as manifest:
         manifest.write(b"%s %s\n%s" % (_MAGIC, digest, body))
 
 
-def _for_the_user(path: str, flags: int) -> int:
+def _open_private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
@@ -295,10 +296,10 @@ def read_unpacked(folder: Path, filename: WheelFilename, *, where: str) -> Unpac
             marks,
             list(map(int, times.split("\t"))),
         )
-        mask = int(umask, 8)
+        umask_value = int(umask, 8)
     except ValueError:
         return None  # not as `write_manifest` writes it
     if any(piece in f"\t{names}\t" for piece in _LEADING_OUT):
         return None
     dist_info_folder([f"{dist_info}/METADATA"], filename, where=where)
-    return UnpackedWheel(folder, filename, sha256, dist_info, files, mask, where)
+    return UnpackedWheel(folder, filename, sha256, dist_info, files, umask_value, where)

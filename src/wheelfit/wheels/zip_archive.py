@@ -1,7 +1,7 @@
-"""Open a ZIP archive, and trust nothing in it that has not been checked.
+"""Open a ZIP archive, and check everything in it before it is used.
 
-Opening reads the central directory; what is refused there is refused for every use. What
-surrounds the data of a member is compared with the directory when the member is read.
+Opening reads and checks the central directory. The structures around the data of a member are
+compared with the directory when the member is read.
 """
 
 from __future__ import annotations
@@ -42,25 +42,25 @@ if TYPE_CHECKING:
 _PIECE = 1 << 18
 _BEGINNING = 1 << 12  # packed bytes
 _KERNEL_PIECE = 32 << 20
-_TOGETHER = 1 << 20  # bytes of small members that are read at once
-_LARGEST_TEXT = 64 << 20  # bytes of a file that is read as a whole
+_ADJACENT_SIZE = 1 << 20  # bytes of small members that are read at once
+_MAX_READ_SIZE = 64 << 20  # bytes of a file that is read as a whole
 _USUAL_EXTRA = 64  # bytes of the extra fields that are read with a local header
 _LONGEST_DESCRIPTOR = 24
 _TAR_BLOCK = 512
-_UNSUSPICIOUS = 64 << 20  # bytes that an archive may unpack to at any ratio
-_LARGEST_RATIO = 50  # beyond that, what the public registry accepts
-_REPORTED = 50
+_FREE_OF_RATIO = 64 << 20  # bytes that an archive may unpack to at any ratio
+_MAX_RATIO = 50  # beyond that, what the public registry accepts
+_MAX_REPORTED = 50
 
 
 class ZipArchive:
-    """An archive on disk, in memory, or on its way, opened to read its members.
+    """An archive on disk, in memory or still being downloaded, opened to read its members.
 
     Several threads may read at once. Every reading method may raise `InvalidWheel` for missing, too
     large, damaged or truncated data.
 
     :param source: path of the archive; or a seekable binary file or other source of bytes,
         which stay open.
-    :param lenient: open it although names collide; `tolerated` then has the collisions.
+    :param lenient: whether to open it although names collide; `tolerated` then has the collisions.
     :param expected: the central directory of an archive just written, with its members, which then
         need not be parsed.
     :raises FileProblem: it cannot be read.
@@ -76,9 +76,9 @@ class ZipArchive:
         expected: tuple[bytes, tuple[Member, ...]] | None = None,
     ) -> None:
         self.where = where
-        """What errors name."""
+        """The name in errors."""
         self.tolerated: list[Fault] = []
-        """What would have been refused, had it not been opened leniently."""
+        """The faults for which it would have been refused if it had not been opened leniently."""
         self._lenient = lenient
         self._expected = expected
         self._owns_source = isinstance(source, Path)
@@ -101,7 +101,7 @@ class ZipArchive:
         tail_start = max(0, self.size - TAIL_SIZE)
         tail = self.read_bytes(tail_start, self.size - tail_start)
         self.end: DirectoryEnd = find_end(tail, self.size, where=self.where)
-        """Where the central directory lies."""
+        """The position of the central directory."""
         directory = self.read_bytes(self.end.offset, self.end.size)
         self.members: tuple[Member, ...]
         """Every entry of the archive, in its order, folders too."""
@@ -123,9 +123,9 @@ class ZipArchive:
         for fault in collision_faults(member.name for member in self.members):
             self.tolerated.append(Fault("", fault, "B-34"))
         if self.tolerated and not self._lenient:
-            raise unsound([fault.message for fault in self.tolerated], self.where)
+            raise faults_error([fault.message for fault in self.tolerated], self.where)
         unpacked = sum(member.size for member in self.members)
-        if unpacked > _UNSUSPICIOUS and unpacked > _LARGEST_RATIO * self.size:
+        if unpacked > _FREE_OF_RATIO and unpacked > _MAX_RATIO * self.size:
             raise InvalidWheel(
                 f"the archive unpacks to {unpacked // self.size} times its size",
                 where=self.where,
@@ -148,7 +148,7 @@ class ZipArchive:
     # --- members --------------------------------------------------------------------
 
     def names(self) -> tuple[str, ...]:
-        """Return the names of all files in the order of the archive; folders are left out."""
+        """Return the names of all files, without folders, in the order of the archive."""
         return self._names
 
     @cached_property
@@ -178,19 +178,19 @@ class ZipArchive:
         return inflate(member, self._packed(member), where=self.where)
 
     def beginning(self, name: str) -> bytes:
-        """Return the first bytes of a file, which are not checked; none of an empty one."""
+        """Return the first bytes of a file, unchecked."""
         member = self.member(name)
         return next(inflate(member, self._packed(member, _BEGINNING), where=self.where), b"")
 
     def read(self, name: str) -> bytes:
         """Return the content of a file of at most 64 MiB."""
         member = self.member(name)
-        if member.size > _LARGEST_TEXT:
+        if member.size > _MAX_READ_SIZE:
             raise InvalidWheel(f"{name!r} has {member.size} bytes", where=self.where)
         length = LOCAL_HEADER_SIZE + member.name_size + _USUAL_EXTRA + member.compressed_size
-        start, read = self._begin(member, length)
-        first = start - member.offset
-        packed = read[first : first + member.compressed_size]
+        start, data = self._begin(member, length)
+        header_size = start - member.offset
+        packed = data[header_size : header_size + member.compressed_size]
         if rest := member.compressed_size - len(packed):  # its extra fields are unusually long
             packed += self.read_bytes(start + len(packed), rest)
         return inflate_whole(member, packed, where=self.where)
@@ -198,13 +198,13 @@ class ZipArchive:
     def contents(self, members: Iterable[Member]) -> Iterator[tuple[Member, bytes]]:
         """Yield small files with their contents; adjacent files are read together."""
         for first, stop, adjacent in self._adjacent(members):
-            read = self.read_bytes(first, stop - first)
+            data = self.read_bytes(first, stop - first)
             for member in adjacent:
-                whole = read[member.offset - first : self._following[member.offset] - first]
+                whole = data[member.offset - first : self._following[member.offset] - first]
                 header = check_local_header(whole, member, where=self.where)
                 end = header.size + member.compressed_size
-                behind = whole[end : end + _LONGEST_DESCRIPTOR]
-                check_surroundings(header, member, behind, len(whole) - end, where=self.where)
+                trailer = whole[end : end + _LONGEST_DESCRIPTOR]
+                check_surroundings(header, member, trailer, len(whole) - end, where=self.where)
                 yield member, inflate_whole(member, whole[header.size : end], where=self.where)
 
     def _adjacent(self, members: Iterable[Member]) -> Iterator[tuple[int, int, list[Member]]]:
@@ -212,7 +212,7 @@ class ZipArchive:
         first = stop = 0
         adjacent: list[Member] = []
         for member in members:
-            if adjacent and (member.offset != stop or stop - first >= _TOGETHER):
+            if adjacent and (member.offset != stop or stop - first >= _ADJACENT_SIZE):
                 yield first, stop, adjacent
                 adjacent = []
             if not adjacent:
@@ -238,19 +238,19 @@ class ZipArchive:
         :return: the offset of the data, and the bytes read.
         """
         room = self._following[member.offset] - member.offset
-        read = self.read_bytes(member.offset, min(length, room))
-        if (needed := local_header_size(read)) > len(read):
-            read = self.read_bytes(member.offset, min(needed, room))
-        header = check_local_header(read, member, where=self.where)
+        data = self.read_bytes(member.offset, min(length, room))
+        if (needed := local_header_size(data)) > len(data):
+            data = self.read_bytes(member.offset, min(needed, room))
+        header = check_local_header(data, member, where=self.where)
         stop = header.size + member.compressed_size
         gap = room - stop
-        behind = b""
+        trailer = b""
         if gap > 0:
-            behind = read[stop : stop + _LONGEST_DESCRIPTOR]
-            if len(behind) < min(gap, _LONGEST_DESCRIPTOR):
-                behind = self.read_bytes(member.offset + stop, min(gap, _LONGEST_DESCRIPTOR))
-        check_surroundings(header, member, behind, gap, where=self.where)
-        return member.offset + header.size, read
+            trailer = data[stop : stop + _LONGEST_DESCRIPTOR]
+            if len(trailer) < min(gap, _LONGEST_DESCRIPTOR):
+                trailer = self.read_bytes(member.offset + stop, min(gap, _LONGEST_DESCRIPTOR))
+        check_surroundings(header, member, trailer, gap, where=self.where)
+        return member.offset + header.size, data
 
     def read_bytes(self, start: int, length: int) -> bytes:
         """Return bytes of the archive as they are."""
@@ -287,32 +287,32 @@ class ZipArchive:
     def _copy_in_kernel(
         self, start: int, length: int, target: BinaryIO, *, begin_writing: bool
     ) -> int:
-        """Copy as much as the kernel wants to; return how much that was."""
+        """Copy as many bytes as the kernel can; return their number."""
         copied = 0
         if sys.platform == "linux" and isinstance(self._source, LocalFile):
-            # Between unlike file systems, or for a file in memory, it refuses.
+            # It cannot copy between unlike file systems, or to a file in memory.
             with suppress(OSError):
-                source_number, target_number = self._source.fileno(), target.fileno()
+                source_fd, target_fd = self._source.fileno(), target.fileno()
                 while copied < length:
                     piece = min(_KERNEL_PIECE, length - copied)
-                    count = os.copy_file_range(source_number, target_number, piece, start + copied)
+                    count = os.copy_file_range(source_fd, target_fd, piece, start + copied)
                     if not count:
                         break
                     copied += count
                     if begin_writing and length > _KERNEL_PIECE:
                         from wheelfit.wheels.system_calls import start_writing
 
-                        start_writing(target_number, target.tell() - count, count)
+                        start_writing(target_fd, target.tell() - count, count)
         return copied
 
     def _packed(self, member: Member, piece: int = _PIECE) -> Iterator[bytes]:
-        # What is small comes with its header, in one piece.
+        # A small member is read together with its header.
         length = LOCAL_HEADER_SIZE + member.name_size + _USUAL_EXTRA + member.compressed_size
-        start, read = self._begin(member, min(length, piece))
+        start, data = self._begin(member, min(length, piece))
         stop = start + member.compressed_size
-        if start - member.offset < len(read):
-            yield read[start - member.offset : stop - member.offset]
-        for position in range(member.offset + len(read), stop, piece):
+        if start - member.offset < len(data):
+            yield data[start - member.offset : stop - member.offset]
+        for position in range(member.offset + len(data), stop, piece):
             yield self.read_bytes(position, min(piece, stop - position))
 
 
@@ -324,11 +324,11 @@ def _source_of(source: Path | BinaryIO | ByteSource) -> ByteSource:
     return SeekableFile(source)
 
 
-def unsound(faults: Sequence[str], where: str) -> InvalidWheel:
+def faults_error(faults: Sequence[str], where: str) -> InvalidWheel:
     """Return the error that reports several faults together."""
     first, *rest = faults
-    message = first if not rest else f"{len(faults)} things are wrong, first: {first}"
-    shown = [f"- {fault}" for fault in faults[:_REPORTED]]
-    if len(faults) > _REPORTED:
-        shown.append(f"… and {len(faults) - _REPORTED} more")
+    message = first if not rest else f"{len(faults)} faults; the first: {first}"
+    shown = [f"- {fault}" for fault in faults[:_MAX_REPORTED]]
+    if len(faults) > _MAX_REPORTED:
+        shown.append(f"… and {len(faults) - _MAX_REPORTED} more")
     return InvalidWheel(message, where=where, note="\n".join(shown) if rest else None)

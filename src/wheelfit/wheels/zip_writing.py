@@ -34,7 +34,7 @@ def dos_time(epoch: int) -> tuple[int, int]:
 
 
 def as_written(member: Member, offset: int) -> Member:
-    """Return a member to write as a reader will find it."""
+    """Return a member with the flags and offset that are written."""
     flags = member.flags & _FLAG_LEVEL | (0 if member.name.isascii() else _FLAG_UTF8)
     if (flags, offset) == (member.flags, member.offset):
         return member

@@ -1,7 +1,7 @@
-"""Members of an archive that are packed with Zstandard (method 93), where a library can read them.
+"""Read members of an archive that are packed with Zstandard (method 93).
 
-The library is part of Python from 3.14 on (PEP 784); before, the extra ``zstd`` brings the same.
-No such member is ever written: every wheel up to format 1.x has to be readable without it.
+Python 3.14 and later has a library for it (PEP 784); for older ones it comes with the extra
+``zstd``. No such member is written, since every wheel of format 1.x must be readable without it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ ZSTANDARD = 93
 """The number of the method in an archive."""
 
 _LARGEST_WINDOW = 27
-"""The largest window of a reader, as a power of two: 128 MiB, the need of the highest level."""
+"""The largest window of a reader, as a power of two: 128 MiB, which the highest level needs."""
 
 
 @cache

@@ -19,7 +19,7 @@ from wheelfit.core.metadata import read_document
 from wheelfit.errors import InvalidFilename
 from wheelfit.testing.wheels import build_wheel, release_document
 from wheelfit.wheels.archive import WheelArchive
-from wheelfit.wheels.rewrite import Writing
+from wheelfit.wheels.rewrite import RewriteOptions
 from wheelfit_runtime.errors import FileProblem, InvalidWheel
 
 MKL = parse_label("mkl")
@@ -77,7 +77,7 @@ def test_renamed(wheel: Path, output: Path) -> None:
         core = read_metadata(archive.metadata(), "wheel")
     assert (core.name, core.version) == ("fast", Version("1.0"))
     assert (
-        repack_wheel(wheel, output, RENAME, writing=Writing(overwrite=True)).read_bytes()
+        repack_wheel(wheel, output, RENAME, options=RewriteOptions(overwrite=True)).read_bytes()
         == path.read_bytes()
     )
 
@@ -110,7 +110,7 @@ def test_with_a_variant(wheel: Path, output: Path) -> None:
         assert b'"blas :: library :: mkl" in variant_properties' in archive.metadata()
         assert b"nvidia" not in archive.metadata()
     resolved = repack_wheel(
-        again, output, NOTHING, resolve_markers=True, writing=Writing(overwrite=True)
+        again, output, NOTHING, resolve_markers=True, options=RewriteOptions(overwrite=True)
     )
     with WheelArchive(resolved) as archive:
         assert b"Requires-Dist: mkl\n" in archive.metadata()

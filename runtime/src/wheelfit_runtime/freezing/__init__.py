@@ -1,7 +1,8 @@
 """The support of `wheelfit_runtime` for programs that freeze applications.
 
-It imports by name, and so do those who use it: which modules are needed cannot be seen in the code.
-PyInstaller finds the hook by itself, through the entry point ``hook-dirs`` of ``pyinstaller40``.
+Modules are imported by name here and in packages that use it, so such programs cannot find them in
+the code. PyInstaller finds the hook by itself, through the entry point ``hook-dirs`` of
+``pyinstaller40``.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ def implementation_modules(paths: Iterable[str] | None = None) -> tuple[str, ...
 
     :param paths: the search path of modules; default: ``sys.path``.
     """
-    path, folders = _places(paths)
-    declared = scan(path, folders=folders)
+    search_path, folders = _search_path(paths)
+    declared = scan(search_path, folders=folders)
     return tuple(
         dict.fromkeys(implementation.module for implementation in declared.implementations)
     )
@@ -40,28 +41,30 @@ def declaration_files(paths: Iterable[str] | None = None) -> Iterator[tuple[str,
 
     :param paths: the search path of modules; default: ``sys.path``.
     """
-    seen: set[str] = set()
-    for where in declaration_paths(*_places(paths)):
-        name = os.path.basename(where)  # noqa: PTH119
-        if name not in seen:
-            seen.add(name)
-            yield where, FOLDER
+    names: set[str] = set()
+    for path in declaration_paths(*_search_path(paths)):
+        name = os.path.basename(path)  # noqa: PTH119
+        if name not in names:
+            names.add(name)
+            yield path, FOLDER
 
 
-def _places(paths: Iterable[str] | None) -> tuple[Iterable[str], Iterable[str]]:
+def _search_path(paths: Iterable[str] | None) -> tuple[Iterable[str], Iterable[str]]:
     return (sys.path, linked_folders()) if paths is None else (paths, ())
 
 
 def run(
     arguments: Sequence[str],
-    environ: Mapping[str, str],  # noqa: ARG001 - nothing depends on it
+    environ: Mapping[str, str],  # noqa: ARG001 - the interface of the commands
     out: TextIO,
-    err: TextIO,  # noqa: ARG001 - nothing goes wrong
+    err: TextIO,  # noqa: ARG001
 ) -> int:
     """Write the declarations as a module (``python -m wheelfit_runtime table``), and return 0."""
     from argparse import ArgumentParser  # no hook needs it
 
-    words = "Write what is declared as a module, for a frozen application."
-    ArgumentParser("python -m wheelfit_runtime table", description=words).parse_args(arguments)
+    description = "Write the declarations of all implementations as a module, for freezing."
+    ArgumentParser("python -m wheelfit_runtime table", description=description).parse_args(
+        arguments
+    )
     out.write(as_table(sys.path, linked_folders()))
     return 0

@@ -24,7 +24,7 @@ from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.binaries.instructions import with_instructions
 from wheelfit.wheels.binaries.reading import binaries_of
 from wheelfit.wheels.binaries.unguarded_instructions import claimed_level, unguarded_code
-from wheelfit.wheels.rewrite import Writing, rewrite
+from wheelfit.wheels.rewrite import RewriteOptions, rewrite
 from wheelfit_runtime.errors import IntegrityError
 
 if TYPE_CHECKING:
@@ -106,15 +106,15 @@ def _with_file(source: Path, folder: Path, name: str, data: bytes, epoch: int | 
     destination = folder / source.name
     with WheelArchive(source) as archive:
         replaced = {f"{archive.dist_info}/{name}": data}
-        writing = Writing(epoch=epoch)
-        rewrite(source, destination, replace_members=replaced, writing=writing, opened=archive)
+        options = RewriteOptions(epoch=epoch)
+        rewrite(source, destination, replace_members=replaced, options=options, open_source=archive)
     return destination
 
 
 def without_traces(source: Path, folder: Path, epoch: int) -> Path:
     """Return a copy of a wheel whose order, times and modes are not those of this machine."""
     destination = folder / source.name
-    rewrite(source, destination, writing=Writing(epoch=epoch, is_reproducible=True))
+    rewrite(source, destination, options=RewriteOptions(epoch=epoch, is_reproducible=True))
     return destination
 
 
@@ -141,7 +141,7 @@ def finish(
             folder,
             label=choice.label,
             document=document,
-            writing=Writing(epoch=epoch),
+            options=RewriteOptions(epoch=epoch),
             note=notes.append,
         )
     findings = _findings(path, choice.properties)

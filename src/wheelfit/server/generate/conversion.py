@@ -32,8 +32,8 @@ from wheelfit.server.generate.request import Generated
 from wheelfit.server.generate.targets import FILES, PublishedFile
 from wheelfit.sources.concurrency import at_once
 from wheelfit.sources.urls import file_path, redact
-from wheelfit.wheels.conversion import convert_wheel, with_null_renamed
-from wheelfit.wheels.rewrite import Writing
+from wheelfit.wheels.conversion import convert_wheel, rename_null_variant
+from wheelfit.wheels.rewrite import RewriteOptions
 from wheelfit_runtime.errors import InvalidDocument, WheelfitError
 
 if TYPE_CHECKING:
@@ -211,7 +211,7 @@ class _Conversion:
             for file, _ in given:
                 self._done.documents[file.filename] = documents[0][1].layout
             documents = [
-                (at, with_null_renamed(one) if self._rewrite else one) for at, one in documents
+                (at, rename_null_variant(one) if self._rewrite else one) for at, one in documents
             ]
             documents += self._of_wheels.get(release, [])
             if not documents:
@@ -264,7 +264,10 @@ class _Conversion:
         """Return a wheel with a document of the current layout: itself if it has one."""
         try:
             converted = convert_wheel(
-                path, self._scratch, accept_losses=self._accept, writing=Writing(overwrite=True)
+                path,
+                self._scratch,
+                accept_losses=self._accept,
+                options=RewriteOptions(overwrite=True),
             )
         except InvalidDocument as error:
             if any(fault.rule != "F-56" for fault in error.faults):

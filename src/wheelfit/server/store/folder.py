@@ -60,7 +60,7 @@ class FolderBlobs:
                 with suppress(FileExistsError):  # another process has just created it
                     root.make_folder(around, FOLDER_MODE)
                 root.sync_folder()
-            folder, name = root.at(f"{around}/{path.name}")
+            folder, name = root.resolve(f"{around}/{path.name}")
             try:
                 os.link(draft.path, name, dst_dir_fd=folder)
             except FileExistsError:
