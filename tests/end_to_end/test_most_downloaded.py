@@ -107,10 +107,10 @@ def install_and_check(sources: Repository, name: str, folder: Path) -> None:
         no_index=True,
     )
     report = install(request, Context())
-    installed = report.decided.planned.install
+    installed = report.decision.planned.install
     assert [pin.filename.text for pin in installed] == [file.filename]
     checked = CheckRequest(targets=(str(path),), full=True, binaries=True)
-    found = check_targets(checked, Context()).found
+    found = check_targets(checked, Context()).findings
     assert not found.unchecked
     assert [one for one in found.findings if one.severity is Severity.ERROR] == []
 
@@ -138,7 +138,7 @@ def test_other_systems(sources: Repository, name: str, system: str, tmp_path: Pa
         pytest.skip("no wheel for that system, or a large one")
     path = sources.download(file, tmp_path)
     request = CheckRequest(targets=(str(path),), binaries=True)
-    found = check_targets(request, Context()).found
+    found = check_targets(request, Context()).findings
     assert not found.unchecked
     errors = {one.code for one in found.findings if one.severity is Severity.ERROR}
     assert {code for code in errors if (name, system, code) not in TRUE} == set()

@@ -39,8 +39,8 @@ def test_generate_check_and_convert(
     assert made.generated.is_published
     assert made.generated.files == 4
     checked = check_index(CheckIndexRequest(index=str(index / "simple")), context)
-    assert checked.found.count.wheels == 3
-    assert not checked.found.has_faults(strict=False)
+    assert checked.findings.count.wheels == 3
+    assert not checked.findings.has_faults(strict=False)
     converted = convert_index(ConvertIndexRequest(source=str(index), to=str(anew)), context)
     assert converted.generated.is_published
     assert list(converted.projects) == ["fast"]
@@ -50,10 +50,10 @@ def test_generate_check_and_convert(
 def test_check(dist: Path, context: Context) -> None:
     """Findings that are ignored are not in the report, and unknown names are refused."""
     (dist / "fast-1.0-py3-none-any.whl").unlink()
-    everything = check(CheckRequest(targets=(str(dist),)), context).found
+    everything = check(CheckRequest(targets=(str(dist),)), context).findings
     assert "no-plain-wheel" in {one.code for one in everything.findings}
     ignoring = CheckRequest(targets=(str(dist),), ignore=("no-plain-wheel",))
-    assert check(ignoring, context).found == everything.without(["no-plain-wheel"])
+    assert check(ignoring, context).findings == everything.without(["no-plain-wheel"])
     with pytest.raises(UsageError, match="unknown check"):
         check(CheckRequest(targets=(str(dist),), ignore=("no-plain-wheels",)), context)
 

@@ -20,7 +20,7 @@ from wheelfit.core.labels import NULL, parse_label
 from wheelfit.core.properties import parse_namespace, parse_property
 from wheelfit.core.variant_request import read_settings
 from wheelfit.errors import UsageError
-from wheelfit.operations.build_jobs import do_jobs, jobs_for
+from wheelfit.operations.build_jobs import run_jobs, select_jobs
 from wheelfit.operations.build_request import (
     BuildRequest,
     open_build_places,
@@ -106,7 +106,7 @@ def build(request: BuildRequest, context: Context) -> BuildReport:
         def new_folder(what: str) -> Path:
             return Path(mkdtemp(prefix=f"{what}-", dir=scratch))
 
-        jobs = jobs_for(request, environ, source, choices)
+        jobs = select_jobs(request, environ, source, choices)
         echo = reporter.say if request.debug or reporter.wants_details else None
         sdist = None
         with open_build_places(request, context) as places:
@@ -120,7 +120,7 @@ def build(request: BuildRequest, context: Context) -> BuildReport:
                 lambda one: builder.wheels(one, new_folder("order")),
                 reporter.note,
             )
-        results, job_notes = ((), ()) if jobs is None else do_jobs(
+        results, job_notes = ((), ()) if jobs is None else run_jobs(
             jobs, lambda those: orders_for(order, those, recipes, more),
             source, request, context,
         )  # fmt: skip

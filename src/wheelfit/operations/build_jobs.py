@@ -1,4 +1,4 @@
-"""Builds of the wheels of a matrix for this machine, one for each worker at a time.
+"""The builds of a matrix for this machine, one for each worker at a time.
 
 Builds in one folder conflict: backends write there. So each job builds from a source distribution
 that is made first, in a folder of its own that is removed after the job.
@@ -11,6 +11,7 @@ import shutil
 import sysconfig
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING
@@ -57,7 +58,7 @@ _RECORD = ".wheelfit-build"
 """The file beside the wheels that records the finished ones."""
 
 
-# --- which jobs --------------------------------------------------------------------------------
+# --- selection of jobs ----------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,7 @@ class Jobs:
         return tuple(dict.fromkeys(job.python for job in self.here))
 
 
-def jobs_for(
+def select_jobs(
     request: BuildRequest,
     environ: Mapping[str, str],
     source: Source,
@@ -98,8 +99,9 @@ def jobs_for(
         return None
     if request.is_editable:
         raise UsageError("an editable wheel is built alone", hint="leave out --all, -j, --executor")
-    target = open_environment_of(request, environ, may_be_own=True)
-    default = _version_of(target.interpreter.version, target.interpreter.tags[0].abi)
+    interpreter = open_environment_of(request, environ, may_be_own=True).interpreter
+    is_free_threaded = interpreter.tags[0].abi.endswith("t")
+    default = "{}.{}".format(*interpreter.version) + ("t" if is_free_threaded else "")
     if matrix is None:
         jobs = tuple(Job(choice.label, default, ANY) for choice in choices)
         return Jobs(jobs, (), default)
@@ -114,21 +116,13 @@ def jobs_for(
             "no wheel of the matrix matches",
             hint="`wheelfit matrix` lists its Pythons and platforms",
         )
-    platform = _platform()
-    here = tuple(job for job in jobs if is_for(job, platform))
+    is_musl = "musl" in (sysconfig.get_config_var("HOST_GNU_TYPE") or "")
+    current = platform_of(platform.system(), platform.machine(), is_musl=is_musl)
+    here = tuple(job for job in jobs if is_for(job, current))
     return Jobs(here, tuple(job for job in jobs if job not in here), default)
 
 
-def _version_of(version: tuple[int, int, int], abi: str) -> str:
-    return f"{version[0]}.{version[1]}{'t' if abi.endswith('t') else ''}"
-
-
-def _platform() -> str:
-    is_musl = "musl" in (sysconfig.get_config_var("HOST_GNU_TYPE") or "")
-    return platform_of(platform.system(), platform.machine(), is_musl=is_musl)
-
-
-# --- doing them --------------------------------------------------------------------------------
+# --- running them ---------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +131,7 @@ class BuildItem:
 
     order: BuildOrder
     version: str
-    """Of the Python."""
+    """The version of Python."""
     request: BuildRequest
     environ: Mapping[str, str]
     folder: Path
@@ -164,7 +158,7 @@ def build_item(item: BuildItem) -> tuple[BuiltWheel, ...]:
     return tuple(replace(wheel, path=path) for wheel, path in zip(wheels, paths, strict=True))
 
 
-def do_jobs(
+def run_jobs(
     jobs: Jobs,
     orders: Callable[[Sequence[WheelToBuild]], Sequence[BuildOrder]],
     source: Source,
@@ -173,13 +167,13 @@ def do_jobs(
 ) -> tuple[Sequence[JobResult], Sequence[str]]:
     """Build the jobs of this machine, and return the results of all jobs, and warnings.
 
-    :param orders: makes as few orders of wheels as possible, of a source distribution.
+    :param orders: returns as few orders as possible for some wheels, of a source distribution.
     """
     reporter = context.reporter
     target = Path(request.folder).absolute()
     target.mkdir(parents=True, exist_ok=True)
-    with open_workers_of(request) as workers, _shared_sources(target) as shared:
-        items, covered = _items(jobs, orders, source, shared, request, context, target)
+    with open_workers_of(request) as workers, _shared_sources(target) as share:
+        items, covered = _items(jobs, orders, source, share, request, context, target)
         if workers.are_elsewhere:
             workers.must_see([item.order.project for item in items[:1]], [target])
         reporter.detail(f"{count_of(len(items), 'build')} by {workers.words}")
@@ -196,13 +190,13 @@ def do_jobs(
                 progress=progress,
                 done=lambda outcome: _report_finished(outcome, reporter),
             ).run()
-        lost, compared = _compared(outcomes, orders, shared, reporter)
+        rejected, compared = _compare(outcomes, orders, share, reporter)
     by_job = {}
-    for outcome, those in zip(outcomes, covered, strict=True):
+    for outcome, jobs_of_item in zip(outcomes, covered, strict=True):
         by_label = {wheel.label: wheel for wheel in outcome.value or ()}
-        for job in those:
+        for job in jobs_of_item:
             wheel = by_label.get(job.label)
-            error = lost.get(wheel.path) if wheel else outcome.error
+            error = rejected.get(wheel.path) if wheel else outcome.error
             status = "failed" if error else "kept" if outcome.is_kept else "built"
             wheel = None if error or wheel is None else compared.with_parts(wheel)
             by_job[job] = JobResult(job, status, wheel, error, outcome.seconds)
@@ -210,43 +204,49 @@ def do_jobs(
     return results + [JobResult(job, "skipped") for job in jobs.elsewhere], compared.notes
 
 
-def _compared(
+def _compare(
     outcomes: Sequence[Outcome[BuildItem, tuple[BuiltWheel, ...]]],
     orders: Callable[[Sequence[WheelToBuild]], Sequence[BuildOrder]],
-    shared: Callable[[Path], Path],
+    share: Callable[[Path], Path],
     reporter: Reporter,
 ) -> tuple[Mapping[Path, WheelfitError], ComparedWheels]:
-    """Remove variants that lost optimisation; return their errors and the comparison."""
+    """Compare variants with a plain wheel, and remove those without their optimisation.
+
+    :returns: the errors of removed wheels by path, and the comparison.
+    """
     (plain_order,) = orders([PLAIN])
-    lost: dict[Path, WheelfitError] = {}
+    rejected: dict[Path, WheelfitError] = {}
     notes: list[str] = []
     parts: dict[str, TunedParts] = {}
     for version in dict.fromkeys(outcome.item.version for outcome in outcomes):
-        those = [one for one in outcomes if one.item.version == version]
+        of_version = [outcome for outcome in outcomes if outcome.item.version == version]
         with scratch_folder() as scratch:
-            order = replace(plain_order, project=shared(plain_order.project))
-            item = replace(those[0].item, order=order, folder=scratch)
+            order = replace(plain_order, project=share(plain_order.project))
+            item = replace(of_version[0].item, order=order, folder=scratch)
 
             def build_plain(item: BuildItem = item) -> BuiltWheel:
-                reporter.note("a plain wheel is built to compare the variants with")
+                reporter.note("building a plain wheel to compare the variants with")
                 return build_item(item)[0]
 
             compared = compare_with_plain(
-                [(one.item.order, one.value or ()) for one in those], order, build_plain
+                [(outcome.item.order, outcome.value or ()) for outcome in of_version],
+                order,
+                build_plain,
             )
         for wheel, error in compared.losses:
-            # Every wheel of the same content is lost, and none is kept for the next run.
-            for other in (one for each in those for one in each.value or ()):
-                if other.content == wheel.content:
-                    other.path.unlink(missing_ok=True)
-                    lost[other.path] = error
-        for one in those:
-            if _has_variants(one):
-                is_lost = any(wheel.path in lost for wheel in one.value or ())
-                _report_done(one, reporter, is_failed=is_lost)
+            # Wheels of the same content go too, so that the next run reuses none of them.
+            for outcome in of_version:
+                for other in outcome.value or ():
+                    if other.content == wheel.content:
+                        other.path.unlink(missing_ok=True)
+                        rejected[other.path] = error
+        for outcome in of_version:
+            if _has_variants(outcome):
+                is_rejected = any(wheel.path in rejected for wheel in outcome.value or ())
+                _report_done(outcome, reporter, is_failed=is_rejected)
         notes += compared.notes
         parts |= compared.parts
-    return lost, ComparedWheels(notes=tuple(notes), parts=parts)
+    return rejected, ComparedWheels(notes=tuple(notes), parts=parts)
 
 
 def _has_variants(outcome: Outcome[BuildItem, tuple[BuiltWheel, ...]]) -> bool:
@@ -258,7 +258,7 @@ def _items(
     jobs: Jobs,
     orders: Callable[[Sequence[WheelToBuild]], Sequence[BuildOrder]],
     source: Source,
-    shared: Callable[[Path], Path],
+    share: Callable[[Path], Path],
     request: BuildRequest,
     context: Context,
     target: Path,
@@ -268,15 +268,15 @@ def _items(
     covered: list[list[Job]] = []
     for version in jobs.pythons:
         problem, python = _interpreter(version, jobs, request, context.environ)
-        own = request.with_options(python=python)
-        asked: dict[Label | None, list[Job]] = {}  # several are `any` and this very platform
+        options = request.with_options(python=python)
+        by_label: dict[Label | None, list[Job]] = {}  # a wheel may be for `any` and this platform
         for job in jobs.here:
             if job.python == version:
-                asked.setdefault(job.label, []).append(job)
-        for order in orders([_choice(those[0], source) for those in asked.values()]):
-            moved = replace(order, project=shared(order.project))
-            items.append(BuildItem(moved, version, own, dict(context.environ), target, problem))
-            covered.append([job for choice in order.choices for job in asked[choice.label]])
+                by_label.setdefault(job.label, []).append(job)
+        for order in orders([_choice(group[0], source) for group in by_label.values()]):
+            own = replace(order, project=share(order.project))
+            items.append(BuildItem(own, version, options, dict(context.environ), target, problem))
+            covered.append([job for choice in order.choices for job in by_label[choice.label]])
     return items, covered
 
 
@@ -289,7 +289,7 @@ def _choice(job: Job, source: Source) -> WheelToBuild:
 def _interpreter(
     version: str, jobs: Jobs, request: BuildRequest, environ: Mapping[str, str]
 ) -> tuple[WheelfitError | None, str | None]:
-    """Return the ``python`` of a request for a version; an error if this machine has none."""
+    """Return the error if this machine lacks a Python, and the ``python`` of a request for it."""
     if version == jobs.default:
         return None, request.python
     try:  # a program on PATH may be a version manager's shim, with nothing behind it
@@ -302,17 +302,15 @@ def _interpreter(
 
 @contextmanager
 def _shared_sources(target: Path) -> Iterator[Callable[[Path], Path]]:
-    """Yield a function that copies a source distribution to where all workers see it."""
+    """Yield a function that copies a source distribution to a folder of all workers."""
     folder = Path(mkdtemp(prefix=".wheelfit-sources-", dir=target))
-    known: dict[Path, Path] = {}
 
-    def shared(path: Path) -> Path:
-        if path not in known:
-            known[path] = Path(shutil.copy(path, folder))
-        return known[path]
+    @cache
+    def share(path: Path) -> Path:
+        return Path(shutil.copy(path, folder))
 
     try:
-        yield shared
+        yield share
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -321,7 +319,7 @@ def _shared_sources(target: Path) -> Iterator[Callable[[Path], Path]]:
 def _record(
     items: Sequence[BuildItem], request: BuildRequest, context: Context, target: Path
 ) -> Iterator[WorkRecord[BuildItem, tuple[BuiltWheel, ...]]]:
-    """Open the record of earlier runs, which lies beside the wheels."""
+    """Open the record of finished builds, a file beside the wheels."""
     sources = {path: source_digest(path) for path in {item.order.project for item in items}}
     options = repr([request.constraint, request.no_build_isolation])
     pythons: dict[str, str] = {}
@@ -338,7 +336,7 @@ def _record(
         )
 
     path = target / _RECORD
-    seal = Signer(Path(state_folder_of(context.environ)))
+    signer = Signer(Path(state_folder_of(context.environ)))
     if request.rebuild:
         path.unlink(missing_ok=True)
     with WorkRecord[BuildItem, tuple["BuiltWheel", ...]](
@@ -347,7 +345,7 @@ def _record(
         key=key,
         to_data=to_record,
         of_data=lambda data: of_record(data, target),
-        sign=lambda text: seal.of("what is built", str(path), text),
+        sign=lambda text: signer.of("what is built", str(path), text),
         note=context.reporter.warn,
     ) as record:
         yield record

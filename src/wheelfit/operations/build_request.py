@@ -1,4 +1,4 @@
-"""The request of a build, and the places where it builds."""
+"""The request of a build, and the places in which its backends run."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class BuildRequest(
     only_python: tuple[str, ...] = ()
     rebuild: bool = False
     debug: bool = False
-    """Whether the output of build backends is reported, even if details are not wanted."""
+    """Whether the output of build backends is reported, even if details are not."""
 
     @property
     def project(self) -> Path:
@@ -76,38 +76,40 @@ def open_build_places(
     from wheelfit.operations.requirements import limited, read_wanted, source_of
 
     environ = context.environ
-    wanted = read_wanted(request, environ, may_be_empty=True)
+    requirements = read_wanted(request, environ, may_be_empty=True)
     environment = open_environment_of(request, environ, may_be_own=True)
     prefix = environment.interpreter.prefix
     rules = read_rules(environ, prefix)
     if rules.constraints:
-        wanted = limited(wanted, rules.constraints, environ, rules.origin_of("constraint"))
+        requirements = limited(
+            requirements, rules.constraints, environ, rules.origin_of("constraint")
+        )
     machine = choose_machine(request, environment.target(), context)
-    policy = choice_policy(request, machine.policy, wanted.hashes, wanted.labels)
-    settings = read_settings(request, environ, wanted.files, prefix=prefix)
-    required = rules.require_hashes or wanted.requires_hashes
-    by = rules.origin_of("require-hashes") if rules.require_hashes else ""
+    policy = choice_policy(request, machine.policy, requirements.hashes, requirements.labels)
+    settings = read_settings(request, environ, requirements.files, prefix=prefix)
+    needs_hashes = rules.require_hashes or requirements.requires_hashes
+    origin = rules.origin_of("require-hashes") if rules.require_hashes else ""
     with ExitStack() as stack:
         repository: Repository = stack.enter_context(
-            open_indexes(request, settings, context, by_content=required)
+            open_indexes(request, settings, context, by_content=needs_hashes)
         )
         # Settings are for the backend of the project, not for those of its build requirements.
-        others = request.with_options(config_settings=())
+        without_settings = request.with_options(config_settings=())
         building = open_building(
-            others, context, repository, settings, environment, machine, policy,
-            wanted, requires_hashes=required, hashes_required_by=by,
+            without_settings, context, repository, settings, environment, machine, policy,
+            requirements, requires_hashes=needs_hashes, hashes_required_by=origin,
         )  # fmt: skip
         stack.callback(building.close)
 
-        def given(asked: RequestedRequirement) -> GivenWheel | None:
+        def build_from_url(requirement: RequestedRequirement) -> GivenWheel | None:
             """Build a requirement that the project names by a URL, as a fork of a backend."""
-            source = source_of(asked)
+            source = source_of(requirement)
             if source is None:
                 return None
             context.reporter.note(f"building needs {source}")
             return building.given(source)
 
         yield open_places(
-            request, environ, lambda: building, environment, machine, policy, wanted,
-            requires_hashes=required, hashes_required_by=by, given=given,
+            request, environ, lambda: building, environment, machine, policy, requirements,
+            requires_hashes=needs_hashes, hashes_required_by=origin, given=build_from_url,
         )  # fmt: skip

@@ -11,7 +11,7 @@ from wheelfit.locking.bundles.manifest import MANIFEST
 from wheelfit.locking.bundles.verification import load_manifest
 from wheelfit.locking.bundles.verification import verify as check
 from wheelfit.locking.stand_ins import archive_of
-from wheelfit.operations.bundle_contents import Everything, ForHosts, check_accelerators
+from wheelfit.operations.bundle_contents import FullBundlePlan, HostsBundlePlan, check_accelerators
 from wheelfit.operations.bundle_folder import BundlePlace, make, sizes_of
 from wheelfit.operations.environments import open_environment_of
 from wheelfit.operations.lock_files import FromLock, open_lock
@@ -185,8 +185,10 @@ def bundle(request: BundleRequest, context: Context) -> BundleReport:
     place = BundlePlace.of(request.output, update=request.update)
     opened = open_lock(request, context)
     with opened.repository:
-        plan: ForHosts | Everything = (
-            Everything(opened) if request.all else ForHosts(opened, request.hosts or [None])
+        plan: HostsBundlePlan | FullBundlePlan = (
+            FullBundlePlan(opened)
+            if request.all
+            else HostsBundlePlan(opened, request.hosts or [None])
         )
         if request.require_accelerator:
             check_accelerators(plan)

@@ -1,11 +1,11 @@
-"""The wheels of a bundle: those that some machines get from a lock, or all of them."""
+"""The plan of a bundle: the wheels that some machines get from a lock, or all of them."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import structs
 from packaging.utils import canonicalize_name
@@ -28,7 +28,7 @@ from wheelfit_runtime.platforms.scrubbing import Scrubber
 from wheelfit_runtime.platforms.system_view import SystemView
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from packaging.utils import NormalizedName
 
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class WantedWheel:
+class WheelToBundle:
     """A wheel for the bundle."""
 
     filename: WheelFilename
@@ -58,7 +58,7 @@ class WantedWheel:
 
 
 @dataclass(frozen=True, slots=True)
-class WantedArchive:
+class ArchiveToBundle:
     """An archive for the bundle; its wheel is built where it is installed."""
 
     package: NormalizedName
@@ -68,7 +68,7 @@ class WantedArchive:
     """The source."""
 
     @classmethod
-    def of(cls, package: LockedPackage, stand_in: File, files: Files) -> WantedArchive:
+    def of(cls, package: LockedPackage, stand_in: File, files: Files) -> ArchiveToBundle:
         """Return the archive of an entry of a lock."""
         name = "" if package.source is None else package.source.filename
         url = without_fragment(stand_in.url)
@@ -77,8 +77,11 @@ class WantedArchive:
         )
 
 
+_ToBundle = TypeVar("_ToBundle", WheelToBundle, ArchiveToBundle)
+
+
 class HostChoice:
-    """The choice for one machine.
+    """The choice of wheels for one machine.
 
     :param name: the name of its host file in the bundle.
     :param candidates: the wheels to choose from.
@@ -90,11 +93,11 @@ class HostChoice:
         self.machine = machine
         self.candidates = candidates
         self.selection: LockSelection
-        """The wheels that it gets."""
+        """The selected wheels."""
         self.select()
 
     def select(self) -> None:
-        """Choose, or choose again.
+        """Select wheels, without those rejected meanwhile.
 
         :raises NoFit: the machine cannot be served; the error names it.
         """
@@ -102,12 +105,11 @@ class HostChoice:
             self.selection = self.candidates.select()
 
     @property
-    def wanted(self) -> dict[str, WantedWheel]:
-        """The wheels by file name."""
+    def wheels(self) -> dict[str, WheelToBundle]:
+        """The selected wheels by file name."""
         candidates = self.candidates.candidates
-
         return {
-            pin.filename.text: WantedWheel(
+            pin.filename.text: WheelToBundle(
                 pin.filename,
                 pin.file,
                 candidates.repository,
@@ -118,17 +120,17 @@ class HostChoice:
         }
 
     @property
-    def archives(self) -> dict[str, WantedArchive]:
+    def archives(self) -> dict[str, ArchiveToBundle]:
         """The archives from which it builds wheels, by file name."""
         packages, files = self.candidates.packages, self.candidates.candidates.repository
         return {
-            name: WantedArchive.of(packages[pin.name], pin.file, files)
+            name: ArchiveToBundle.of(packages[pin.name], pin.file, files)
             for pin in self.selection.resolution().pins
             if (name := archive_of(pin, packages))
         }
 
-    def described(self, environ: Mapping[str, str]) -> HostFile:
-        """Return its host file, with all inputs of the choice.
+    def to_host_file(self, environ: Mapping[str, str]) -> HostFile:
+        """Return the machine as a host file, with all inputs of the choice.
 
         :param environ: environment variables; names of users and folders in them are removed.
         """
@@ -137,13 +139,12 @@ class HostChoice:
         # P-73; options are in the manifest.
         overrides = [text for text in machine.overrides if not text.startswith("--")]
         if host is None:
-            asked = {
-                name: machine.switched_off(name) or machine.detect(name)
-                for name in machine.namespaces
-            }
-            answers = {**self._answers(), **{n: a for n, a in asked.items() if a is not None}}
+            detections = self._provider_detections()
+            for name in machine.namespaces:
+                if detection := machine.switched_off(name) or machine.detect(name):
+                    detections[name] = detection
             file = HostFile.from_detections(
-                answers.values(),
+                detections.values(),
                 created_by=f"wheelfit {__version__}",
                 origin="this machine",
                 overrides=overrides,
@@ -152,41 +153,43 @@ class HostChoice:
             stated: Mapping[str, str] = {}
         else:
             file, stated = host.file, host.file.environment
-            known = {provider.namespace for provider in file.providers}
-            more = [one for name, one in self._answers().items() if name not in known]
-            added = HostFile.from_detections(more, overrides=overrides, scrub=scrub)
+            stated_namespaces = {provider.namespace for provider in file.providers}
+            detections = self._provider_detections()
+            for namespace in stated_namespaces:
+                detections.pop(namespace, None)
+            added = HostFile.from_detections(detections.values(), overrides=overrides, scrub=scrub)
             file = replace(
                 file,
                 providers=(*file.providers, *added.providers),
                 origin=file.origin or host.record,
                 overrides=tuple(dict.fromkeys((*file.overrides, *added.overrides))),
             )
-        whole = file.with_target(machine.target)
+        complete = file.with_target(machine.target)
         # The kernel of the machine that makes the bundle has no effect, and would make every bundle
         # different.
-        kept = {
+        environment = {
             name: value
-            for name, value in whole.environment.items()
+            for name, value in complete.environment.items()
             if name in stated or name not in {"platform_release", "platform_version"}
         }
-        return replace(whole, environment=kept)
+        return replace(complete, environment=environment)
 
-    def _answers(self) -> dict[str, Detection]:
-        """Return the detections of sources other than the host file, for the chosen releases."""
+    def _provider_detections(self) -> dict[str, Detection]:
+        """Return what providers detected for the selected releases, by namespace."""
         return {
             namespace: detection
-            for one in self.selection.chosen
-            if one.choice.support is not None
-            for namespace, detection in sorted(one.choice.support.detections.items())
+            for selected in self.selection.chosen
+            if selected.choice.support is not None
+            for namespace, detection in sorted(selected.choice.support.detections.items())
             if detection.step in {"built-in", "plugin"}
         }
 
 
-class ForHosts:
-    """The wheels that some machines get from a lock.
+class HostsBundlePlan:
+    """The plan of a bundle with the wheels that some machines get from a lock.
 
     :param names: the machines as the user calls them; None is this one.
-    :raises NoFit: one cannot be served; the error names it.
+    :raises NoFit: a machine cannot be served; the error names it.
     """
 
     def __init__(self, opened: OpenedLock, names: Sequence[str | None]) -> None:
@@ -200,11 +203,12 @@ class ForHosts:
             file = _host_name(machine, {host.name.casefold() for host in self.hosts})
             self.hosts.append(HostChoice(file, machine, candidates))
         lock = opened.lock
-        self.extras = _spelled(request.extra, lock.extras)
-        default = lock.default_groups
-        known = (*lock.dependency_groups, *default)
-        asked = request.group
-        self.groups = tuple(sorted(default)) if asked is None else _spelled(asked, known)
+        self.extras = _as_in_lock(request.extra, lock.extras)
+        if request.group is None:
+            self.groups = tuple(sorted(lock.default_groups))
+        else:
+            names_in_lock = (*lock.dependency_groups, *lock.default_groups)
+            self.groups = _as_in_lock(request.group, names_in_lock)
         notes = dict.fromkeys(note for host in self.hosts for note in host.selection.notes)
         self.notes = (*notes, *map(_to_be_built, self.archives.values()))
 
@@ -214,66 +218,63 @@ class ForHosts:
         return self.hosts[0].candidates.candidates.policy
 
     @property
-    def wanted(self) -> dict[str, WantedWheel]:
+    def wheels(self) -> dict[str, WheelToBundle]:
         """The wheels by file name, each once.
 
-        :raises InvalidLock: two that are not the same have one name.
+        :raises InvalidLock: two different wheels have one name.
         """
-        wheels: dict[str, WantedWheel] = {}
-        for host in self.hosts:
-            for one in host.wanted.values():
-                _add(wheels, one, self._opened.lock.where)
-        return wheels
+        wheels = (wheel for host in self.hosts for wheel in host.wheels.values())
+        return _by_name(wheels, self._opened.lock.where)
 
     @property
-    def archives(self) -> dict[str, WantedArchive]:
+    def archives(self) -> dict[str, ArchiveToBundle]:
         """The archives that some machine builds, by file name.
 
-        :raises InvalidLock: two that are not the same have one name.
+        :raises InvalidLock: two different archives have one name.
         """
-        each = (one for host in self.hosts for one in host.archives.values())
-        return _by_name(each, self._opened.lock.where)
+        archives = (archive for host in self.hosts for archive in host.archives.values())
+        return _by_name(archives, self._opened.lock.where)
 
-    def refuse(self, filename: str, reason: str) -> None:
-        """Choose again without a wheel that contradicts the data it was chosen by (F-93)."""
+    def exclude(self, filename: str, reason: str) -> None:
+        """Select again without a wheel that contradicts the data it was chosen by (F-93)."""
         for host in self.hosts:
-            one = host.wanted.get(filename)
-            if one is not None:
-                host.candidates.candidates.reject(one.filename, reason)
+            wheel = host.wheels.get(filename)
+            if wheel is not None:
+                host.candidates.candidates.reject(wheel.filename, reason)
                 host.select()
 
-    def kept(self) -> dict[int, Kept]:
-        """Return the entries of the lock that stay, by their position."""
-        places = {id(package): index for index, package in enumerate(self._opened.lock.packages)}
+    def entries(self) -> dict[int, Kept]:
+        """Return the parts of the lock that the bundle has, by the position of their entry."""
+        positions = {id(package): index for index, package in enumerate(self._opened.lock.packages)}
         names: dict[int, set[str]] = {}
         built: set[int] = set()
         documents: dict[int, dict[str, VariantDocument]] = {}
         for host in self.hosts:
-            for one in host.selection.chosen:
-                index = places[id(one.package)]
-                chosen = one.choice.chosen
-                if chosen is not None and chosen.file.origin is not None:
+            for selected in host.selection.chosen:
+                index = positions[id(selected.package)]
+                choice = selected.choice
+                if choice.chosen is not None and choice.chosen.file.origin is not None:
                     names.setdefault(index, set())
                     built.add(index)
-                elif one.choice.selection.chosen is not None:
-                    names.setdefault(index, set()).add(one.choice.selection.chosen.text)
-                if one.choice.metadata.document is not None:
-                    documents.setdefault(index, {})[host.name] = one.choice.metadata.document
-        kept = {}
+                elif choice.selection.chosen is not None:
+                    names.setdefault(index, set()).add(choice.selection.chosen.text)
+                if choice.metadata.document is not None:
+                    documents.setdefault(index, {})[host.name] = choice.metadata.document
+        entries = {}
         for index in sorted(names):
             package = self._opened.lock.packages[index]
             document = package.document
-            if document is None and index in documents:  # F-122: each judged its own wheels
+            if document is None and index in documents:  # F-122: wheels with documents of their own
                 document = combine(documents[index].items())
-            kept[index] = Kept(package, frozenset(names[index]), document, index in built)
-        return kept
+            entries[index] = Kept(package, frozenset(names[index]), document, index in built)
+        return entries
 
     def lock(self, files: Mapping[str, BundledFile]) -> Lock:
         """Return the lock of the bundle."""
         markers = [marker_of(host.machine.target) for host in self.hosts]
         return reduced(
             self._opened.lock,
-            self.kept(),
+            self.entries(),
             files,
             extras=self.extras,
             groups=self.groups,
@@ -281,7 +282,7 @@ class ForHosts:
         )
 
 
-class Everything:
+class FullBundlePlan:
     """The plan of a bundle with every wheel of a lock."""
 
     def __init__(self, opened: OpenedLock) -> None:
@@ -289,7 +290,7 @@ class Everything:
         self.extras: tuple[str, ...] = ()
         self.groups: tuple[str, ...] = ()
         self._opened = opened
-        self._out: set[str] = set()
+        self._excluded: set[str] = set()
         left_out = (
             f"{package.name} is left out: only a {_KINDS.get(package.kind, package.kind)} is "
             "locked, which no bundle has"
@@ -300,17 +301,19 @@ class Everything:
 
     @property
     def policy(self) -> ChoicePolicy:
-        """The choice policy without preferences: nothing is chosen."""
+        """The default policy, as nothing is chosen."""
         return ChoicePolicy()
 
     @property
-    def wanted(self) -> dict[str, WantedWheel]:
+    def wheels(self) -> dict[str, WheelToBundle]:
         """The wheels by file name, each once.
 
-        :raises InvalidLock: two that are not the same have one name.
+        :raises InvalidLock: two different wheels have one name.
         """
+        return _by_name(self._locked_wheels(), self._opened.lock.where)
+
+    def _locked_wheels(self) -> Iterator[WheelToBundle]:
         folder = self._opened.path.absolute().parent
-        wheels: dict[str, WantedWheel] = {}
         for package in self._opened.lock.packages:
             files = LockedRepository(
                 [package],
@@ -322,64 +325,62 @@ class Everything:
             by_name = {file.filename: file for file in (page.files if page else ())}
             for wheel in package.wheels:
                 text = wheel.filename.text
-                if text not in self._out:
+                if text not in self._excluded:
                     confirm = _confirming(package.document, wheel.filename)
-                    one = WantedWheel(wheel.filename, by_name[text], files, confirm)
-                    _add(wheels, one, self._opened.lock.where)
-        return wheels
+                    yield WheelToBundle(wheel.filename, by_name[text], files, confirm)
 
     @property
-    def archives(self) -> dict[str, WantedArchive]:
+    def archives(self) -> dict[str, ArchiveToBundle]:
         """The archives of the lock, by file name.
 
-        :raises InvalidLock: two that are not the same have one name.
+        :raises InvalidLock: two different archives have one name.
         """
         stand_in, files = _stand_in(self._opened), self._opened.repository
-        each = (
-            WantedArchive.of(package, file, files)
+        archives = (
+            ArchiveToBundle.of(package, file, files)
             for package in self._opened.lock.packages
             if (file := stand_in(package)) is not None
         )
-        return _by_name(each, self._opened.lock.where)
+        return _by_name(archives, self._opened.lock.where)
 
-    def refuse(self, filename: str, reason: str) -> None:
+    def exclude(self, filename: str, reason: str) -> None:
         """Exclude a wheel that the lock describes wrongly (F-93)."""
-        self._out.add(filename)
+        self._excluded.add(filename)
         self.notes = (*self.notes, f"{filename} is left out: {reason}")
 
-    def kept(self) -> dict[int, Kept]:
-        """Return the entries of the lock that stay, by their position."""
-        kept = {}
+    def entries(self) -> dict[int, Kept]:
+        """Return the parts of the lock that the bundle has, by the position of their entry."""
+        entries = {}
         for index, package in enumerate(self._opened.lock.packages):
-            names = frozenset(wheel.filename.text for wheel in package.wheels) - self._out
+            names = frozenset(wheel.filename.text for wheel in package.wheels) - self._excluded
             has_source = _stand_in(self._opened)(package) is not None
             if names or has_source:
-                kept[index] = Kept(package, names, package.document, has_source)
-        return kept
+                entries[index] = Kept(package, names, package.document, has_source)
+        return entries
 
     def lock(self, files: Mapping[str, BundledFile]) -> Lock:
         """Return the lock of the bundle."""
         extras = self._opened.lock.extras
-        return reduced(self._opened.lock, self.kept(), files, extras=extras)
+        return reduced(self._opened.lock, self.entries(), files, extras=extras)
 
 
-def check_accelerators(plan: ForHosts | Everything) -> None:
+def check_accelerators(plan: HostsBundlePlan | FullBundlePlan) -> None:
     """Raise if a machine gets a build without an accelerator where the lock has others.
 
-    :raises NoFit: ``no-accelerator``; a machine would get such a build; the error names it.
+    :raises NoFit: ``no-accelerator``; the error names the machine.
     """
     for host in plan.hosts:
         resolution = host.selection.resolution()
-        refused = refusal(accelerations(resolution, host.candidates.candidates))
-        if refused is not None:
+        error = refusal(accelerations(resolution, host.candidates.candidates))
+        if error is not None:
             with naming(host.machine.name):
-                raise refused
+                raise error
 
 
 def words_in_effect(request: FromLock) -> tuple[str, ...]:
-    """Return the options that wheels are chosen by, as they can be given again anywhere.
+    """Return the options that decide on wheels, as words of a command for any machine.
 
-    A shorthand of the user's own is unknown elsewhere, so its meaning is returned.
+    A shorthand of the user is unknown elsewhere, so the options that it stands for are returned.
     """
     words: list[str] = []
     for text in options_in_effect(request):
@@ -387,37 +388,43 @@ def words_in_effect(request: FromLock) -> tuple[str, ...]:
         own = [shorthand for shorthand in request.shorthands if shorthand.name == value]
         if option == "--variant" and own:
             for key in ("prefer", "require", "forbid"):
-                words += [word for wish in getattr(own[0], key) for word in (f"--{key}", str(wish))]
+                for wish in getattr(own[0], key):
+                    words += [f"--{key}", str(wish)]
         else:
             words += [option, value] if value else [option]
     return tuple(words)
 
 
 def _host_name(machine: ChosenMachine, taken: set[str]) -> str:
-    """Return a name for the host file that every file system takes."""
-    called = "this-machine" if machine.host is None else machine.host.record
-    stem = called.removesuffix(".toml")
-    plain = re.sub(r"[^A-Za-z0-9._+-]+", "-", stem).strip("-.")[:60] or "host"
-    if plain.partition(".")[0].lower() in DEVICES:
-        plain = f"host-{plain}"
-    names = (plain, *(f"{plain}-{number}" for number in range(2, len(taken) + 2)))
+    """Return a file name for the host that is valid on every file system."""
+    name = "this-machine" if machine.host is None else machine.host.record.removesuffix(".toml")
+    stem = re.sub(r"[^A-Za-z0-9._+-]+", "-", name).strip("-.")[:60] or "host"
+    if stem.partition(".")[0].lower() in DEVICES:
+        stem = f"host-{stem}"
+    names = (stem, *(f"{stem}-{number}" for number in range(2, len(taken) + 2)))
     return next(name for name in names if name.casefold() not in taken)
 
 
-def _spelled(asked: Iterable[str], known: Iterable[str]) -> tuple[str, ...]:
-    """Return the requested names as the lock spells them."""
-    names = {canonicalize_name(name) for name in asked}
-    return tuple(sorted({name for name in known if canonicalize_name(name) in names}))
+def _as_in_lock(names: Iterable[str], names_in_lock: Iterable[str]) -> tuple[str, ...]:
+    """Return names as the lock spells them; unknown ones are left out."""
+    normalized = {canonicalize_name(name) for name in names}
+    return tuple(sorted({name for name in names_in_lock if canonicalize_name(name) in normalized}))
 
 
-def _add(wheels: dict[str, WantedWheel], wanted_wheel: WantedWheel, where: str) -> None:
-    """Add a wheel, unless it is present; a folder has one file of a name."""
-    text = wanted_wheel.filename.text
-    before, promised = wheels.setdefault(text, wanted_wheel).file.hashes, wanted_wheel.file.hashes
-    common = before.keys() & promised.keys()
-    if not common or any(before[name] != promised[name] for name in common):
-        fault = Fault("packages", f"two different files are called {text}")
-        raise InvalidLock([fault], where=where)
+def _by_name(files: Iterable[_ToBundle], where: str) -> dict[str, _ToBundle]:
+    """Return wheels or archives by their file name, each once.
+
+    :raises InvalidLock: two different files have one name; a folder has room for one.
+    """
+    by_name: dict[str, _ToBundle] = {}
+    for entry in files:
+        name = entry.file.filename
+        earlier, hashes = by_name.setdefault(name, entry).file.hashes, entry.file.hashes
+        common = earlier.keys() & hashes.keys()
+        if not common or any(earlier[key] != hashes[key] for key in common):
+            fault = Fault("packages", f"two different files are called {name}")
+            raise InvalidLock([fault], where=where)
+    return by_name
 
 
 def _stand_in(opened: OpenedLock) -> Callable[[LockedPackage], File | None]:
@@ -434,27 +441,19 @@ def _stand_in(opened: OpenedLock) -> Callable[[LockedPackage], File | None]:
 _KINDS = {"vcs": "repository", "directory": "folder"}
 
 
-def _by_name(archives: Iterable[WantedArchive], where: str) -> dict[str, WantedArchive]:
-    by_name: dict[str, WantedArchive] = {}
-    for archive in archives:
-        name = archive.file.filename
-        if by_name.setdefault(name, archive).file.hashes != archive.file.hashes:
-            fault = Fault("packages", f"two different files are called {name}")
-            raise InvalidLock([fault], where=where)
-    return by_name
-
-
-def _to_be_built(archive: WantedArchive) -> str:
+def _to_be_built(archive: ArchiveToBundle) -> str:
     name = archive.package
     return (
         f"{archive.file.filename} must be built where it is installed, with `wheelfit sync "
-        f"--allow-source {name}`; what its build needs is not in the bundle"
+        f"--allow-source {name}`; the bundle does not contain its build requirements"
     )
 
 
 def _confirming(
     document: VariantDocument | None, filename: WheelFilename
 ) -> Callable[[bytes | None], str | None]:
+    """Return a function that compares the ``variant.json`` of a wheel with that of the lock."""
+
     def confirm(data: bytes | None) -> str | None:
         if document is None or filename.label is None:
             return None

@@ -46,10 +46,10 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.operations.bundle_contents import (
-        Everything,
-        ForHosts,
-        WantedArchive,
-        WantedWheel,
+        ArchiveToBundle,
+        FullBundlePlan,
+        HostsBundlePlan,
+        WheelToBundle,
     )
     from wheelfit.operations.context import Transfers
     from wheelfit.operations.lock_files import OpenedLock
@@ -112,33 +112,33 @@ class BundlePlace:
             )
         return cls(folder, manifest)
 
-    def find(self, wanted: WantedWheel) -> WantedWheel | None:
+    def find(self, wheel: WheelToBundle) -> WheelToBundle | None:
         """Return the wheel in the earlier bundle; None if it has none, or no hash is known."""
-        listed = None if self.earlier is None else self.earlier.wheels.get(wanted.filename.text)
-        if listed is None or not wanted.file.hashes:
+        listed = None if self.earlier is None else self.earlier.wheels.get(wheel.filename.text)
+        if listed is None or not wheel.file.hashes:
             return None
-        path = self.folder / "wheels" / wanted.filename.text
+        path = self.folder / "wheels" / wheel.filename.text
         if path.is_symlink() or not path.is_file():
             return None
-        return replace(wanted, file=structs.replace(wanted.file, url=file_url(path)))
+        return replace(wheel, file=structs.replace(wheel.file, url=file_url(path)))
 
 
 def sizes_of(
-    plan: ForHosts | Everything, place: BundlePlace, transfers: Transfers
+    plan: HostsBundlePlan | FullBundlePlan, place: BundlePlace, transfers: Transfers
 ) -> dict[str, FileSize]:
     """Return the size of each wheel and archive, and whether it must be downloaded.
 
     Nothing is downloaded.
     """
-    wanted = plan.wanted
+    wheels = plan.wheels
 
-    def size(wheel: WantedWheel) -> FileSize:
+    def size(wheel: WheelToBundle) -> FileSize:
         source = place.find(wheel) or wheel
         return source.files.size(source.file)
 
-    sizes = several_at_once(list(wanted.values()), size, transfers)
-    archives = {name: FileSize(one.file.size) for name, one in plan.archives.items()}
-    return {**dict(zip(wanted, sizes, strict=True)), **archives}
+    sizes = several_at_once(list(wheels.values()), size, transfers)
+    archives = {name: FileSize(archive.file.size) for name, archive in plan.archives.items()}
+    return {**dict(zip(wheels, sizes, strict=True)), **archives}
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +151,10 @@ class BundleContents:
 
 
 def make(
-    plan: ForHosts | Everything, opened: OpenedLock, place: BundlePlace, transfers: Transfers
+    plan: HostsBundlePlan | FullBundlePlan,
+    opened: OpenedLock,
+    place: BundlePlace,
+    transfers: Transfers,
 ) -> BundleContents:
     """Write a bundle; if that fails, its folder is unchanged.
 
@@ -177,7 +180,7 @@ class _BundleWriter:
 
     def __init__(
         self,
-        plan: ForHosts | Everything,
+        plan: HostsBundlePlan | FullBundlePlan,
         opened: OpenedLock,
         place: BundlePlace,
         stage: Path,
@@ -198,7 +201,7 @@ class _BundleWriter:
         self._fetch()
         wheels, archives = self._hashed("wheels"), self._fetch_archives()
         for host in self._plan.hosts:
-            text = host_text(host.described(self._opened.context.environ))
+            text = host_text(host.to_host_file(self._opened.context.environ))
             self._write(f"hosts/{host.name}.toml", text.encode())
         for filename in wheels:
             self._write(f"wheels/{filename}.metadata", self._metadata[filename])
@@ -206,7 +209,7 @@ class _BundleWriter:
         self._write(LOCK, write_lock(self._plan.lock({**wheels, **archives})))
         self._write(README, self._readme().encode())
         hosts = tuple(
-            BundledHost(host.name, tuple(sorted(host.wanted)), tuple(sorted(host.archives)))
+            BundledHost(host.name, tuple(sorted(host.wheels)), tuple(sorted(host.archives)))
             for host in self._plan.hosts
         )
         manifest = Manifest(
@@ -224,49 +227,49 @@ class _BundleWriter:
         """Fetch wheels until each agrees with the data it was chosen by (F-93)."""
         folder = self._stage / "wheels"
         while True:
-            wanted = self._plan.wanted
-            missing = [one for name, one in wanted.items() if name not in self._metadata]
+            wheels = self._plan.wheels
+            missing = [wheel for name, wheel in wheels.items() if name not in self._metadata]
             reasons = several_at_once(missing, self._fetch_one, self._transfers)
-            refused = [
-                (one.filename.text, reason)
-                for one, reason in zip(missing, reasons, strict=True)
+            rejected = [
+                (wheel.filename.text, reason)
+                for wheel, reason in zip(missing, reasons, strict=True)
                 if reason is not None
             ]
-            for filename, reason in refused:
+            for filename, reason in rejected:
                 self._opened.context.reporter.warn(f"{filename} is not taken: {reason}")
-                self._plan.refuse(filename, reason)
-            if not refused:
+                self._plan.exclude(filename, reason)
+            if not rejected:
                 break
         for path in folder.iterdir():
-            if path.name not in wanted:  # it was replaced by another wheel
+            if path.name not in wheels:  # it was replaced by another wheel
                 path.unlink()
 
-    def _fetch_one(self, wanted: WantedWheel) -> str | None:
-        earlier = self._place.find(wanted)
+    def _fetch_one(self, wheel: WheelToBundle) -> str | None:
+        earlier = self._place.find(wheel)
         if earlier is not None:
             try:
                 reason = self._add_wheel(earlier, "copied")
             except (IntegrityError, FileProblem):
                 pass  # it was changed since, so it is downloaded again
             else:
-                self._reused.add(wanted.filename.text)
+                self._reused.add(wheel.filename.text)
                 return reason
-        return self._add_wheel(wanted)
+        return self._add_wheel(wheel)
 
-    def _add_wheel(self, wanted: WantedWheel, verb: str = "downloaded") -> str | None:
+    def _add_wheel(self, source: WheelToBundle, verb: str = "downloaded") -> str | None:
         """Download a wheel into the bundle; return the reason if it must not be used, else None."""
-        name = wanted.filename.text
+        name = source.filename.text
         transfer = self._transfers.transfer(name, verb)
-        path = wanted.files.download(wanted.file, self._stage / "wheels", transfer)
+        path = source.files.download(source.file, self._stage / "wheels", transfer)
         # Opened like a plain wheel: a missing document makes this wheel invalid (F-27).
         try:
-            with WheelArchive(path, parse_wheel_filename(wanted.filename.plain)) as wheel:
+            with WheelArchive(path, parse_wheel_filename(source.filename.plain)) as wheel:
                 metadata = wheel.metadata()
-                document = wheel.variant_document() if wanted.filename.is_variant else None
+                document = wheel.variant_document() if source.filename.is_variant else None
         except InvalidWheel as error:
-            error.where = redact(wanted.file.url)  # not the temporary copy, which is gone
+            error.where = redact(source.file.url)  # not the temporary copy, which is gone
             raise
-        reason = wanted.confirm(document) if wanted.filename.is_variant else None
+        reason = source.confirm(document) if source.filename.is_variant else None
         if reason is None:
             _replace_hard_link(path, earlier=self._place.folder)
             self._metadata[name] = metadata
@@ -280,7 +283,7 @@ class _BundleWriter:
         folder = self._stage / "sources"
         folder.mkdir()
 
-        def fetch(archive: WantedArchive) -> None:
+        def fetch(archive: ArchiveToBundle) -> None:
             transfer = self._transfers.transfer(archive.file.filename, "downloaded")
             _replace_hard_link(
                 archive.files.download(archive.file, folder, transfer), earlier=self._place.folder
@@ -311,7 +314,7 @@ class _BundleWriter:
                 metadata_hashes={"sha256": hashlib.sha256(metadata).hexdigest()},
             )
             entries.setdefault(parse_wheel_filename(filename).name, []).append(entry)
-        for name, documents in index_files(self._plan.kept().values()).items():
+        for name, documents in index_files(self._plan.entries().values()).items():
             for filename, data in documents.items():
                 digest = hashlib.sha256(data).hexdigest()
                 url = quote(filename, safe="")

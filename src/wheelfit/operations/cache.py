@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import UsageError
@@ -14,12 +15,12 @@ from wheelfit.operations.cache_folder import cache_folder
 from wheelfit.operations.cache_reports import (
     WHEELS,
     CacheContents,
+    CachedWheel,
+    CachedWheels,
     CacheRemoval,
     CacheTotal,
     CacheVerification,
     DamagedEntry,
-    KeptWheel,
-    KeptWheels,
     RemovedEntry,
 )
 from wheelfit.operations.requests import CacheOptions
@@ -27,7 +28,7 @@ from wheelfit.sources.cache_inventory import LAYOUT, RECORDS, Inventory
 from wheelfit_runtime.errors import FileProblem, UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
     from pathlib import Path
 
     from packaging.utils import NormalizedName
@@ -61,7 +62,7 @@ class CachePruneRequest(CacheOptions):
 
 
 class CacheVerifyRequest(CacheOptions):
-    """The options of a check of all entries."""
+    """The options for verifying all entries."""
 
     keep_damaged: bool = False
 
@@ -76,7 +77,7 @@ def inspect_cache(request: CacheOptions, context: Context) -> CacheContents:
         inventory.folder,
         inventory.folder.is_dir(),
         LAYOUT,
-        {key: CacheTotal.of(some) for key, some in entries.items()},
+        {key: CacheTotal.of(group) for key, group in entries.items()},
         tuple(inventory.others()),
         tuple(leftover.size for leftover in inventory.leftovers()),
         tuple(inventory.strangers()),
@@ -84,69 +85,71 @@ def inspect_cache(request: CacheOptions, context: Context) -> CacheContents:
     )
 
 
-def list_cached_wheels(request: CacheListRequest, context: Context) -> KeptWheels:
-    """Return the wheels that are kept.
+def list_cached_wheels(request: CacheListRequest, context: Context) -> CachedWheels:
+    """Return the wheels in the cache.
 
     :raises UserError: a text does not have the form of a name.
     """
     inventory = _inventory(request, context, removes=False)
-    wanted = {_parsed(name)[0] for name in request.names}
+    names = {_parsed(name)[0] for name in request.names}
     wheels = tuple(
         wheel
         for wheel in _wheels(inventory)
-        if not wanted or (wheel.which is not None and wheel.which.name in wanted)
+        if not names or (wheel.release is not None and wheel.release.name in names)
     )
-    return KeptWheels(inventory.folder, wheels)
+    return CachedWheels(inventory.folder, wheels)
 
 
 def remove_from_cache(request: CacheRemoveRequest, context: Context) -> CacheRemoval:
     """Remove the wheels of some packages, or everything.
 
     :raises UserError: a text does not have the form of a name.
-    :raises FileProblem: nothing is kept of one of the packages; nothing is removed then.
+    :raises FileProblem: the cache has nothing of one of the packages; nothing is removed then.
     :raises UsageError: neither packages nor ``all`` are given, or both.
     """
     if bool(request.names) is request.all:
         raise UsageError(
-            "names or --all, not both" if request.all else "remove needs names, or --all"
+            "names and --all exclude each other" if request.all else "no package was given",
+            hint="name packages, or give --all",
         )
-    removing = _Removing(_inventory(request, context, removes=not request.dry_run), request.dry_run)
-    inventory = removing.inventory
+    inventory = _inventory(request, context, removes=not request.dry_run)
+    removal = _Removal(inventory, request.dry_run)
     if not request.all:
         for entry in _entries_named(inventory, request.names):
-            removing.entry(entry, _ASKED)
-        return removing.report("remove")
+            removal.remove(entry, _REQUESTED)
+        return removal.report("remove")
     for entry in list(inventory.entries()):
-        removing.entry(entry, _ASKED)
-    removing.layouts()
+        removal.remove(entry, _REQUESTED)
+    removal.remove_other_layouts()
     for name, files, size in inventory.others():
-        removing.count(name, _ASKED, files, size)
+        removal.count(name, _REQUESTED, files, size)
         if not request.dry_run:
             inventory.remove_other(name)
-    removing.leftovers()
-    return removing.report("remove")
+    removal.remove_leftovers()
+    return removal.report("remove")
 
 
 def prune_cache(request: CachePruneRequest, context: Context) -> CacheRemoval:
     """Remove leftovers, entries of other versions, old entries, and those over the limit."""
     import time
 
-    removing = _Removing(_inventory(request, context, removes=not request.dry_run), request.dry_run)
-    removing.leftovers()
-    removing.layouts()
-    copies = (one for one in removing.inventory.entries() if one.kind != RECORDS)
+    inventory = _inventory(request, context, removes=not request.dry_run)
+    removal = _Removal(inventory, request.dry_run)
+    removal.remove_leftovers()
+    removal.remove_other_layouts()
+    copies = (entry for entry in inventory.entries() if entry.kind != RECORDS)
     entries = sorted(copies, key=lambda copy: copy.used)
-    left = sum(one.size for one in entries)
+    left = sum(entry.size for entry in entries)
     limit = float("-inf") if request.older_than is None else time.time() - request.older_than
     for entry in entries:
         reason = ""
         if entry.used < limit:
             reason = "old"
         elif request.max_size is not None and left > request.max_size:
-            reason = "too much"
-        if reason and removing.entry(entry, reason):
+            reason = "over the limit"
+        if reason and removal.remove(entry, reason):
             left -= entry.size
-    return removing.report("prune", left, request.max_size)
+    return removal.report("prune", left, request.max_size)
 
 
 def verify_cache(request: CacheVerifyRequest, context: Context) -> CacheVerification:
@@ -162,10 +165,11 @@ def verify_cache(request: CacheVerifyRequest, context: Context) -> CacheVerifica
         ThreadPoolExecutor(os.cpu_count() or 1, "verify") as pool,
     ):
         transfer = transfers.transfer(f"{len(entries)} entries", "read", is_sum=True)
-        transfer.start(sum(one.size for one in entries))
-        look = _looking(inventory, transfer.advance)
+        size = sum(entry.size for entry in entries)
+        transfer.start(size)
+        damage = partial(inventory.damage, advance=transfer.advance)
         try:
-            for entry, reason in zip(entries, pool.map(look, entries), strict=True):
+            for entry, reason in zip(entries, pool.map(damage, entries), strict=True):
                 if reason is not None:
                     damaged.append((entry, reason))
         except BaseException:
@@ -175,10 +179,9 @@ def verify_cache(request: CacheVerifyRequest, context: Context) -> CacheVerifica
         transfer.done()
     rows = []
     for entry, reason in damaged:
-        which = inventory.label(entry) if entry.kind in WHEELS else None
-        removed = not request.keep_damaged and inventory.remove(entry)
-        rows.append(DamagedEntry(entry, which, reason, removed))
-    size = sum(one.size for one in entries)
+        release = inventory.label(entry) if entry.kind in WHEELS else None
+        is_removed = not request.keep_damaged and inventory.remove(entry)
+        rows.append(DamagedEntry(entry, release, reason, is_removed))
     return CacheVerification(inventory.folder, len(entries), size, tuple(rows))
 
 
@@ -215,9 +218,9 @@ def _link_mode(cache: Path) -> str | None:
         with tempfile.TemporaryDirectory(prefix=".", suffix=".part", dir=cache) as folder:
             source = Path(folder) / "source"
             source.write_bytes(b"wheelfit")
-            for name, way in (("hardlink", NATIVE.link), ("reflink", NATIVE.reflink)):
+            for name, link in (("hardlink", NATIVE.link), ("reflink", NATIVE.reflink)):
                 try:
-                    way(source, Path(folder) / name)
+                    link(source, Path(folder) / name)
                 except OSError:
                     continue
                 return name
@@ -226,16 +229,18 @@ def _link_mode(cache: Path) -> str | None:
     return "copy"
 
 
-def _wheels(inventory: Inventory) -> list[KeptWheel]:
+def _wheels(inventory: Inventory) -> list[CachedWheel]:
     archives = {entry.key: entry for entry in inventory.entries(["wheels"])}
     trees = {entry.key: entry for entry in inventory.entries(["unpacked"])}
     wheels = []
     for sha256 in archives.keys() | trees.keys():
         archive, tree = archives.get(sha256), trees.get(sha256)
-        names = (inventory.label(one) for one in (tree, archive) if one is not None)
-        which = next((name for name in names if name is not None), None)
-        wheels.append(KeptWheel(sha256, which, archive, tree))
-    return sorted(wheels, key=lambda wheel: (wheel.which is None, str(wheel.which), wheel.sha256))
+        releases = (inventory.label(entry) for entry in (tree, archive) if entry is not None)
+        release = next(filter(None, releases), None)
+        wheels.append(CachedWheel(sha256, release, archive, tree))
+    return sorted(
+        wheels, key=lambda wheel: (wheel.release is None, str(wheel.release), wheel.sha256)
+    )
 
 
 def _parsed(text: str) -> tuple[NormalizedName, str | None]:
@@ -245,20 +250,20 @@ def _parsed(text: str) -> tuple[NormalizedName, str | None]:
     """
     from packaging.utils import canonicalize_name
 
-    name, sign, version = text.partition("==")
-    if not re.fullmatch(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?", name) or (
-        sign and not version
-    ):
+    match = re.fullmatch(
+        r"([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)(?:==(.+))?", text, re.DOTALL
+    )
+    if match is None:
         raise UserError(f"{text!r} is not a valid package name", hint="write NAME or NAME==VERSION")
-    return canonicalize_name(name), version or None
+    return canonicalize_name(match[1]), match[2]
 
 
-_ASKED = "asked for"
+_REQUESTED = "requested"
 
 
 @dataclass(slots=True)
-class _Removing:
-    """A removal under way; nothing is removed in a dry run."""
+class _Removal:
+    """A removal of entries that counts what it removes, or in a dry run would remove."""
 
     inventory: Inventory
     dry_run: bool
@@ -268,7 +273,7 @@ class _Removing:
     freed: int = 0
     still_linked: int = 0
 
-    def entry(self, entry: InventoryEntry, reason: str) -> bool:
+    def remove(self, entry: InventoryEntry, reason: str) -> bool:
         """Remove an entry; return whether it was removed."""
         is_wheel = entry.kind in WHEELS
         row = RemovedEntry(entry, self.inventory.label(entry) if is_wheel else None, reason)
@@ -289,17 +294,17 @@ class _Removing:
         self.freed += freed
 
     def _add(self, kind: str, reason: str, entries: int, size: int) -> None:
-        before, size_before = self.others.get((kind, reason), (0, 0))
-        self.others[kind, reason] = (before + entries, size_before + size)
+        entries_before, size_before = self.others.get((kind, reason), (0, 0))
+        self.others[kind, reason] = (entries_before + entries, size_before + size)
 
-    def leftovers(self) -> None:
+    def remove_leftovers(self) -> None:
         """Remove leftovers of killed processes."""
         for leftover in list(self.inventory.leftovers()):
             self.count("leftovers", "left by killed processes", 1, leftover.size)
             if not self.dry_run:
                 self.inventory.sweep(leftover)
 
-    def layouts(self) -> None:
+    def remove_other_layouts(self) -> None:
         """Remove entries of other versions of wheelfit."""
         for kind, layout in self.inventory.layouts():
             if layout == LAYOUT:
@@ -317,7 +322,7 @@ class _Removing:
     def report(
         self, action: str, left: int | None = None, limit: int | None = None
     ) -> CacheRemoval:
-        """Return the report of the removal; the arguments are its fields."""
+        """Return the report; see the fields of `CacheRemoval`."""
         return CacheRemoval(
             action,
             self.inventory.folder,
@@ -332,48 +337,42 @@ class _Removing:
         )
 
 
-def _is_same(one: str, other: str) -> bool:
+def _is_same_version(left: str, right: str) -> bool:
     """Return whether two texts are the same version, as 1.0 and 1.0.0 are (PEP 440)."""
     from packaging.version import InvalidVersion
 
     from wheelfit.core.versions import parse_version
 
     try:
-        return parse_version(one) == parse_version(other)
+        return parse_version(left) == parse_version(right)
     except InvalidVersion:
-        return one == other
+        return left == right
 
 
 def _entries_named(inventory: Inventory, names: Iterable[str]) -> list[InventoryEntry]:
     """Return the entries of some packages.
 
-    :raises FileProblem: there is nothing of one of them.
+    :raises FileProblem: the cache has nothing of one of them.
     """
     wheels = _wheels(inventory)
-    kept_wheels: dict[str, KeptWheel] = {}
+    selected: dict[str, CachedWheel] = {}
     records: list[InventoryEntry] = []
     for text in names:
         name, version = _parsed(text)
-        some = [
+        matching = [
             wheel
             for wheel in wheels
-            if wheel.which is not None
-            and wheel.which.name == name
-            and (version is None or _is_same(version, wheel.which.version))
+            if wheel.release is not None
+            and wheel.release.name == name
+            and (version is None or _is_same_version(version, wheel.release.version))
         ]
-        recorded = list(inventory.records_of(name))
-        if not some and not recorded:
+        records_of_name = list(inventory.records_of(name))
+        if not matching and not records_of_name:
             raise FileProblem(
                 f"{text} is not in the cache; nothing was removed",
                 where=str(inventory.folder),
-                hint="`wheelfit cache list` shows what is kept",
+                hint="`wheelfit cache list` shows the cached packages",
             )
-        kept_wheels |= {one.sha256: one for one in some}
-        records += recorded
-    return [*(entry for one in kept_wheels.values() for entry in one.entries), *records]
-
-
-def _looking(
-    inventory: Inventory, advance: Callable[[int], None]
-) -> Callable[[InventoryEntry], str | None]:
-    return lambda entry: inventory.damage(entry, advance=advance)
+        selected |= {wheel.sha256: wheel for wheel in matching}
+        records += records_of_name
+    return [*(entry for wheel in selected.values() for entry in wheel.entries), *records]

@@ -33,12 +33,12 @@ class CacheTotal:
     @classmethod
     def of(cls, entries: Iterable[InventoryEntry]) -> CacheTotal:
         """Add up entries."""
-        some = list(entries)
-        used = [one.used for one in some]
+        entries = list(entries)
+        used = [entry.used for entry in entries]
         return cls(
-            len(some),
-            sum(one.size for one in some),
-            sum(one.linked for one in some),
+            len(entries),
+            sum(entry.size for entry in entries),
+            sum(entry.linked for entry in entries),
             min(used, default=None),
             max(used, default=None),
         )
@@ -66,8 +66,8 @@ class CacheContents:
     @property
     def size(self) -> int:
         """Bytes in all."""
-        kinds = sum(kind.size for kind in self.kinds.values())
-        return sum(self.leftovers) + kinds + sum(size for _, _, size in self.others)
+        entries = sum(total.size for total in self.kinds.values())
+        return sum(self.leftovers) + entries + sum(size for _, _, size in self.others)
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
@@ -75,18 +75,18 @@ class CacheContents:
             self,
             "folder exists layout links size unknown",
             action="info",
-            linked_size=sum(one.linked for one in self.kinds.values()),
+            linked_size=sum(total.linked for total in self.kinds.values()),
             kinds=[
                 {
                     "kind": kind,
                     "layout": layout,
-                    "entries": one.entries,
-                    "size": one.size,
-                    "linked_size": one.linked,
-                    "oldest": _stamp(one.oldest),
-                    "newest": _stamp(one.newest),
+                    "entries": total.entries,
+                    "size": total.size,
+                    "linked_size": total.linked,
+                    "oldest": _stamp(total.oldest),
+                    "newest": _stamp(total.newest),
                 }
-                for (kind, layout), one in self.kinds.items()
+                for (kind, layout), total in self.kinds.items()
             ],
             others=[
                 {"name": name, "files": files, "size": size} for name, files, size in self.others
@@ -96,11 +96,11 @@ class CacheContents:
 
 
 @dataclass(frozen=True, slots=True)
-class KeptWheel:
+class CachedWheel:
     """A wheel of the cache."""
 
     sha256: str
-    which: KeptName | None
+    release: KeptName | None
     """Its name, version and label; None where they cannot be read."""
     archive: InventoryEntry | None
     tree: InventoryEntry | None
@@ -108,8 +108,8 @@ class KeptWheel:
 
     @property
     def entries(self) -> list[InventoryEntry]:
-        """The entries it consists of."""
-        return [one for one in (self.archive, self.tree) if one is not None]
+        """The archive and the unpacked wheel, as far as they are cached."""
+        return [entry for entry in (self.archive, self.tree) if entry is not None]
 
     @property
     def used(self) -> float:
@@ -119,7 +119,7 @@ class KeptWheel:
     def to_json(self) -> dict[str, object]:
         """Return it as plain data."""
         return {
-            **_name_json(self.which),
+            **_release_json(self.release),
             "sha256": self.sha256,
             "packed_size": self.archive.size if self.archive else None,
             "unpacked_size": self.tree.size if self.tree else None,
@@ -130,11 +130,11 @@ class KeptWheel:
 
 
 @dataclass(frozen=True, slots=True)
-class KeptWheels:
+class CachedWheels:
     """The wheels of the cache."""
 
     folder: Path
-    wheels: tuple[KeptWheel, ...]
+    wheels: tuple[CachedWheel, ...]
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
@@ -146,14 +146,14 @@ class RemovedEntry:
     """An entry that was removed, or would be."""
 
     entry: InventoryEntry
-    which: KeptName | None
+    release: KeptName | None
     reason: str
 
     def to_json(self) -> dict[str, object]:
         """Return it as plain data."""
         return {
             "kind": self.entry.kind,
-            **_name_json(self.which),
+            **_release_json(self.release),
             "sha256": self.entry.key,
             "size": self.entry.size,
             "last_used": _stamp(self.entry.used),
@@ -175,13 +175,13 @@ class CacheRemoval:
     in_use: tuple[RemovedEntry, ...]
     """Entries kept because another process uses them."""
     freed: int
-    """Bytes."""
+    """Bytes that are free now."""
     still_linked: int
     """Bytes that environments keep."""
     left: int | None = None
-    """Bytes that are left; None where they were not counted."""
+    """Remaining bytes; None where they were not counted."""
     limit: int | None = None
-    """The bytes that should be left at most; None: any number."""
+    """The highest number of bytes that should remain; None: any."""
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
@@ -195,7 +195,7 @@ class CacheRemoval:
                 {"kind": kind, "reason": reason, "entries": entries, "size": size}
                 for (kind, reason), (entries, size) in self.others.items()
             ],
-            "in_use": [one.to_json() for one in self.in_use],
+            "in_use": [entry.to_json() for entry in self.in_use],
             "freed_size": self.freed,
             "linked_size": self.still_linked,
             **({} if self.left is None else {"left_size": self.left}),
@@ -204,10 +204,10 @@ class CacheRemoval:
 
 @dataclass(frozen=True, slots=True)
 class DamagedEntry:
-    """An entry with other bytes than it had."""
+    """An entry whose content is not the one that was cached."""
 
     entry: InventoryEntry
-    which: KeptName | None
+    release: KeptName | None
     reason: str
     is_removed: bool
 
@@ -215,7 +215,7 @@ class DamagedEntry:
         """Return it as plain data."""
         return {
             "kind": self.entry.kind,
-            **_name_json(self.which),
+            **_release_json(self.release),
             "path": str(self.entry.path),
             "reason": self.reason,
             "removed": self.is_removed,
@@ -237,11 +237,11 @@ class CacheVerification:
         return plain_report(self, "folder entries size damaged", action="verify")
 
 
-def _name_json(which: KeptName | None) -> dict[str, object]:
+def _release_json(release: KeptName | None) -> dict[str, object]:
     return {
-        "name": which.name if which else None,
-        "version": which.version if which else None,
-        "label": which.label if which else None,
+        "name": release.name if release else None,
+        "version": release.version if release else None,
+        "label": release.label if release else None,
     }
 
 

@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 class ChangeReport(Struct, frozen=True):
     """The changes of an environment, done or planned."""
 
-    decided: ChangeDecision
+    decision: ChangeDecision
     machine: ChosenMachine
     dry_run: bool
     """Whether nothing was done."""
-    otherwise: str
-    """The reason why there was nothing to do, for the case that there was nothing."""
+    no_change_reason: str
+    """The reason for an empty plan; it has no meaning for others."""
     broken: tuple[Breakage, ...] = ()
     """Requirements of installed distributions that are not met any more."""
     notes: tuple[str, ...] = ()
@@ -43,13 +43,13 @@ class ChangeReport(Struct, frozen=True):
     seconds: Mapping[str, float] = field(default_factory=dict)
     """The time that each step took: ``resolve``, ``download`` and ``install``."""
     idle_labels: tuple[str, ...] = ()
-    """Requested labels of projects that are not in the result."""
+    """Warnings about requested labels of projects that are not in the result."""
     accelerators: tuple[AcceleratorUse, ...] = ()
     """Accelerator builds that cannot be used, and accelerators left idle; reported already."""
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
-        planned, resolution = self.decided.planned, self.decided.resolution
+        planned, resolution = self.decision.planned, self.decision.resolution
         return {
             "version": 1,
             "dry_run": self.dry_run,
@@ -57,62 +57,62 @@ class ChangeReport(Struct, frozen=True):
             **self.machine.to_mapping(),
             **sized(planned.to_mapping(), self.sizes, dry_run=self.dry_run),
             "keep": [_kept(entry, resolution) for entry in planned.keep],
-            "variant_changes": [change.to_mapping() for change in self.decided.changes],
-            "incompatible_variants": [_misfit(misfit) for misfit in self.decided.misfits],
-            "held_back": [one.to_mapping() for one in resolution.held_back],
-            "agreements": [one.to_mapping() for one in resolution.held],
-            "broken_requirements": [one.to_mapping() for one in self.broken],
+            "variant_changes": [change.to_mapping() for change in self.decision.changes],
+            "incompatible_variants": [_misfit(misfit) for misfit in self.decision.misfits],
+            "held_back": [held.to_mapping() for held in resolution.held_back],
+            "agreements": [agreement.to_mapping() for agreement in resolution.held],
+            "broken_requirements": [breakage.to_mapping() for breakage in self.broken],
             "accelerators": [accelerator.to_mapping() for accelerator in self.accelerators],
             "plugins": _plugins(resolution),
             "degradations": [
-                {"name": pin.name, "version": str(pin.version), **one.to_mapping()}
+                {"name": pin.name, "version": str(pin.version), **degradation.to_mapping()}
                 for pin in resolution.pins
-                for one in pin.choice.degradations
+                for degradation in pin.choice.degradations
             ],
         }
 
 
 def report_change(
-    decided: ChangeDecision,
-    ground: ChangeContext,
+    decision: ChangeDecision,
+    context: ChangeContext,
     sizes: Mapping[NormalizedName, FileSize] | None,
     *,
-    otherwise: str,
+    no_change_reason: str,
     seconds: Mapping[str, float],
     accelerators: tuple[AcceleratorUse, ...],
 ) -> ChangeReport:
     """Return the report of changes, done or planned.
 
     :param sizes: of the wheels to install, of a dry run; None: it was done.
-    :param otherwise: the reason why there was nothing to do, for the case that there was nothing.
-    :param accelerators: accelerator builds that cannot be used, and accelerators left idle.
+    :param no_change_reason: the reason for an empty plan, in case that it is empty.
     """
-    planned, resolution = decided.planned, decided.resolution
-    environment = ground.environment.interpreter.environment
-    unmet = breakages(planned, decided.present.installed, environment)
+    planned, resolution = decision.planned, decision.resolution
+    environment = context.environment.interpreter.environment
+    unmet = breakages(planned, decision.present.installed, environment)
     # Distributions of the result were resolved with it, or locked, so their conflicts are intended.
     broken = [
-        one
-        for one in unmet
-        if one.requirement.name not in resolution.replaced and one.needing not in planned.keep
+        breakage
+        for breakage in unmet
+        if breakage.requirement.name not in resolution.replaced
+        and breakage.needing not in planned.keep
     ]
-    meant = [f"{one}, as was decided" for one in unmet if one not in broken]
-    preferences = ground.candidates.policy.preferences
-    there = {pin.name for pin in planned.install} | {entry.name for entry in planned.keep}
+    intended = [f"{breakage}, as was decided" for breakage in unmet if breakage not in broken]
+    preferences = context.candidates.policy.preferences
+    names = {pin.name for pin in planned.install} | {entry.name for entry in planned.keep}
     return ChangeReport(
-        decided,
-        ground.machine,
+        decision,
+        context.machine,
         sizes is not None,
-        otherwise,
+        no_change_reason,
         tuple(broken),
-        (*resolution.unmet, *meant),
+        (*resolution.unmet, *intended),
         resolution.notes,
         sizes or {},
         seconds,
         tuple(
-            f"--label {name}={label} changes nothing: {name} is not needed"
+            f"--label {name}={label} has no effect: {name} is not needed"
             for name, label in preferences.labels.items()
-            if name not in there
+            if name not in names
         ),
         accelerators,
     )
@@ -141,11 +141,13 @@ def _misfit(verdict: FitVerdict) -> dict[str, object]:
 
 def _plugins(resolution: Resolution) -> list[dict[str, object]]:
     """Return the plugins that judged packages of the result, each once (P-21)."""
-    asked = {
+    plugins = {
         detection.namespace: detection.plugin
         for pin in resolution.pins
         if pin.choice.support is not None
         for detection in pin.choice.support.detections.values()
         if detection.plugin is not None
     }
-    return [{"namespace": namespace, **plugin.to_mapping()} for namespace, plugin in asked.items()]
+    return [
+        {"namespace": namespace, **plugin.to_mapping()} for namespace, plugin in plugins.items()
+    ]

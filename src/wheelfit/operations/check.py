@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class FindingOptions(ValidatedRequest):
-    """The findings that are wanted."""
+    """The checks that count, and how strictly."""
 
     profile: tuple[str, ...] = ()
     strict: bool = False
@@ -33,7 +33,7 @@ class FindingOptions(ValidatedRequest):
 class CheckRequest(
     FindingOptions, WorkerOptions, SourceOptions, EnvironmentOptions, MachineOptions
 ):
-    """The targets of a check, and how closely they are checked."""
+    """The targets of a check, and its depth."""
 
     targets: tuple[str, ...] = ()
     environment: bool = False
@@ -44,9 +44,9 @@ class CheckRequest(
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """The findings of a check, with the number of checked targets."""
+    """The findings of a check, and its arguments."""
 
-    found: Report
+    findings: Report
     targets: tuple[str, ...]
     """As the user wrote them."""
     profiles: tuple[str, ...]
@@ -56,7 +56,7 @@ class CheckReport:
         """Return the report as plain data."""
         from wheelfit.sources.urls import redact
 
-        report = self.found
+        report = self.findings
         return {
             "version": 1,
             "targets": [redact(target) for target in self.targets],
@@ -70,7 +70,7 @@ class CheckReport:
             },
             "summary": {f"{severity}s": number for severity, number in report.numbers().items()},
             "findings": [finding.to_mapping() for finding in report.findings],
-            "unchecked": [one.to_mapping() for one in report.unchecked],
+            "unchecked": [target.to_mapping() for target in report.unchecked],
         }
 
     def to_sarif(self) -> dict[str, Any]:
@@ -79,15 +79,13 @@ class CheckReport:
 
         from wheelfit.checking.sarif import to_sarif
 
-        return to_sarif(self.found, folder=Path.cwd())
+        return to_sarif(self.findings, folder=Path.cwd())
 
 
 def check(request: CheckRequest, context: Context) -> CheckReport:
     """Check targets, and return every finding.
 
-    :param request: the targets.
-    :param context: the environment variables and the reporter.
-    :raises UsageError: there is no target, or no check of a name.
+    :raises UsageError: no target is given, or a check or profile is unknown.
     """
     from wheelfit.checking.tool_profiles import graded
     from wheelfit.errors import UsageError
@@ -100,19 +98,19 @@ def check(request: CheckRequest, context: Context) -> CheckReport:
     return CheckReport(report, request.targets, request.profile, request.full)
 
 
-def check_ignored(codes: Iterable[str], more: Collection[str] = ()) -> None:
+def check_ignored(codes: Iterable[str], further: Collection[str] = ()) -> None:
     """Raise on unknown names of checks.
 
-    :param more: names that are valid besides those of `wheelfit check`.
+    :param further: names that are valid besides those of `wheelfit check`.
     :raises UsageError: there is no such check.
     """
     from wheelfit.checking.checks import CHECKS
     from wheelfit.errors import UsageError, did_you_mean
 
-    known = {*CHECKS, *more}
+    valid = {*CHECKS, *further}
     for code in codes:
-        if code not in known:
-            hint = did_you_mean(code, known, "docs/reference/checks.md lists them")
+        if code not in valid:
+            hint = did_you_mean(code, valid, "docs/reference/checks.md lists them")
             raise UsageError(f"unknown check {code!r}", hint=hint)
 
 
@@ -124,11 +122,11 @@ def named_profiles(names: Collection[str]) -> frozenset[Profile]:
     from wheelfit.checking.tool_profiles import Profile
     from wheelfit.errors import UsageError
 
-    known = {one.value: one for one in Profile}
+    profiles = {profile.value: profile for profile in Profile}
     for name in names:
-        if name not in known:
-            raise UsageError(f"unknown profile {name!r}", hint=f"one of {', '.join(known)}")
-    return frozenset(known[name] for name in names)
+        if name not in profiles:
+            raise UsageError(f"unknown profile {name!r}", hint=f"one of {', '.join(profiles)}")
+    return frozenset(profiles[name] for name in names)
 
 
 def _check(request: CheckRequest, context: Context) -> Report:
@@ -158,13 +156,13 @@ def _check(request: CheckRequest, context: Context) -> Report:
         with each_wheel(request) as each, context.reporter.work("checking") as progress:
             report += check_paths(paths, options, progress=progress, each=each)
     if urls or projects:
-        report += _published(request, context, urls, projects, options)
+        report += _check_published(request, context, urls, projects, options)
     if request.environment:
-        report += _installed(request, context)
+        report += _check_installed(request, context)
     return report
 
 
-def _published(
+def _check_published(
     request: CheckRequest,
     context: Context,
     urls: Sequence[str],
@@ -195,7 +193,7 @@ def _published(
     return report
 
 
-def _installed(request: CheckRequest, context: Context) -> Report:
+def _check_installed(request: CheckRequest, context: Context) -> Report:
     from wheelfit.checking.findings import Count, Report, Unchecked
     from wheelfit.checking.installed import report_on
     from wheelfit.installation.variant_fit import judge
@@ -205,6 +203,6 @@ def _installed(request: CheckRequest, context: Context) -> Report:
     environment = open_environment_of(request, context.environ, may_be_own=True)
     machine = choose_machine(request, environment.target(), context)
     scan = environment.scan()
-    broken = [Unchecked(str(one.path), "file-problem", one.reason) for one in scan.broken]
-    judged = judge(scan.installed, machine.support)
-    return report_on(judged) + Report.of((), broken, Count())
+    broken = [Unchecked(str(entry.path), "file-problem", entry.reason) for entry in scan.broken]
+    verdicts = judge(scan.installed, machine.support)
+    return report_on(verdicts) + Report.of((), broken, Count())

@@ -44,16 +44,16 @@ class FitnessReport:
 
 
 def check_environment(request: ExaminationRequest, context: Context) -> FitnessReport:
-    """Judge every installed variant with drivers probed again; nothing is changed."""
+    """Judge every installed variant; drivers are probed again, and nothing is changed."""
     environment = open_environment_of(request, context.environ)
     warn_of_interruption(environment, context.reporter)
     machine = choose_machine(request, environment.target(), context, recall=False)
     contents = read_environment(environment, machine.target)
-    judged = judge((package.installed for package in contents.packages), machine.support)
+    verdicts = judge((package.installed for package in contents.packages), machine.support)
     agreements = binding(request.agreement_table, request.allow_mixed)
     report = about_contents(contents, machine.target, None, machine.support, agreements)
     findings = tuple(remedies_for(report.findings, request))
-    return FitnessReport(machine, environment.name, tuple(judged), findings)
+    return FitnessReport(machine, environment.name, tuple(verdicts), findings)
 
 
 def _variant(verdict: FitVerdict) -> dict[str, object]:

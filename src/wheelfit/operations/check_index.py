@@ -25,8 +25,6 @@ from wheelfit_runtime.errors import ProjectNotFound, UserError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from packaging.utils import NormalizedName
-
     from wheelfit.checking.indexes.reachability import Machines
     from wheelfit.core.document import VariantDocument
     from wheelfit.operations.context import Context
@@ -55,58 +53,59 @@ def check_index(request: CheckIndexRequest, context: Context) -> CheckReport:
             upstream = stack.enter_context(open_indexes(request, settings, context))
         profiles = named_profiles(request.profile)
         options = CheckOptions(full=request.full, profiles=profiles)
-        demands = IndexCheckOptions(_machines(request, context), upstream, options)
-        look = _remote if is_remote(request.index) else _local
-        report = graded(look(request, demands, context), profiles).without(request.ignore)
+        index_options = IndexCheckOptions(_machines(request, context), upstream, options)
+        check = _check_remote if is_remote(request.index) else _check_local
+        report = graded(check(request, index_options, context), profiles).without(request.ignore)
     return CheckReport(report, (request.index,), request.profile, request.full)
 
 
 def _machines(request: CheckIndexRequest, context: Context) -> Machines:
     """Return a function that yields the machines for which a document is judged."""
     current = open_environment_of(request, context.environ, may_be_own=True).target()
-    known: dict[str, OverviewHost] = {}
+    hosts: dict[str, OverviewHost] = {}
 
     def machines(document: VariantDocument) -> Iterator[OverviewHost]:
-        return overview_hosts(document, current, context.environ, context.reporter, opened=known)
+        return overview_hosts(document, current, context.environ, context.reporter, opened=hosts)
 
     return machines
 
 
-def _local(request: CheckIndexRequest, demands: IndexCheckOptions, context: Context) -> Report:
+def _check_local(
+    request: CheckIndexRequest, options: IndexCheckOptions, context: Context
+) -> Report:
     folder = existing_folder(request.index)
     if request.only:
         raise UsageError("--project is for an index that has a URL", hint="name its folder instead")
     with context.reporter.work("checking") as progress:
-        return check_index_folder(folder, demands, progress=progress)
+        return check_index_folder(folder, options, progress=progress)
 
 
-def _remote(request: CheckIndexRequest, demands: IndexCheckOptions, context: Context) -> Report:
+def _check_remote(
+    request: CheckIndexRequest, options: IndexCheckOptions, context: Context
+) -> Report:
     from wheelfit.checking.indexes.index import check_index
 
     url = request.index
     notes: list[str] = []
     with open_whole_index(url, request, context, note=notes.append, refresh=True) as repository:
-        names = tuple(map(_name, request.only)) if request.only else tuple(repository.projects())
+        names = tuple(map(canonicalize_name, request.only))
         # Answers for missing projects differ most, and installers depend on them.
-        repository.project(_name("wheelfit-asks-for-what-is-not-there"))
-        for name in names if request.only else ():
+        repository.project(canonicalize_name("wheelfit-asks-for-a-missing-project"))
+        for name in names:
             if repository.project(name) is None:
                 raise ProjectNotFound(f"the index has no project {name}", where=redact(url))
+        names = names or tuple(repository.projects())
         with context.reporter.work("checking") as progress:
             report = check_index(
-                repository, names, demands, now=datetime.now(UTC), progress=progress
+                repository, names, options, now=datetime.now(UTC), progress=progress
             )
     place = CheckedFile(redact(url))
     if report.count == Count() and not report.unchecked:
         # A URL of the page above the index, or of an empty one, must not pass the check.
-        nothing = UserError(
+        error = UserError(
             "the index has no projects to check",
             hint="give the URL that installers use; it often ends with /simple/",
         )
-        report += Report.of((), [Unchecked.because(nothing, place.where)], Count())
-    strange = [place.found(checks.STRANGE_ANSWER, note) for note in dict.fromkeys(notes)]
-    return report + Report.of(strange, (), Count())
-
-
-def _name(text: str) -> NormalizedName:
-    return canonicalize_name(text)
+        report += Report.of((), [Unchecked.because(error, place.where)], Count())
+    findings = [place.found(checks.STRANGE_ANSWER, note) for note in dict.fromkeys(notes)]
+    return report + Report.of(findings, (), Count())

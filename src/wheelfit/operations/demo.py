@@ -186,7 +186,7 @@ def demonstrate(request: DemoRequest, context: Context) -> Iterator[DemoStep | D
                 yield DemoStep(explained=explanations[-1])
             yield DemoStep("installing into a throw-away environment")
             installed, python = demo.install(project)
-            for pin in installed.decided.planned.install:
+            for pin in installed.decision.planned.install:
                 yield DemoStep(line=f"installed {pin}: {pin.reason}")
         imported = _import(project, python)
         yield DemoStep(line=f"import {project.replace('-', '_')}: version {imported} works")

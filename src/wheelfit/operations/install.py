@@ -89,7 +89,7 @@ def install(request: InstallRequest, context: Context) -> ChangeReport:
             decision,
             opened,
             sizes,
-            otherwise=_reason_for_no_change(request, decision),
+            no_change_reason=_reason_for_no_change(request, decision),
             seconds=durations.to_json(),
             accelerators=accelerators,
         )

@@ -612,7 +612,7 @@ class _Locking:
             for package in each.packages
         }
         for name in sorted((self._free or frozenset()) - known):
-            yield f"--upgrade-package {name} changes nothing: {name} is not needed"
+            yield f"--upgrade-package {name} has no effect: {name} is not needed"
 
     def unbuilt(self, locks: Sequence[WrittenLock]) -> Iterator[str]:
         """Yield installation hints for locked sources, which must be built."""

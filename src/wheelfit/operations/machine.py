@@ -384,6 +384,6 @@ def _overrides(machine: Machine | Baseline, context: Context) -> tuple[str, ...]
         context.reporter.warn(f"the environment overrides detection: {override}")
     for name in override_names.strays_in(context.environ, machine.namespaces):
         context.reporter.warn(
-            f"{name} changes nothing: no provider of wheelfit has a namespace like that"
+            f"{name} has no effect: no provider of wheelfit has a namespace like that"
         )
     return in_effect

@@ -146,14 +146,14 @@ def _sync(
     decision, sizes = carry_out_or_rehearse(
         decision, decide, request, opened.context, ground, durations
     )
-    otherwise = "the environment is as the lock wants it"
+    no_change_reason = "the environment matches the lock"
     if request.refit:
-        otherwise = "every installed variant of the lock that could be judged fits"
+        no_change_reason = "every installed variant of the lock that could be judged fits"
     return report_change(
         decision,
         ground,
         sizes,
-        otherwise=otherwise,
+        no_change_reason=no_change_reason,
         seconds=durations.to_json(),
         accelerators=accelerators,
     )

@@ -182,7 +182,7 @@ def test_strange_answers(run: Runner, tmp_path: Path, untidy: Callable[[], str])
     build_wheel(tmp_path / "dist", "fast", "1.0", requires=["gone==1"])
     said = run("index", "check", untidy(), "--json")
     messages = found(said, "strange-answer")
-    assert any("403 for wheelfit-asks-for-what-is-not-there" in one for one in messages)
+    assert any("403 for wheelfit-asks-for-a-missing-project" in one for one in messages)
     assert any("promises a metadata file" in one for one in messages)
     assert said.object["checked"]["wheels"] == 1
     assert found(said, "unmet-pin")

@@ -280,7 +280,7 @@ def test_a_wish_nobody_meets(shop: Shop) -> None:
 def test_a_label_of_nothing(shop: Shop) -> None:
     """A label for a package that is not there is a warning: the name may be a slip."""
     said = shop.install("fast", "--label", "fats=mkl")
-    assert "warning: --label fats=mkl changes nothing: fats is not needed\n" in said.err
+    assert "warning: --label fats=mkl has no effect: fats is not needed\n" in said.err
     assert "warning" not in shop.install("fast", "--label", "fast=open").err
 
 

@@ -442,7 +442,7 @@ class TestChanges:
     def test_an_upgrade_of_nothing(self, office: Office) -> None:
         """A name that is not in the lock is a slip, most likely."""
         said = office.lock("app", "-P", "ap", "-P", "App")
-        assert "warning: --upgrade-package ap changes nothing: ap is not needed\n" in said.err
+        assert "warning: --upgrade-package ap has no effect: ap is not needed\n" in said.err
 
 
 class TestMachines:

@@ -157,7 +157,7 @@ def test_a_mac(place: Place) -> None:
     """F-123: what cannot run here goes into a folder."""
     assert "installed fast 1.0" in place.sync(MAC).out
     assert place.installed() == {"fast": ("1.0", None), "small": ("1.0", None)}
-    assert place.sync(MAC).out == "nothing to do: the environment is as the lock wants it\n"
+    assert place.sync(MAC).out == "nothing to do: the environment matches the lock\n"
 
 
 def test_what_the_lock_does_not_name(place: Place, run: Runner, index: RecordingIndex) -> None:
@@ -207,7 +207,7 @@ def test_the_installed_build_stays(place: Place) -> None:
     """A build that is listed and fits is kept, and what would be better is said."""
     place.sync(CUDA_12)
     said = place.sync(CUDA_13)
-    assert said.out == "nothing to do: the environment is as the lock wants it\n"
+    assert said.out == "nothing to do: the environment matches the lock\n"
     assert (
         "note: fast stays cu128, though cu130 would fit better (--allow-variant-change takes it)"
         in said.err

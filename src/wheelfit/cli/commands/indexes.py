@@ -67,7 +67,7 @@ def _check_index(arguments: Namespace, output: Output, context: Context) -> int:
     show_check(report, output, sarif=arguments.sarif, file=arguments.output)
     if not report.full and output.verbosity < 1:  # users take silence of this check for a promise
         output.note("contents were not compared with RECORD and hashes; --full does that")
-    return exit_code(report.found, strict=arguments.strict)
+    return exit_code(report.findings, strict=arguments.strict)
 
 
 def _serve(arguments: Namespace, output: Output, context: Context) -> int:

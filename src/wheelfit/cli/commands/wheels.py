@@ -85,7 +85,7 @@ def _check(arguments: Namespace, output: Output, context: Context) -> int:
     check_forms(sarif=arguments.sarif, output=output)
     report = check(request_of(CheckRequest, arguments), context)
     show_check(report, output, sarif=arguments.sarif, file=arguments.output)
-    return exit_code(report.found, strict=arguments.strict)
+    return exit_code(report.findings, strict=arguments.strict)
 
 
 COMMANDS = {

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from wheelfit.cli.output import Output
     from wheelfit.operations.cache_reports import (
         CacheContents,
+        CachedWheels,
         CacheRemoval,
         CacheVerification,
-        KeptWheels,
         RemovedEntry,
     )
 
@@ -76,7 +76,7 @@ def show_contents(report: CacheContents, output: Output) -> None:
         output.note("note: `wheelfit cache prune` removes entries of other versions of wheelfit")
 
 
-def show_wheels(report: KeptWheels, output: Output, *, of_names: bool) -> None:
+def show_wheels(report: CachedWheels, output: Output, *, of_names: bool) -> None:
     """Print the wheels in the cache.
 
     :param of_names: whether the request named packages.
@@ -84,9 +84,9 @@ def show_wheels(report: KeptWheels, output: Output, *, of_names: bool) -> None:
     output.result_json(report.to_json())
     rows = [
         (
-            wheel.which.name if wheel.which else f"? {wheel.sha256[:12]}",
-            wheel.which.version if wheel.which else "",
-            (wheel.which.label or "") if wheel.which else "",
+            wheel.release.name if wheel.release else f"? {wheel.sha256[:12]}",
+            wheel.release.version if wheel.release else "",
+            (wheel.release.label or "") if wheel.release else "",
             size_in_words(wheel.archive.size) if wheel.archive else "",
             size_in_words(wheel.tree.size) if wheel.tree else "",
             "yes" if wheel.tree is not None and wheel.tree.linked else "",
@@ -130,7 +130,7 @@ def show_verification(report: CacheVerification, output: Output) -> int:
     """Print the damaged entries, and return the exit code."""
     output.result_json(report.to_json())
     for row in report.damaged:
-        package = f"{row.which.name} {row.which.version}: " if row.which else ""
+        package = f"{row.release.name} {row.release.version}: " if row.release else ""
         end = "removed" if row.is_removed else "still there"
         output.result(f"damaged: {package}{row.entry.path}: {row.reason} ({end})", "bad")
     if not report.damaged:
@@ -140,7 +140,7 @@ def show_verification(report: CacheVerification, output: Output) -> int:
 
 def _entry_in_words(row: RemovedEntry) -> str:
     what = "unpacked" if row.entry.kind == "unpacked" else "wheel file of"
-    return f"{what} {row.which or row.entry.key[:12]}"
+    return f"{what} {row.release or row.entry.key[:12]}"
 
 
 def _day(when: float | None) -> str:

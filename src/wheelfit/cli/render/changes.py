@@ -35,11 +35,11 @@ def show_change(report: ChangeReport, output: Output) -> None:
 
 def tell_change(report: ChangeReport, output: Output) -> None:
     """Print the same, without the object of ``--json``."""
-    decided = report.decided
-    planned, resolution = decided.planned, decided.resolution
+    decision = report.decision
+    planned, resolution = decision.planned, decision.resolution
     for warning in (*report.warnings, *map(str, report.broken)):
         output.warn(warning)
-    for line in misfits_in_words(decided.misfits):
+    for line in misfits_in_words(decision.misfits):
         output.warn(line)
     for text in report.notes:
         output.note(f"note: {text}")
@@ -48,7 +48,7 @@ def tell_change(report: ChangeReport, output: Output) -> None:
     for held in resolution.held:
         if held.forced.reasons:
             output.say(f"note: {held}")
-    for change in decided.changes:
+    for change in decision.changes:
         output.say(f"note: {change}")
     for pin in resolution.pins:
         if (better := pin.choice.selection.better) is not None:
@@ -70,7 +70,7 @@ def tell_change(report: ChangeReport, output: Output) -> None:
     for line in unknown_sizes(report.sizes):
         output.warn(line)
     if not planned:
-        output.report(f"nothing to do: {report.otherwise}")
+        output.report(f"nothing to do: {report.no_change_reason}")
     for warning in report.idle_labels:
         output.warn(warning)
 
@@ -124,7 +124,7 @@ def _had_choice(pin: Pin) -> bool:
 
 def _show_planned(report: ChangeReport, output: Output) -> None:
     """Print one table of all changes, and the sums."""
-    planned = report.decided.planned
+    planned = report.decision.planned
     if not planned:
         return
     old = {entry.name: entry for entry in planned.remove}

@@ -46,7 +46,7 @@ def show_check(
     import json
 
     mapping = report.to_json()
-    findings = report.found
+    findings = report.findings
     lines = report_lines(findings, verbose=output.verbosity > 0, quiet=output.verbosity < 0)
     text = ""
     if sarif:
