@@ -35,7 +35,7 @@ HEAD = """# Python API
 from wheelfit import Context, InstallRequest, install
 
 report = install(InstallRequest(requirements=("numpy",), dry_run=True), Context())
-print([str(pin) for pin in report.decided.planned.install])
+print([str(pin) for pin in report.decision.planned.install])
 ```
 
 Every request has the options of its [command](commands.md), by the same names: `--find-links` is

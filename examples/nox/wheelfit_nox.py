@@ -34,7 +34,7 @@ def install_fitting(session: nox.Session, *requirements: str, **options: Any) ->
     """
     request = InstallRequest(requirements=requirements, python=_place(session), **options)
     report = install(request, Context(reporter=SessionLog(session)))
-    for pin in report.decided.planned.install:
+    for pin in report.decision.planned.install:
         session.log(f"installed {pin}: {pin.reason}")
 
 
@@ -47,7 +47,7 @@ def sync_lock(session: nox.Session, lock: str = "pylock.toml", **options: Any) -
     """
     request = SyncRequest(lock=lock, python=_place(session), **options)
     report = sync(request, Context(reporter=SessionLog(session)))
-    session.log(f"{len(report.decided.planned.install)} packages installed from {lock}")
+    session.log(f"{len(report.decision.planned.install)} packages installed from {lock}")
 
 
 def _place(session: nox.Session) -> str:
