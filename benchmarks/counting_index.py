@@ -21,7 +21,7 @@ from urllib.parse import unquote
 import urllib3
 
 from wheelfit.operations.pip_rules import pip_config_locations
-from wheelfit.server.messages import Answer, Request, as_asked
+from wheelfit.server.messages import Answer, Request, content_answer
 from wheelfit.sources.certificates import checking_context
 from wheelfit.sources.open import open_sources
 from wheelfit.sources.page import File
@@ -148,7 +148,7 @@ class CountingIndex:
             "cache-control": "max-age=365000000, immutable, public",
         }
         etag = f'"{hashlib.sha256(url.encode()).hexdigest()[:32]}"'
-        answer = as_asked(request, data, len(data), etag=etag, headers=headers)
+        answer = content_answer(request, data, len(data), etag=etag, headers=headers)
         if request.method == "HEAD":
             self._counted()
         elif place.endswith(".metadata") or answer.status == 206:

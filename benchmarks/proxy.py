@@ -28,7 +28,7 @@ from urllib.parse import urljoin, urlsplit
 
 from wheelfit.server.folder import FolderIndex
 from wheelfit.server.loopback import LoopbackServer
-from wheelfit.server.messages import Answer, Request, as_asked
+from wheelfit.server.messages import Answer, Request, content_answer
 from wheelfit.testing.wheels import build_wheel, release_document
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def serve(folder: str, line: multiprocessing.connection.Connection) -> None:
                 "cache-control": control,
             }
             etag = f'"{hashlib.sha256(body).hexdigest()}"'
-            return as_asked(request, body, len(body), etag=etag, headers=headers)
+            return content_answer(request, body, len(body), etag=etag, headers=headers)
         return wheels(request)
 
     with LoopbackServer(answer) as server:

@@ -13,7 +13,7 @@ from urllib.parse import quote, unquote
 from msgspec.structs import replace
 from packaging.utils import NormalizedName, canonicalize_name
 
-from wheelfit.server.messages import Answer, Request, as_asked
+from wheelfit.server.messages import Answer, Request, content_answer
 from wheelfit.server.pages import choose_type, write_project
 from wheelfit.sources.page import NO_HASHES, File, ProjectPage
 
@@ -111,7 +111,7 @@ class Shelf:
         path = unquote(request.path)
         if (content := self.bodies.get(path)) is not None:
             etag = f'"{_sha256(content)}"'
-            return as_asked(request, content, len(content), etag=etag, headers=_typed(_TYPE))
+            return content_answer(request, content, len(content), etag=etag, headers=_typed(_TYPE))
         _, simple, project, *rest = (*path.split("/"), "", "")
         if simple != "simple" or rest[:1] != [""]:
             return Answer.text(404, "nothing here")

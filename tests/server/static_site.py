@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 from wheelfit.core.filename import index_file_name, parse_wheel_filename
 from wheelfit.errors import InvalidFilename
-from wheelfit.server.messages import Answer, as_asked
+from wheelfit.server.messages import Answer, content_answer
 from wheelfit.testing.wheels import stub_wheels_for
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class StaticSite:
 def _answer(request: Request, path: Path, content: bytes) -> Answer:
     etag = f'"{hashlib.sha256(content).hexdigest()}"'
     headers = {"content-type": _TYPES.get(path.suffix, "application/octet-stream")}
-    return as_asked(request, content, len(content), etag=etag, headers=headers)
+    return content_answer(request, content, len(content), etag=etag, headers=headers)
 
 
 def _missing() -> Answer:

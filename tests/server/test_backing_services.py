@@ -21,7 +21,7 @@ def silence() -> None:
 
 def ask(dependency: Dependency, work: Callable[[], None] = lambda: None) -> None:
     """Ask something."""
-    with dependency.asked():
+    with dependency.turn():
         work()
 
 
@@ -34,9 +34,9 @@ def fail(dependency: Dependency, times: int, work: Callable[[], None] = silence)
 
 def test_there_is_room_for_so_many() -> None:
     """Whoever leaves makes room; as long as all go on nobody is sent away."""
-    dependency = Dependency("database", most=1, prompt=60)
+    dependency = Dependency("database", max_threads=1, usual_seconds=60)
     entered = threading.Event()
-    with dependency.asked():
+    with dependency.turn():
         other = threading.Thread(target=ask, args=(dependency, entered.set))
         other.start()
         assert not entered.wait(0.05)
@@ -46,19 +46,19 @@ def test_there_is_room_for_so_many() -> None:
 
 def test_nobody_queues_behind_those_who_wait_for_long() -> None:
     """One more would only hold a thread."""
-    dependency = Dependency("database", most=1, prompt=0)
+    dependency = Dependency("database", max_threads=1, usual_seconds=0)
     with ThreadPoolExecutor(1) as pool:
-        with dependency.asked(), pytest.raises(StorageUnavailable, match="too many"):
+        with dependency.turn(), pytest.raises(StorageUnavailable, match="too many"):
             pool.submit(ask, dependency).result()
         pool.submit(ask, dependency).result()
-        with dependency.asked(is_long=True):  # takes no room
+        with dependency.turn(is_long=True):  # takes no room
             pool.submit(ask, dependency).result()
 
 
 def test_whoever_asks_does_so_once() -> None:
     """Who asks for one thing on the way to another waits for nobody, least of all for himself."""
-    dependency = Dependency("database", most=1, prompt=0)
-    with ThreadPoolExecutor(1) as pool, dependency.asked():
+    dependency = Dependency("database", max_threads=1, usual_seconds=0)
+    with ThreadPoolExecutor(1) as pool, dependency.turn():
         ask(dependency)
         with pytest.raises(StorageUnavailable):  # nor has the inner one left for both
             pool.submit(ask, dependency).result()
@@ -68,7 +68,7 @@ def test_what_fails_again_and_again_is_left_alone() -> None:
     """After so many failures in a row nobody asks, but one in each pause."""
     changes: list[str] = []
     dependency = Dependency("storage", failures=3, pause=0.2)
-    dependency.changed = lambda one: changes.append(one.trouble)
+    dependency.on_change = lambda one: changes.append(one.trouble)
     fail(dependency, 2)
     ask(dependency)
     fail(dependency, 2)
@@ -118,7 +118,7 @@ def test_a_probe_says_what_is_wrong_and_when_it_is_over() -> None:
     fail(dependency, 1)
 
     def full() -> None:
-        with dependency.asked():
+        with dependency.turn():
             raise StorageUnavailable("no space left", trouble="full")
 
     dependency.probe(full)
@@ -148,14 +148,14 @@ def test_whoever_waits_too_long_is_broken_off() -> None:
     """What can be broken off is, once, from outside."""
     dependency = Dependency("database")
     given_up = threading.Event()
-    with dependency.asked(within=60) as turn:
-        turn.give_up = given_up.set
-        dependency.look()
+    with dependency.turn(timeout=60) as turn:
+        turn.cancel = given_up.set
+        dependency.cancel_overdue()
         assert not given_up.is_set()
         turn.until = 0
-        dependency.look()
+        dependency.cancel_overdue()
         assert given_up.is_set()
-        assert turn.give_up is None
+        assert turn.cancel is None
 
 
 def test_what_is_closed_already_is_ended_in_vain(tmp_path: Path) -> None:
@@ -166,16 +166,16 @@ def test_what_is_closed_already_is_ended_in_vain(tmp_path: Path) -> None:
     given_up, is_in, over = threading.Event(), threading.Event(), threading.Event()
 
     def wait() -> None:
-        with dependency.asked(within=0) as turn:
-            turn.give_up = given_up.set
+        with dependency.turn(timeout=0) as turn:
+            turn.cancel = given_up.set
             is_in.set()
             over.wait(20)
 
-    with ThreadPoolExecutor(1) as pool, dependency.asked(within=0) as turn:
-        turn.give_up = closed.interrupt
+    with ThreadPoolExecutor(1) as pool, dependency.turn(timeout=0) as turn:
+        turn.cancel = closed.interrupt
         waiting = pool.submit(wait)
         is_in.wait(20)
-        dependency.look()
+        dependency.cancel_overdue()
         over.set()
         waiting.result()
     assert given_up.is_set()

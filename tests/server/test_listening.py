@@ -50,10 +50,11 @@ def answer(request):
         size += len(piece)
     return Answer.text(200, str(size))
 
-limits = ClientLimits(head=4096, body=1_000_000, patience=1.0, idle=1, connections=6, answer=1.0)
+limits = ClientLimits(head_size=4096, body_size=1_000_000, patience=1.0, idle_timeout=1,
+                      connections=6, answer_timeout=1.0)
 listener = listen_at("127.0.0.1", 0)
 told = []
-application = AsgiApplication(answer, limits=limits, tell=lambda one: told.append(one.status))
+application = AsgiApplication(answer, limits=limits, on_served=lambda served: told.append(served.status))
 serve(application, listener, limits, ready=lambda: print(origin_of(listener), flush=True))
 print(sorted(set(told)), flush=True)
 """

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from wheelfit.server.messages import Answer, FilePart, Request, as_asked
+from wheelfit.server.messages import Answer, FilePart, Request, content_answer
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,7 +19,7 @@ def ask(**headers: str) -> Answer:
     """Ask for ten bytes."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     request = Request("GET", "/files/x", named)
-    return as_asked(request, CONTENT, len(CONTENT), etag=ETAG, headers={"x": "y"})
+    return content_answer(request, CONTENT, len(CONTENT), etag=ETAG, headers={"x": "y"})
 
 
 @pytest.mark.parametrize(

@@ -197,7 +197,7 @@ def test_who_was_broken_off_connects_no_more(postgresql: Postgresql) -> None:
         Relay(Path(place), folder / ".s.PGSQL.5432") as relay,
     ):
         threading.Thread(target=relay.serve_forever, args=(0.02,)).start()
-        dependency = Dependency("database", prompt=0.2)
+        dependency = Dependency("database", usual_seconds=0.2)
         relayed = url.replace(str(folder), place)
         with closing(PostgresqlDatabase(relayed, dependency=dependency)) as database:
             with database.reading() as execute:
@@ -208,7 +208,7 @@ def test_who_was_broken_off_connects_no_more(postgresql: Postgresql) -> None:
                 reading = pool.submit(database.probe)
                 probing = pool.submit(dependency.probe, lambda: _wait_for(over))
                 while not reading.done():
-                    dependency.look()
+                    dependency.cancel_overdue()
                     time.sleep(0.02)
                 over.set()
                 probing.result(60)

@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from wheelfit.server.messages import Request
-from wheelfit.server.rebinding_guard import HostNames, host_name, is_near, is_of_foreign_page
+from wheelfit.server.rebinding_guard import HostNames, host_name, is_cross_origin, is_on_loopback
 
 NEAR = "http://127.0.0.1:8942"
 PUBLIC = "https://wheels.example.org"
@@ -53,7 +53,7 @@ def test_pages_of_others(
 ) -> None:
     """Only what a browser says of its page counts, and only where it is surely another one."""
     request = Request("POST", "/legacy/", {"host": host, **headers}, origin)
-    assert is_of_foreign_page(request) == is_foreign
+    assert is_cross_origin(request) == is_foreign
 
 
 def test_names_are_remembered_as_they_are() -> None:
@@ -103,7 +103,7 @@ def test_where_a_socket_listens(family: int, address: str, *, near: bool) -> Non
         except OSError as error:
             pytest.skip(f"no such address here: {error}")
         listener.listen()
-        assert is_near(listener) == near
+        assert is_on_loopback(listener) == near
 
 
 @pytest.mark.parametrize("text", ["Wheels.example", "replica", "10.0.0.7", "::1", "[2001:db8::1]"])

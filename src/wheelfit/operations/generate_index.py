@@ -149,7 +149,7 @@ def _generate(
     without = _left_out(folder, None if in_place else place)
     seen = fingerprint(folder, wishes, in_place=in_place, without=without)
     last_run = LastRun(memory, seen)
-    generated = last_run.still_stands(target)
+    generated = last_run.reusable_result(target)
     if generated is not None:
         return generated
     from wheelfit.server.generate.generation import generate

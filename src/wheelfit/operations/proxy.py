@@ -458,7 +458,7 @@ def _serve(
             names=request.allowed_host,
             ready=ready,
             failed=context.reporter.warn,
-            give_up=opened.cut,
+            cancel=opened.cut,
         )
     except NeedsExtra:
         if not is_loopback(host):

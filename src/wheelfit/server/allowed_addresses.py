@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
+# Classes of addresses, the most private last; one in `_NEVER` is never requested.
 _PUBLIC, _PRIVATE, _THIS_MACHINE, _NEVER = range(4)
 _OLD_FORM = re.compile(r"(?:0x[0-9a-f]+|[0-9]+)(?:\.(?:0x[0-9a-f]+|[0-9]+)){0,3}", re.IGNORECASE)
 
@@ -31,7 +32,7 @@ class AddressRules:
     hosts: frozenset[str]
     """Hosts allowed at any address: the index itself, and those that the operator named."""
     reach: int
-    """The nearest address that pages may name otherwise."""
+    """The most private class of addresses that other hosts may have."""
 
     @classmethod
     def of(cls, url: str, hosts: Iterable[str] = ()) -> AddressRules:
@@ -44,8 +45,8 @@ class AddressRules:
         :raises ValueError: the URL has no host.
         """
         host = origin(url).host
-        named = frozenset(text.lower().rstrip(".") for text in (host, *hosts))
-        return cls(named, min(_distance(host), _THIS_MACHINE))
+        host_names = frozenset(text.lower().rstrip(".") for text in (host, *hosts))
+        return cls(host_names, min(_address_class(host), _THIS_MACHINE))
 
     @classmethod
     def of_target(cls, url: str, *, may_be_private: bool) -> AddressRules:
@@ -57,8 +58,8 @@ class AddressRules:
         :param may_be_private: whether a host name may lead to a private address.
         :raises ValueError: the URL has no host.
         """
-        named = min(_distance(origin(url).host), _THIS_MACHINE)
-        return cls(frozenset(), max(named, _PRIVATE if may_be_private else _PUBLIC))
+        own_class = min(_address_class(origin(url).host), _THIS_MACHINE)
+        return cls(frozenset(), max(own_class, _PRIVATE if may_be_private else _PUBLIC))
 
     def __call__(self, host: str, address: str) -> bool:
         """Return whether a host may be requested.
@@ -66,10 +67,10 @@ class AddressRules:
         :param address: the address that answered; the host again if it is unknown.
         """
         host = host.strip("[]").lower().rstrip(".")
-        return host in self.hosts or _distance(address) <= self.reach
+        return host in self.hosts or _address_class(address) <= self.reach
 
 
-def _distance(address: str) -> int:
+def _address_class(address: str) -> int:
     """Return the class of an address; host names are public."""
     if is_loopback(address):
         return _THIS_MACHINE
@@ -77,10 +78,10 @@ def _distance(address: str) -> int:
     try:
         ip = ipaddress.ip_address(text)
     except ValueError:
-        old = _old_form(text)
-        if old is None:
+        ipv4 = _old_form(text)
+        if ipv4 is None:
             return _PUBLIC
-        ip = old
+        ip = ipv4
     ip = getattr(ip, "ipv4_mapped", None) or ip
     if ip.is_loopback:
         return _THIS_MACHINE
@@ -91,8 +92,8 @@ def _distance(address: str) -> int:
     if embedded is None and ip in _TRANSLATED:
         embedded = ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)
     if embedded is not None:
-        return max(_PRIVATE, _distance(str(embedded)))
-    return _PUBLIC if ip.is_global and ip not in _NEAR else _PRIVATE
+        return max(_PRIVATE, _address_class(str(embedded)))
+    return _PUBLIC if ip.is_global and ip not in _PRIVATE_NETWORKS else _PRIVATE
 
 
 def _old_form(text: str) -> ipaddress.IPv4Address | None:
@@ -119,42 +120,41 @@ class _Networks:
 
 
 _TRANSLATED = _Networks("64:ff9b::/96", "64:ff9b:1::/96", "::/96", "::ffff:0:0:0/96")
-"""Networks whose last four bytes are an address of the other kind."""
+"""IPv6 networks whose last four bytes are an IPv4 address."""
 _METADATA = _Networks(
     *("169.254.0.0/16", "fd00:ec2::254/128", "100.100.100.200/32"),
     *("192.0.0.192/32", "168.63.129.16/32"),
 )
 """Metadata services of clouds, which have secrets."""
-_NEAR = _Networks("64:ff9b:1::/48", "fec0::/10", "192.0.0.0/24")
-"""Private networks that old versions of Python take for public."""
+_PRIVATE_NETWORKS = _Networks("64:ff9b:1::/48", "fec0::/10", "192.0.0.0/24")
+"""Private networks that older Pythons report as public."""
 
 
-_USUAL = {"http": 80, "https": 443}
+_DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True, slots=True)
 class UrlRules:
     """The rules about URLs: those that pages list, and every hop of a redirect."""
 
-    admits: AddressRules
+    address_rules: AddressRules
     port: int
     ports: frozenset[tuple[str, int]]
     """Further ports that the operator named, each with its host."""
-    only: frozenset[str] = frozenset()
+    only_hosts: frozenset[str] = frozenset()
     """The only hosts that may be requested, with https; empty: all that the other rules admit."""
 
     @classmethod
-    def of(cls, url: str, hosts: Iterable[str] = (), only: Iterable[str] = ()) -> UrlRules:
+    def of(cls, url: str, hosts: Iterable[str] = (), only_hosts: Iterable[str] = ()) -> UrlRules:
         """Return the rules for an index.
 
         :param hosts: ``host`` or ``host:port`` that its pages may name as well.
-        :param only: the only hosts that may be requested, with https; empty: any.
         :raises ValueError: the URL has no host, or a port is invalid.
         """
-        named = [origin(f"http://{host}") for host in hosts]
-        ports = frozenset((place.host.rstrip("."), place.port) for place in named)
-        rules = AddressRules.of(url, (place.host for place in named))
-        return cls(rules, origin(url).port, ports, frozenset(only))
+        named_hosts = [origin(f"http://{host}") for host in hosts]
+        ports = frozenset((named.host.rstrip("."), named.port) for named in named_hosts)
+        rules = AddressRules.of(url, (named.host for named in named_hosts))
+        return cls(rules, origin(url).port, ports, frozenset(only_hosts))
 
     def __call__(self, url: str) -> bool:
         """Return whether a URL may be requested.
@@ -162,13 +162,13 @@ class UrlRules:
         :param url: without credentials.
         """
         try:
-            where = origin(url)
+            target = origin(url)
         except ValueError:
             return False
-        host = where.host.rstrip(".")
-        if self.only and not (where.scheme == "https" and host in self.only):
+        host = target.host.rstrip(".")
+        if self.only_hosts and not (target.scheme == "https" and host in self.only_hosts):
             return False
-        is_usual = where.port in (self.port, _USUAL.get(where.scheme))
-        if not (is_usual or (host, where.port) in self.ports):
+        has_default_port = target.port in (self.port, _DEFAULT_PORTS.get(target.scheme))
+        if not (has_default_port or (host, target.port) in self.ports):
             return False
-        return where.scheme in _USUAL and self.admits(host, host)
+        return target.scheme in _DEFAULT_PORTS and self.address_rules(host, host)

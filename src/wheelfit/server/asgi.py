@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 
 REASON = "wheelfit.reason"
-"""The key of a scope for the reason phrase, which ASGI has no place for."""
+"""The key of a scope for the reason phrase, for which ASGI has no field."""
 _PAUSE = 0.1
 """Seconds after which a body that yielded nothing is read again."""
-_LINGER = 3.0
+_DISCARD_TIMEOUT = 3.0
 """Seconds without a byte after which an ignored body is not waited for any more."""
 _Message: TypeAlias = "MutableMapping[str, Any]"
 _Receive: TypeAlias = "Callable[[], Awaitable[_Message]]"
@@ -39,25 +39,25 @@ _Send: TypeAlias = "Callable[[_Message], Awaitable[None]]"
 class ClientLimits:
     """The limits of clients."""
 
-    head: int = 32 << 10
+    head_size: int = 32 << 10
     """Bytes of a request line and its headers together."""
-    body: int = (10 << 30) + (32 << 20)
+    body_size: int = (10 << 30) + (32 << 20)
     """Bytes of a body: the largest file, and the form around it."""
     patience: float = 30.0
     """Seconds for a head, and for the next bytes of a body, in either direction."""
-    slowest: int = 1024
+    min_rate: int = 1024
     """Bytes a second of a body on average, once it has taken longer than that."""
-    idle: int = 65
+    idle_timeout: int = 65
     """Seconds that a connection may wait for its next request."""
     connections: int = 2000
     """Connections at once; for one more, an idle one is closed."""
-    answer: float = 15.0
+    answer_timeout: float = 15.0
     """Seconds until a request without a body gets 503 if there is no answer, and until an answer
     without further bytes is cut. The thread continues; `Dependency` limits how many do.
     """
     threads: int = 24
     """Requests without a body that are handled at once."""
-    uploads: int = 12
+    upload_threads: int = 12
     """Requests with a body that are handled at once."""
 
 
@@ -80,9 +80,9 @@ class ServedRequest:
 class AsgiApplication:
     """An ASGI application around an `Application`.
 
-    :param at_hand: called first, in the event loop; returns an answer without waiting for anything
-        (no lock, no disk, no network), or None.
-    :param tell: called after every request, in the event loop.
+    :param answer_from_memory: called first, in the event loop; returns an answer without waiting
+        for anything (no lock, no disk, no network), or None.
+    :param on_served: called after every request, in the event loop.
     :param headers: added to every answer that lacks them.
     :param proxies: servers in front whose headers name the client; None: clients connect directly.
     """
@@ -91,23 +91,23 @@ class AsgiApplication:
         self,
         application: Application,
         *,
-        at_hand: Callable[[Request], Answer | None] | None = None,
+        answer_from_memory: Callable[[Request], Answer | None] | None = None,
         limits: ClientLimits = ClientLimits(),
         origin: str = "",
-        tell: Callable[[ServedRequest], None] | None = None,
+        on_served: Callable[[ServedRequest], None] | None = None,
         headers: Iterable[tuple[str, str]] = (),
         proxies: TrustedProxies | None = None,
     ) -> None:
         self._application = application
-        self._at_hand = at_hand
+        self._answer_from_memory = answer_from_memory
         self._limits = limits
         self._origin = origin
-        self._tell = tell
+        self._on_served = on_served
         self._headers = tuple(headers)
         self._proxies = proxies
         self._threads = ThreadPoolExecutor(limits.threads, "answer")
         # Separate, so that slow uploads do not block other requests.
-        self._uploads = ThreadPoolExecutor(limits.uploads, "upload")
+        self._uploads = ThreadPoolExecutor(limits.upload_threads, "upload")
 
     def close(self) -> None:
         """Wait for the threads."""
@@ -134,7 +134,8 @@ class AsgiApplication:
             source.client,
             source.host,
         )
-        outgoing = _Outgoing(send, receive, request)
+        timeout = self._limits.answer_timeout
+        outgoing = _Outgoing(send, receive, request, self._threads, timeout)
         error: Exception | None = None
         status = 0
         try:
@@ -142,40 +143,38 @@ class AsgiApplication:
             status = answer.status
             if answer.reason:
                 scope[REASON] = answer.reason
-            await outgoing.send(
-                answer, self._head(answer), incoming, self._threads, self._limits.answer
-            )
+            await outgoing.send(answer, self._raw_headers(answer), incoming)
         except Disconnect:
             status = 499
         except Exception as caught:
             error = caught
             raise
         finally:
-            if self._tell is not None:
+            if self._on_served is not None:
                 seconds = time.perf_counter() - began
-                self._tell(
+                self._on_served(
                     ServedRequest(request, status, outgoing.sent, seconds, source.client, error)
                 )
 
     async def _answer(
         self, request: Request, incoming: _Incoming
     ) -> tuple[Answer, Exception | None]:
-        if self._at_hand is not None and not incoming.is_announced:
-            answer = self._at_hand(request)
+        if self._answer_from_memory is not None and not incoming.has_body:
+            answer = self._answer_from_memory(request)
             if answer is not None:
                 return answer, None
         if not request.path.startswith("/"):
             return Answer.text(400, "the request has no path"), None
-        if incoming.announced > self._limits.body:
+        if incoming.announced_size > self._limits.body_size:
             return _too_large(self._limits), None
-        pool = self._uploads if incoming.is_announced else self._threads
-        within = None if incoming.is_announced else self._limits.answer
+        pool = self._uploads if incoming.has_body else self._threads
+        timeout = None if incoming.has_body else self._limits.answer_timeout
         loop = asyncio.get_running_loop()
         try:
-            async with asyncio.timeout(within) as deadline:
+            async with asyncio.timeout(timeout) as deadline:
                 return await loop.run_in_executor(pool, self._application, request), None
-        except _Refused as refused:
-            return refused.answer, None
+        except _UnreadableBody as unreadable:
+            return unreadable.answer, None
         except Disconnect:
             raise
         except Exception as error:  # noqa: BLE001 - a fault of one answer must not end the server
@@ -185,18 +184,18 @@ class AsgiApplication:
                 ), None
             return Answer.text(500, "the server failed to answer"), error
 
-    def _head(self, answer: Answer) -> list[tuple[bytes, bytes]]:
-        own = answer.headers
+    def _raw_headers(self, answer: Answer) -> list[tuple[bytes, bytes]]:
+        answer_headers = answer.headers
         headers = [
-            *own.items(),
-            *((name, value) for name, value in self._headers if name not in own),
+            *answer_headers.items(),
+            *((name, value) for name, value in self._headers if name not in answer_headers),
         ]
         if answer.status != 304:
             headers.append(("content-length", str(answer.length)))
         return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
 
 
-class _Refused(Exception):
+class _UnreadableBody(Exception):
     """Raised when the body of a request cannot be read."""
 
     def __init__(self, answer: Answer) -> None:
@@ -215,86 +214,89 @@ class _Incoming:
         loop: asyncio.AbstractEventLoop,
     ) -> None:
         length = headers.get("content-length", "")
-        self.announced = int(length) if length.isdecimal() else 0
+        self.announced_size = int(length) if length.isdecimal() else 0
         """Bytes that will come; 0: unknown."""
-        self.is_announced = self.announced > 0 or "transfer-encoding" in headers
-        self.is_awaited = "expect" in headers
+        self.has_body = self.announced_size > 0 or "transfer-encoding" in headers
+        self.expects_continue = "expect" in headers
         """Whether the client sends a body only after "100 Continue"."""
-        self.is_over = not self.is_announced
-        self.gone = False
+        self.is_complete = not self.has_body
         self._receive = receive
         self._limits = limits
         self._loop = loop
-        self._rest = b""
+        self._buffer = b""
         self._count = 0
-        self._since = time.monotonic()
+        self._started = time.monotonic()
 
     def read(self, size: int = -1) -> bytes:
         """Return the next bytes; called in a thread."""
-        while not self._rest and not self.is_over:
+        while not self._buffer and not self.is_complete:
             try:
-                self._rest = asyncio.run_coroutine_threadsafe(self.next(), self._loop).result()
+                self._buffer = asyncio.run_coroutine_threadsafe(self.next(), self._loop).result()
             except CancelledError:
                 raise Disconnect from None
         if size < 0:
-            size = len(self._rest)
-        piece, self._rest = self._rest[:size], self._rest[size:]
+            size = len(self._buffer)
+        piece, self._buffer = self._buffer[:size], self._buffer[size:]
         return piece
 
     async def next(self, patience: float | None = None) -> bytes:
         """Return the next bytes; called in the event loop."""
-        self.is_awaited = False
+        self.expects_continue = False
         try:
             async with asyncio.timeout(patience or self._limits.patience):
                 message = await self._receive()
         except TimeoutError:
-            raise _Refused(_too_slow()) from None
+            raise _UnreadableBody(_too_slow()) from None
         if message["type"] == "http.disconnect":
-            self.gone = self.is_over = True
+            self.is_complete = True
             raise Disconnect
         body: bytes = message.get("body", b"")
         self._count += len(body)
-        self.is_over = not message.get("more_body", False)
-        if self._count > self._limits.body:
-            raise _Refused(_too_large(self._limits))
-        taken = time.monotonic() - self._since
-        if taken > self._limits.patience and self._count < taken * self._limits.slowest:
-            raise _Refused(_too_slow())
+        self.is_complete = not message.get("more_body", False)
+        if self._count > self._limits.body_size:
+            raise _UnreadableBody(_too_large(self._limits))
+        elapsed = time.monotonic() - self._started
+        if elapsed > self._limits.patience and self._count < elapsed * self._limits.min_rate:
+            raise _UnreadableBody(_too_slow())
         return body
 
-    async def pass_over(self) -> None:
+    async def discard_rest(self) -> None:
         """Read the rest of an ignored body, so that the client reads the answer."""
-        if self.is_awaited:
+        if self.expects_continue:
             return
-        with suppress(_Refused, Disconnect):
-            while not self.is_over:
-                await self.next(min(_LINGER, self._limits.patience))
+        with suppress(_UnreadableBody, Disconnect):
+            while not self.is_complete:
+                await self.next(min(_DISCARD_TIMEOUT, self._limits.patience))
 
 
 class _Outgoing:
     """One answer, sent as fast as the client takes it."""
 
-    def __init__(self, send: _Send, receive: _Receive, request: Request) -> None:
+    def __init__(
+        self,
+        send: _Send,
+        receive: _Receive,
+        request: Request,
+        threads: ThreadPoolExecutor,
+        timeout: float,
+    ) -> None:
         self._send = send
         self._receive = receive
         self._request = request
+        self._threads = threads
+        self._timeout = timeout
         self.sent = 0
         """Bytes of the body so far."""
 
     async def send(
-        self,
-        answer: Answer,
-        headers: list[tuple[bytes, bytes]],
-        incoming: _Incoming,
-        threads: ThreadPoolExecutor,
-        within: float,
+        self, answer: Answer, headers: list[tuple[bytes, bytes]], incoming: _Incoming
     ) -> None:
         """Send all of it.
 
         :raises Disconnect: the client has disconnected.
         :raises ConnectionError: the body is shorter than announced; the server cuts the connection.
         """
-        if not incoming.is_over:
+        if not incoming.is_complete:
             headers.append((b"connection", b"close"))
         await self._send(
             {"type": "http.response.start", "status": answer.status, "headers": headers}
@@ -303,56 +305,49 @@ class _Outgoing:
         if self._request.method == "HEAD" or answer.status == 304:
             body = ()
         elif isinstance(body, tuple):
-            if incoming.is_over:
-                await self._piece(b"".join(body), is_last=True)
+            if incoming.is_complete:
+                await self._send_piece(b"".join(body), is_last=True)
                 return
-            await self._piece(b"".join(body))
+            await self._send_piece(b"".join(body))
         else:
-            await self._stream(iter(body), threads, within=within, is_watched=incoming.is_over)
+            await self._stream(iter(body), watches_client=incoming.is_complete)
             if self.sent != answer.length:
                 raise ConnectionError(f"{self.sent} bytes of {answer.length}")
-        await incoming.pass_over()
-        await self._piece(b"", is_last=True)
+        await incoming.discard_rest()
+        await self._send_piece(b"", is_last=True)
 
-    async def _stream(
-        self,
-        pieces: Iterator[bytes],
-        threads: ThreadPoolExecutor,
-        *,
-        within: float,
-        is_watched: bool,
-    ) -> None:
+    async def _stream(self, pieces: Iterator[bytes], *, watches_client: bool) -> None:
         loop = asyncio.get_running_loop()
-        gone = loop.create_task(self._gone()) if is_watched else None
-        is_over = False
+        disconnect = loop.create_task(self._wait_for_disconnect()) if watches_client else None
+        is_complete = False
         try:
             while True:
-                async with asyncio.timeout(within) as deadline:
-                    piece = await loop.run_in_executor(threads, next, pieces, None)
+                async with asyncio.timeout(self._timeout) as deadline:
+                    piece = await loop.run_in_executor(self._threads, next, pieces, None)
                 if piece is None:
-                    is_over = True
+                    is_complete = True
                     break
                 if piece:
-                    await self._piece(piece)
+                    await self._send_piece(piece)
                 else:
-                    await asyncio.sleep(_PAUSE)  # in which the thread is others'
-                if gone is not None and gone.done():
+                    await asyncio.sleep(_PAUSE)  # the thread is free for others meanwhile
+                if disconnect is not None and disconnect.done():
                     raise Disconnect
         except TimeoutError:
-            raise ConnectionError("the next bytes do not come") from None
+            raise ConnectionError("the next bytes did not come in time") from None
         finally:
-            if gone is not None:
-                gone.cancel()
+            if disconnect is not None:
+                disconnect.cancel()
             # A generator that still runs, in an abandoned thread, cannot be closed.
-            if not is_over and isinstance(pieces, Generator) and not deadline.expired():
-                await loop.run_in_executor(threads, pieces.close)
+            if not is_complete and isinstance(pieces, Generator) and not deadline.expired():
+                await loop.run_in_executor(self._threads, pieces.close)
 
-    async def _gone(self) -> None:
+    async def _wait_for_disconnect(self) -> None:
         """Wait until the client disconnects."""
         while (await self._receive())["type"] != "http.disconnect":
             pass
 
-    async def _piece(self, piece: bytes, *, is_last: bool = False) -> None:
+    async def _send_piece(self, piece: bytes, *, is_last: bool = False) -> None:
         await self._send({"type": "http.response.body", "body": piece, "more_body": not is_last})
         self.sent += len(piece)
 
@@ -372,7 +367,7 @@ def _headers(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
 
 
 def _too_large(limits: ClientLimits) -> Answer:
-    return Answer.text(413, f"the body of the request is larger than {limits.body} bytes")
+    return Answer.text(413, f"the body of the request is larger than {limits.body_size} bytes")
 
 
 def _too_slow() -> Answer:

@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from typing import Self
 
 
-_PROBE_WITHIN = 0.8
+_LATE_PROBE = 0.8
 """Seconds after which a probe without an answer is reported as trouble."""
-_PAUSE = 0.5
+_PROBE_PAUSE = 0.5
 """Seconds between two probes of a dependency that is silent."""
-_EVERY = 1.0
+_PROBE_INTERVAL = 1.0
 """Seconds between two probes of a dependency that answers."""
 _NEVER = float("inf")
-_BREATHER = 1.0
+_RETRY_PAUSE = 1.0
 """Seconds between two tries of an index that does not answer."""
 
 
@@ -40,8 +40,8 @@ class Turn:
     :param until: its deadline, by the system's monotonic clock.
     """
 
-    # A class, for generators take three times as long, and this is done for every request.
-    __slots__ = ("_dependency", "give_up", "is_elsewhere", "is_long", "key", "since", "until")
+    # A class, since a generator takes three times as long, for every request.
+    __slots__ = ("_dependency", "cancel", "is_long", "key", "since", "until", "uses_other_hosts")
 
     def __init__(
         self,
@@ -49,16 +49,16 @@ class Turn:
         until: float = _NEVER,
         *,
         is_long: bool = False,
-        is_elsewhere: bool = False,
+        uses_other_hosts: bool = False,
     ) -> None:
         self._dependency = dependency
         self.key = threading.get_ident()
         self.since = time.monotonic()
         self.until = until
         self.is_long = is_long
-        self.is_elsewhere = is_elsewhere
-        self.give_up: Callable[[], None] | None = None
-        """Ends, from another thread, the call that the thread waits for; None: nothing can."""
+        self.uses_other_hosts = uses_other_hosts
+        self.cancel: Callable[[], None] | None = None
+        """Aborts, from another thread, the call that the thread waits for; None: impossible."""
 
     def __enter__(self) -> Self:
         self._dependency.enter(self)
@@ -79,41 +79,41 @@ class Dependency:
     The breaker opens after some failures in a row, or when a probe fails. While a thread runs
     `watch`, only a probe closes it again; otherwise one caller in each pause tries.
 
-    :param most: threads that may use it at once.
-    :param prompt: seconds in which it normally answers. If all places are taken for longer, further
-        threads are refused.
+    :param max_threads: threads that may use it at once.
+    :param usual_seconds: seconds in which it normally answers. If all places are taken for longer,
+        further threads are refused.
     :param failures: failures in a row that open the breaker.
     :param pause: seconds between two tries while the breaker is open.
-    :param refuse: returns the error for a refused thread, from a message.
-    :param is_silence: returns whether an error means that there was no answer.
+    :param make_error: returns the error for a refused thread, from a message.
+    :param is_no_answer: returns whether an error means that there was no answer.
     """
 
     def __init__(
         self,
         name: str,
         *,
-        most: int = 16,
-        prompt: float = 2.0,
+        max_threads: int = 16,
+        usual_seconds: float = 2.0,
         failures: int = 3,
-        pause: float = _PAUSE,
-        refuse: Callable[[str], WheelfitError] = lambda text: StorageUnavailable(
+        pause: float = _PROBE_PAUSE,
+        make_error: Callable[[str], WheelfitError] = lambda text: StorageUnavailable(
             text, trouble="silent"
         ),
-        is_silence: Callable[[Exception], bool] = lambda error: (
+        is_no_answer: Callable[[Exception], bool] = lambda error: (
             isinstance(error, StorageUnavailable) and error.trouble == "silent"
         ),
     ) -> None:
         self.name = name
-        self.changed: Callable[[Dependency], None] = lambda _self: None
+        self.on_change: Callable[[Dependency], None] = lambda _self: None
         """Called when its `trouble` has changed."""
         self.reason: Exception | None = None
         """The last error; it may have addresses, which clients must not see."""
-        self._most = most
-        self._prompt = prompt
+        self._max_threads = max_threads
+        self._usual_seconds = usual_seconds
         self._failures = failures
         self._pause = pause
-        self._refuse = refuse
-        self._is_silence = is_silence
+        self._make_error = make_error
+        self._is_no_answer = is_no_answer
         self._turns: dict[int, Turn] = {}
         self._long: dict[int, Turn] = {}
         self._room = threading.Condition()
@@ -123,47 +123,47 @@ class Dependency:
         self._is_watched = False
         self._probe: Turn | None = None
         self._trouble = ""
-        self._told = ""
+        self._reported = ""
 
     @property
     def is_silent(self) -> bool:
         """Whether callers are refused at the moment."""
-        return self._is_open or self._is_probe_late(self._prompt)
+        return self._is_open or self._is_probe_late(self._usual_seconds)
 
     @property
     def trouble(self) -> str:
         """Its current fault, without addresses; empty: there is none."""
-        # Sooner than callers are refused: for that, a slow disk is not reason enough.
-        is_silent = self._is_open or self._is_probe_late(_PROBE_WITHIN)
+        # Reported sooner than callers are refused, for which a slow disk is no reason.
+        is_silent = self._is_open or self._is_probe_late(_LATE_PROBE)
         return "does not answer" if is_silent else self._trouble
 
     def _is_probe_late(self, seconds: float) -> bool:
         probe = self._probe
         return probe is not None and time.monotonic() - probe.since > seconds
 
-    def asked(
-        self, *, within: float = _NEVER, is_long: bool = False, is_elsewhere: bool = False
+    def turn(
+        self, *, timeout: float = _NEVER, is_long: bool = False, uses_other_hosts: bool = False
     ) -> AbstractContextManager[Turn]:
         """Return a turn to enter, or the current turn of this thread.
 
-        Entering it raises the error of `refuse` if the dependency is silent, or too many threads
-        use it.
+        Entering it raises the error of `make_error` if the dependency is silent, or too many
+        threads use it.
 
-        :param within: seconds after which `look` ends it.
+        :param timeout: seconds after which `cancel_overdue` ends it.
         :param is_long: whether it may take minutes; it takes no place then, because the number of
             such threads is limited elsewhere.
-        :param is_elsewhere: whether another host may be requested, as that of a listed file, whose
-            success or failure is irrelevant to this dependency.
+        :param uses_other_hosts: whether another host may be requested, as that of a listed file,
+            whose success or failure is irrelevant to this dependency.
         """
         key = threading.get_ident()
-        inside = self._turns.get(key) or self._long.get(key)
-        if inside is not None:
-            return nullcontext(inside)
-        until = _NEVER if within == _NEVER else time.monotonic() + within
-        return Turn(self, until, is_long=is_long, is_elsewhere=is_elsewhere)
+        current = self._turns.get(key) or self._long.get(key)
+        if current is not None:
+            return nullcontext(current)
+        until = _NEVER if timeout == _NEVER else time.monotonic() + timeout
+        return Turn(self, until, is_long=is_long, uses_other_hosts=uses_other_hosts)
 
     @contextmanager
-    def answering(self) -> Iterator[None]:
+    def recording(self) -> Iterator[None]:
         """Record success or failure of a block, without a turn."""
         self.check()
         error: BaseException | None = None
@@ -173,41 +173,40 @@ class Dependency:
             error = caught
             raise
         finally:
-            self._learn(error)
+            self._record(error)
 
     def check(self) -> None:
-        """Raise the error of `refuse` if callers are refused."""
+        """Raise the error of `make_error` if callers are refused."""
         if self.is_silent and not self._may_try():
-            raise self._refused(f"the {self.name} does not answer")
+            raise self._refusal(f"the {self.name} does not answer")
 
-    def look(self) -> None:
+    def cancel_overdue(self) -> None:
         """Cancel the turns that are past their deadlines; to be called several times a second."""
         now = time.monotonic()
-        is_silent = self.is_silent
-        self._tell()  # of a probe that has yet to fail
+        # A silent dependency does not answer older calls either.
+        longest = 2 * self._usual_seconds if self.is_silent else _NEVER
+        self._report()  # a late probe, which has not failed yet
         with self._room:
             turns = [*self._turns.values(), *self._long.values()]
         for turn in turns:
-            # A silent dependency does not answer older calls either.
-            until = min(turn.until, turn.since + 2 * self._prompt) if is_silent else turn.until
-            if now > until:
-                give_up, turn.give_up = turn.give_up, None
-                if give_up is not None:
+            if now > min(turn.until, turn.since + longest):
+                cancel, turn.cancel = turn.cancel, None
+                if cancel is not None:
                     with suppress(Exception):  # the thread may have closed the resource of the turn
-                        give_up()
+                        cancel()
 
-    def probe(self, ask: Callable[[], None]) -> None:
+    def probe(self, send_request: Callable[[], None]) -> None:
         """Send it a small request, also while it is silent, and open or close the breaker."""
-        probe = Turn(self, time.monotonic() + 2 * self._prompt, is_long=True)
+        probe = Turn(self, time.monotonic() + 2 * self._usual_seconds, is_long=True)
         with self._room:
             self._probe = self._long[probe.key] = probe
         is_silent, trouble = False, ""
         try:
-            ask()
+            send_request()
         except Exception as error:  # noqa: BLE001 - a probe that fails is an answer too
             self.reason = error
             is_full = isinstance(error, StorageUnavailable) and error.trouble == "full"
-            is_silent, trouble = self._is_silence(error), "has no room" if is_full else "fails"
+            is_silent, trouble = self._is_no_answer(error), "has no room" if is_full else "fails"
         finally:
             with self._room:
                 del self._long[probe.key]
@@ -219,19 +218,19 @@ class Dependency:
         else:
             self._close()
 
-    def watch(self, ask: Callable[[], None], over: threading.Event) -> None:
+    def watch(self, send_request: Callable[[], None], stop: threading.Event) -> None:
         """Probe it periodically until an event is set."""
         self._is_watched = True
         try:
             while True:
-                self.probe(ask)
-                if over.wait(self._pause if self._is_open else _EVERY):
+                self.probe(send_request)
+                if stop.wait(self._pause if self._is_open else _PROBE_INTERVAL):
                     return
         finally:
             self._is_watched = False
 
-    def _refused(self, sentence: str) -> WheelfitError:
-        error = self._refuse(sentence)
+    def _refusal(self, message: str) -> WheelfitError:
+        error = self._make_error(message)
         vars(error)["dependency"] = self.name
         return error
 
@@ -239,17 +238,17 @@ class Dependency:
 
     def enter(self, turn: Turn) -> None:
         """Start a turn, as soon as there is a place."""
-        if not turn.is_elsewhere:
+        if not turn.uses_other_hosts:
             self.check()
         with self._room:
             if turn.is_long:
                 self._long[turn.key] = turn
                 return
-            while len(self._turns) >= self._most:
+            while len(self._turns) >= self._max_threads:
                 oldest = min(active.since for active in self._turns.values())
-                left = oldest + self._prompt - time.monotonic()
+                left = oldest + self._usual_seconds - time.monotonic()
                 if left <= 0:
-                    raise self._refused(f"too many wait for the {self.name} already")
+                    raise self._refusal(f"too many wait for the {self.name} already")
                 self._room.wait(left)
             self._turns[turn.key] = turn
 
@@ -259,8 +258,8 @@ class Dependency:
             if self._long.pop(turn.key, None) is None:
                 del self._turns[turn.key]
                 self._room.notify()
-        if not turn.is_elsewhere:
-            self._learn(error)
+        if not turn.uses_other_hosts:
+            self._record(error)
 
     # --- circuit breaker --------------------------------------------------------------
 
@@ -275,14 +274,14 @@ class Dependency:
             self._next_try = now + self._pause
             return True
 
-    def _learn(self, error: BaseException | None) -> None:
+    def _record(self, error: BaseException | None) -> None:
         """Record a success or a failure."""
         if error is not None:
             if not isinstance(error, Exception):
                 return
             # An error that passes through two dependencies is a failure of the inner one.
             is_own = vars(error).setdefault("dependency", self.name) == self.name
-            if is_own and self._is_silence(error):
+            if is_own and self._is_no_answer(error):
                 self._failed += 1
                 self.reason = error
                 if self._failed >= self._failures:
@@ -295,34 +294,34 @@ class Dependency:
     def _open(self) -> None:
         self._next_try = time.monotonic() + self._pause
         self._is_open = True
-        self._tell()
+        self._report()
 
     def _close(self) -> None:
         self._failed = 0
         self._is_open = False
-        self._tell()
+        self._report()
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         with self._room:
             trouble = self.trouble
-            if self._told == trouble:
+            if self._reported == trouble:
                 return
-            self._told = trouble
+            self._reported = trouble
         with suppress(Exception):  # an error of the log must not reach callers
-            self.changed(self)
+            self.on_change(self)
 
 
-def upstream_of(url: str, most: int) -> Dependency:
+def upstream_dependency(url: str, max_threads: int) -> Dependency:
     """Return the `Dependency` of an upstream index.
 
     :param url: of the index, without credentials.
-    :param most: threads that may use it, or fetch files that it lists, at once.
+    :param max_threads: threads that may use it, or fetch files that it lists, at once.
     """
     return Dependency(
         "upstream index",
-        most=most,
+        max_threads=max_threads,
         failures=1,  # each has been tried again already
-        pause=_BREATHER,
-        refuse=lambda text: Unreachable(text, hint="try again in a minute"),
-        is_silence=lambda error: isinstance(error, Unreachable) and is_of(url, error),
+        pause=_RETRY_PAUSE,
+        make_error=lambda text: Unreachable(text, hint="try again in a minute"),
+        is_no_answer=lambda error: isinstance(error, Unreachable) and is_of(url, error),
     )

@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
     from wheelfit.server.asgi import ClientLimits
 else:
-    _Protocol = object  # it is of an extra
+    _Protocol = object  # uvicorn belongs to an extra
 
 
-_DROP = struct.pack("ii", 1, 0)
-_LAST_CHANCE = 1.0
+_RESET_ON_CLOSE = struct.pack("ii", 1, 0)
+_FINAL_WAIT = 1.0
 """Seconds in which a connection may still bring its request, once the server stops."""
 _LONGEST_REASON = 400
-_SOON = "retry-after: 1\r\n"
-_KIND = re.compile(rb"[A-Za-z-]{1,24} [/*]")
+_RETRY_SOON = "retry-after: 1\r\n"
+_METHOD = re.compile(rb"[A-Za-z-]{1,24} [/*]")
 _PHRASES = {
     400: "Bad Request",
     408: "Request Timeout",
@@ -52,118 +52,118 @@ class Connections:
         """Connections without a request so far."""
         self.idle: dict[Any, None] = {}
         """Connections between two requests."""
-        self.leaving: set[Any] = set()
+        self.closing: set[Any] = set()
         """Connections that were closed to make room, and are still there."""
 
-    def look(self, connections: set[Any]) -> None:
+    def close_stalled(self, connections: set[Any]) -> None:
         """Close connections that have stalled."""
         now = time.monotonic()
         for connection in tuple(connections):
-            connection.look(now)
+            connection.close_stalled(now)
 
     def make_room(self, new: Any) -> None:
         """Close an idle connection if there are too many; if none is idle, the new one.
 
         Connections without a request so far are closed first: an attacker has many of them.
         """
-        if len(new.connections) - len(self.leaving) <= self.limits.connections:
+        if len(new.connections) - len(self.closing) <= self.limits.connections:
             return
         for waiting in (self.silent, self.idle):
-            for one in waiting:
-                if not one.transport.get_write_buffer_size():
-                    self._close(one)
+            for connection in waiting:
+                if not connection.transport.get_write_buffer_size():
+                    self._close(connection)
                     return
         for connection in new.connections:
             # A client that has its answer, and continues to send an ignored body, blocks others.
             if connection is not new and connection.is_answered():
                 self._close(connection)
                 return
-        self.leaving.add(new)
+        self.closing.add(new)
         new.refuse(503, "there are too many connections")
 
-    def _close(self, one: Any) -> None:
-        self.busy(one)
-        self.leaving.add(one)
-        one.transport.close()
+    def _close(self, connection: Any) -> None:
+        self.mark_busy(connection)
+        self.closing.add(connection)
+        connection.transport.close()
 
-    def busy(self, one: Any) -> None:
+    def mark_busy(self, connection: Any) -> None:
         """Record that a connection no longer waits for a request."""
-        self.silent.pop(one, None)
-        self.idle.pop(one, None)
+        self.silent.pop(connection, None)
+        self.idle.pop(connection, None)
 
-    def gone(self, one: Any) -> None:
+    def remove(self, connection: Any) -> None:
         """Record that a connection is closed."""
-        self.busy(one)
-        self.leaving.discard(one)
+        self.mark_busy(connection)
+        self.closing.discard(connection)
 
 
 class BoundedConnection(_Protocol):
     """One connection with limits, a mixin for uvicorn's."""
 
-    bounds: Connections
+    pool: Connections
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Set up the connection, and close idle ones if there are too many."""
         super().connection_made(transport)
-        # asyncio does so only for sockets with a known protocol; without it the second part of an
-        # answer waits for the client to confirm the first one.
+        # asyncio sets it only for sockets with an explicit protocol; without it the second part of
+        # an answer waits for the client to confirm the first one.
         with suppress(OSError):
-            connected = transport.get_extra_info("socket")
-            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            raw_socket = transport.get_extra_info("socket")
+            raw_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.head_size = 0
-        self.since: float | None = time.monotonic()
+        self.waiting_since: float | None = time.monotonic()
         """The time it started to wait for the end of a head; None: it does not wait."""
-        self.beside = 0
+        self.overhead_size = 0
         """Bytes of chunk headers and trailers since the last byte of a body."""
-        self.unsent = 0
+        self.unsent_size = 0
         self.stuck_since = time.monotonic()
-        self.is_last = self.bounds.is_stopping
-        self.bounds.make_room(self)
+        self.is_last = self.pool.is_stopping
+        self.pool.make_room(self)
         if not self.transport.is_closing():
-            self.bounds.silent[self] = None
+            self.pool.silent[self] = None
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Remove the connection from the limits."""
         super().connection_lost(exc)
-        self.bounds.gone(self)
+        self.pool.remove(self)
 
     def data_received(self, data: bytes) -> None:
         """Count the bytes outside bodies."""
-        if self.since is None and self.is_idle():
-            self.since = time.monotonic()  # the first bytes of the next request
-        if self.since is not None:
+        if self.waiting_since is None and self.is_idle():
+            self.waiting_since = time.monotonic()  # the first bytes of the next request
+        if self.waiting_since is not None:
             self.head_size += len(data)
         else:
-            self.beside += len(data)
+            self.overhead_size += len(data)
         self.latest = data
         super().data_received(data)
         # Bytes behind a head are a body, which is counted there.
-        if self.since is not None and self.head_size > self.bounds.limits.head:
+        if self.waiting_since is not None and self.head_size > self.pool.limits.head_size:
             self.refuse(431, "the headers of the request are too large")
-        elif self.since is None and self.beside > self.bounds.limits.head:
+        elif self.waiting_since is None and self.overhead_size > self.pool.limits.head_size:
             self.cut()  # an answer may have begun
 
     def on_message_begin(self) -> None:
         """Start a request."""
         super().on_message_begin()
-        self.own_size = 0
+        self.headers_size = 0
 
     def on_url(self, url: bytes) -> None:
         """Add the size of the address."""
-        self.own_size += len(url)
+        self.headers_size += len(url)
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Add the size of a header."""
-        self.own_size += len(name) + len(value) + 4
+        self.headers_size += len(name) + len(value) + 4
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """Answer a request, unless its head is refused."""
-        self.since = None
-        self.bounds.busy(self)
-        self.head_size = self.beside = 0
-        if self.own_size > self.bounds.limits.head:
+        """Start to answer a request, unless its head is refused."""
+        self.waiting_since = None
+        self.pool.mark_busy(self)
+        self.head_size = self.overhead_size = 0
+        if self.headers_size > self.pool.limits.head_size:
             self.refuse(431, "the headers of the request are too large")
             return
         if self.parser.get_http_version() not in ("1.0", "1.1"):
@@ -171,14 +171,14 @@ class BoundedConnection(_Protocol):
             return
         super().on_headers_complete()
         if self.scope["method"] == "POST":
-            # The answer is written through this transport, since ASGI has no place for a reason.
-            self.cycle.transport = _Reasoned(self.transport, self.scope)  # type: ignore[assignment]
-        if self.bounds.is_stopping or self.is_last:
+            # The answer is written through this transport, since ASGI has no field for a reason.
+            self.cycle.transport = _ReasonTransport(self.transport, self.scope)  # type: ignore[assignment]
+        if self.pool.is_stopping or self.is_last:
             self.cycle.keep_alive = False
 
     def on_body(self, body: bytes) -> None:
         """Pass on a piece of a body, unless the answer is over."""
-        self.beside = 0
+        self.overhead_size = 0
         if not self.is_idle():
             super().on_body(body)
 
@@ -204,15 +204,15 @@ class BoundedConnection(_Protocol):
             and not self.transport.is_closing()
         )
 
-    def refuse(self, status: int, sentence: str) -> None:
+    def refuse(self, status: int, message: str) -> None:
         """Send an error, and close."""
         if self.transport.is_closing():
             return
-        text = f"{sentence}\n".encode()
+        text = f"{message}\n".encode()
         head = (
             f"HTTP/1.1 {status} {_PHRASES[status]}\r\ncontent-type: text/plain; charset=utf-8"
             f"\r\ncontent-length: {len(text)}\r\nconnection: close\r\n"
-            f"{_SOON if status == 503 else ''}\r\n"
+            f"{_RETRY_SOON if status == 503 else ''}\r\n"
         )
         self.transport.write(head.encode() + text)
         self.transport.close()
@@ -221,7 +221,7 @@ class BoundedConnection(_Protocol):
         """Reject malformed HTTP requests, and unknown methods."""
         from httptools import HttpParserInvalidMethodError
 
-        if isinstance(sys.exception(), HttpParserInvalidMethodError) and _KIND.match(self.latest):
+        if isinstance(sys.exception(), HttpParserInvalidMethodError) and _METHOD.match(self.latest):
             self.refuse(501, "unknown method")
         else:
             self.refuse(400, "this is not an HTTP request")
@@ -230,7 +230,7 @@ class BoundedConnection(_Protocol):
         """Close, after a request that is on its way."""
         self.is_last = True
         if self.is_idle():
-            self.loop.call_later(_LAST_CHANCE, self.close_if_idle)
+            self.loop.call_later(_FINAL_WAIT, self.close_if_idle)
         elif not self.cycle.response_started:
             self.cycle.keep_alive = False  # which the headers of the answer announce
 
@@ -238,25 +238,25 @@ class BoundedConnection(_Protocol):
         """Close after the last answer."""
         super().on_response_complete()
         if self.is_idle() and not self.transport.is_closing():
-            self.bounds.idle[self] = None
+            self.pool.idle[self] = None
         if self.is_last and not self.transport.is_closing():
-            # The headers of the answer were sent without "close".
-            self.loop.call_later(_LAST_CHANCE, self.close_if_idle)
+            # The answer did not announce "close", so the next request may be on its way.
+            self.loop.call_later(_FINAL_WAIT, self.close_if_idle)
 
     def close_if_idle(self) -> None:
         """Close it, unless a request arrived meanwhile."""
         if self.is_idle():
             self.transport.close()
 
-    def look(self, now: float) -> None:
+    def close_stalled(self, now: float) -> None:
         """Close it if it has stalled."""
-        left = self.transport.get_write_buffer_size()
-        if not left or left != self.unsent:
-            self.unsent, self.stuck_since = left, now
-        elif now - self.stuck_since > self.bounds.limits.patience:
+        buffered = self.transport.get_write_buffer_size()
+        if not buffered or buffered != self.unsent_size:
+            self.unsent_size, self.stuck_since = buffered, now
+        elif now - self.stuck_since > self.pool.limits.patience:
             self.cut()  # the client does not read
             return
-        if self.since is not None and now - self.since > self.bounds.limits.patience:
+        if self.waiting_since is not None and now - self.waiting_since > self.pool.limits.patience:
             if self.transport.is_closing():
                 self.cut()
             else:
@@ -265,12 +265,12 @@ class BoundedConnection(_Protocol):
     def cut(self) -> None:
         """Close it at once, and drop the data that the kernel has buffered."""
         with suppress(OSError):
-            connected = self.transport.get_extra_info("socket")
-            connected.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _DROP)
+            raw_socket = self.transport.get_extra_info("socket")
+            raw_socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
         self.transport.abort()
 
 
-class _Reasoned:
+class _ReasonTransport:
     """A transport that replaces the reason phrase of an answer."""
 
     def __init__(self, transport: asyncio.Transport, scope: Any) -> None:
@@ -282,8 +282,8 @@ class _Reasoned:
         reason = self._scope.get(REASON)
         if reason is not None and data.startswith(b"HTTP/1.1 "):
             # In ASCII and on one line, since file names and fields may be part of it.
-            words = re.sub(r"[^ -~]+", " ", reason)[:_LONGEST_REASON]
-            data = data[:13] + words.encode() + data[data.index(b"\r\n") :]
+            phrase = re.sub(r"[^ -~]+", " ", reason)[:_LONGEST_REASON]
+            data = data[:13] + phrase.encode() + data[data.index(b"\r\n") :]
             del self._scope[REASON]
         self._transport.write(data)
 

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 ForwardingHeaders = Literal["x-forwarded", "forwarded"]
 _WORD = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _QUOTED = r'"((?:[\t !#-\[\]-~\x80-\xff]|\\[\t -~\x80-\xff])*)"'
-_ONE = rf"({_WORD})=(?:({_WORD})|{_QUOTED})"
-_PAIR = pattern(_ONE)
-_ELEMENT = pattern(rf"{_ONE}(?:;{_ONE})*")
+_PARAMETER = rf"({_WORD})=(?:({_WORD})|{_QUOTED})"
+_PAIR = pattern(_PARAMETER)
+_ELEMENT = pattern(rf"{_PARAMETER}(?:;{_PARAMETER})*")
 _ESCAPED = pattern(r"\\(.)")
 _NODE = pattern(r"(?:\[([0-9A-Fa-f:.]+)\]|([0-9.]+))(?::[0-9]{1,5})?")
 _HIDDEN = pattern(r"(unknown|_[0-9A-Za-z._-]+)(?::(?:[0-9]{1,5}|_[0-9A-Za-z._-]+))?")

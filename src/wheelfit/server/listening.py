@@ -55,14 +55,14 @@ def listen_at(host: str, port: int) -> socket.socket:
     return listener
 
 
-def listen_on(number: int) -> socket.socket:
+def listen_on(descriptor: int) -> socket.socket:
     """Return a socket that another process has opened, and that stays open when this one ends."""
     with suppress(OSError, OverflowError):
-        listener = socket.socket(fileno=number)
+        listener = socket.socket(fileno=descriptor)
         if listener.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
             return listener
         listener.close()
-    raise InvalidConfiguration("this is not a listening socket", where=f"descriptor {number}")
+    raise InvalidConfiguration("this is not a listening socket", where=f"descriptor {descriptor}")
 
 
 def origin_of(listener: socket.socket) -> str:
@@ -93,10 +93,10 @@ def raise_file_limit(needed: int) -> int | None:
     return soft
 
 
-def most_connections(files: int) -> int:
+def max_connections(files: int) -> int:
     """Return the most connections with which a process never runs out of open files.
 
-    >>> most_connections(1024), most_connections(4256), most_connections(64)
+    >>> max_connections(1024), max_connections(4256), max_connections(64)
     (384, 2000, 16)
     """
     return max(1, (files - min(_RESERVE, files // 2)) // _FILES_EACH)
@@ -116,14 +116,14 @@ class _LoopErrors:
             reason = error.strerror or type(error).__name__
         else:
             reason = type(error).__name__ if error is not None else ""
-        what = "no connection can be accepted" if "socket" in context else context["message"]
-        self._count[f"{what}: {reason}" if reason else str(what)] += 1
+        event = "no connection can be accepted" if "socket" in context else context["message"]
+        self._count[f"{event}: {reason}" if reason else str(event)] += 1
 
     def report(self) -> None:
         """Report the errors since the last report, by the most frequent one."""
         if self._count:
-            sentence, _ = self._count.most_common(1)[0]
-            self._note(f"{sentence} ({self._count.total()} times)")
+            message, _ = self._count.most_common(1)[0]
+            self._note(f"{message} ({self._count.total()} times)")
             self._count.clear()
 
 
@@ -134,14 +134,14 @@ def serve(
     *,
     ready: Callable[[], None],
     shutdown_timeout: int = 60,
-    give_up: Callable[[], None] = lambda: None,
+    cancel: Callable[[], None] = lambda: None,
     note: Callable[[str], None] = lambda _text: None,
 ) -> None:
     """Serve until the process receives a signal (SIGTERM, SIGINT), then finish running requests.
 
     :param ready: called once requests are answered.
     :param shutdown_timeout: seconds for running requests at the end.
-    :param give_up: called after that; aborts calls that threads still wait for.
+    :param cancel: called after that; aborts calls that threads still wait for.
     :param note: called with messages about connections for the operator, at most once a second.
     """
     try:
@@ -152,8 +152,8 @@ def serve(
 
     needed = limits.connections * _FILES_EACH + _RESERVE
     files = raise_file_limit(needed)
-    if files is not None and most_connections(files) < limits.connections:
-        most = most_connections(files)
+    if files is not None and max_connections(files) < limits.connections:
+        most = max_connections(files)
         note(
             f"at most {most} connections are accepted instead of {limits.connections}, because "
             f"this process may open {files} files; allow it {needed} (ulimit -n {needed}, or "
@@ -161,7 +161,7 @@ def serve(
         )
         limits = replace(limits, connections=most)
     shared = Connections(limits)
-    faults = _LoopErrors(note)
+    errors = _LoopErrors(note)
     # The application has its own log.
     logging.getLogger("uvicorn").setLevel(logging.CRITICAL)
     logging.getLogger("uvicorn").addHandler(logging.NullHandler())
@@ -170,23 +170,23 @@ def serve(
     class Connection(BoundedConnection, HttpToolsProtocol):
         """A connection of this server."""
 
-        bounds = shared
+        pool = shared
 
     class Server(uvicorn.Server):
         """A server that checks its connections."""
 
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-            asyncio.get_running_loop().set_exception_handler(faults)
+            asyncio.get_running_loop().set_exception_handler(errors)
             await super().startup(sockets)
-            for one in sockets or ():
-                one.listen(_BACKLOG)  # more than asyncio accepts at once
+            for listening_socket in sockets or ():
+                listening_socket.listen(_BACKLOG)  # more than asyncio accepts at once
             if self.started:
                 ready()
 
         async def on_tick(self, counter: int) -> bool:
             if counter % 10 == 0:
-                shared.look(self.server_state.connections)
-                faults.report()
+                shared.close_stalled(self.server_state.connections)
+                errors.report()
             return await super().on_tick(counter)
 
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -204,12 +204,12 @@ def serve(
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        timeout_keep_alive=limits.idle,
+        timeout_keep_alive=limits.idle_timeout,
         timeout_graceful_shutdown=shutdown_timeout,
         backlog=_AT_ONCE,
     )
     try:
         Server(config).run([listener])
     finally:
-        give_up()
+        cancel()
         application.close()

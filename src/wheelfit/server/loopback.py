@@ -16,7 +16,7 @@ from socketserver import TCPServer
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.server.folder import FolderIndex
-from wheelfit.server.messages import STRICT, Answer, Disconnect, Request
+from wheelfit.server.messages import SECURITY_HEADERS, Answer, Disconnect, Request
 from wheelfit.server.rebinding_guard import RebindingGuard
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class LoopbackServer:
         if self._thread.is_alive():
             self._server.shutdown()
             self._thread.join()
-        self._server.hang_up()
+        self._server.close_connections()
         self._server.server_close()
 
     def __enter__(self) -> Self:
@@ -131,9 +131,9 @@ class _Server(ThreadingHTTPServer):
         self.failures: list[Exception] = []
         self.origin = ""
         self._connections: set[socket.socket] = set()
-        self._doomed: set[socket.socket] = set()
+        self._to_reset: set[socket.socket] = set()
         self._waiting: dict[socket.socket, float] = {}
-        self._looked = 0.0
+        self._last_check = 0.0
         super().__init__((host, port), _Handler)
 
     def server_bind(self) -> None:
@@ -155,9 +155,9 @@ class _Server(ThreadingHTTPServer):
     def verify_request(self, request: Any, client_address: Any) -> bool:  # noqa: ARG002
         return len(self._connections) <= self._most
 
-    def wait_for(self, connection: socket.socket, *, is_there: bool) -> None:
+    def set_waiting(self, connection: socket.socket, *, is_waiting: bool) -> None:
         """Record whether a connection waits for a head."""
-        if is_there:
+        if is_waiting:
             self._waiting.pop(connection, None)
         else:
             self._waiting[connection] = time.monotonic()
@@ -165,9 +165,9 @@ class _Server(ThreadingHTTPServer):
     def service_actions(self) -> None:
         """Close connections that send a head byte by byte; called again and again."""
         now = time.monotonic()
-        if now - self._looked < 1:
+        if now - self._last_check < 1:
             return
-        self._looked = now
+        self._last_check = now
         for connection, since in tuple(self._waiting.items()):
             if now - since > self.patience:
                 self._waiting.pop(connection, None)
@@ -176,25 +176,25 @@ class _Server(ThreadingHTTPServer):
     def shutdown_request(self, request: Any) -> None:
         self._connections.discard(request)
         self._waiting.pop(request, None)
-        if request in self._doomed:
-            self._doomed.discard(request)
+        if request in self._to_reset:
+            self._to_reset.discard(request)
             # No lingering: the client sees a reset, not an orderly end.
             request.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             self.close_request(request)
         else:
             super().shutdown_request(request)
 
-    def doom(self, connection: socket.socket) -> None:
-        """Reset a connection as soon as its thread is done with it."""
-        self._doomed.add(connection)
+    def reset_later(self, connection: socket.socket) -> None:
+        """Reset a connection when its thread has finished."""
+        self._to_reset.add(connection)
 
-    def hang_up(self) -> None:
+    def close_connections(self) -> None:
         """Close every connection."""
         for connection in tuple(self._connections):
             _end(connection)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Ignore clients that go away."""
+        """Ignore clients that disconnect."""
 
 
 def _end(connection: socket.socket) -> None:
@@ -214,15 +214,15 @@ class _Handler(BaseHTTPRequestHandler):
         super().setup()
 
     def handle_one_request(self) -> None:
-        self.server.wait_for(self.connection, is_there=False)
+        self.server.set_waiting(self.connection, is_waiting=False)
         super().handle_one_request()
 
     def handle_expect_100(self) -> bool:
         return True  # bodies are not read, so none is requested
 
     def do_GET(self) -> None:
-        self.server.wait_for(self.connection, is_there=True)
-        if self._is_doubtful():
+        self.server.set_waiting(self.connection, is_waiting=True)
+        if self._is_ambiguous():
             self.close_connection = True
             self._send(Answer.text(400, "the head of the request can be read in two ways"))
             return
@@ -236,12 +236,12 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             self._send(self._answer(request))
         except Disconnect:
-            self.server.doom(self.connection)
+            self.server.reset_later(self.connection)
             self.close_connection = True
 
     do_HEAD = do_GET  # noqa: N815 - its name there
 
-    def _is_doubtful(self) -> bool:
+    def _is_ambiguous(self) -> bool:
         """Return whether a server in front may see other headers, or another end of them."""
         headers = self.headers
         ends = [*headers.get_all("content-length", ()), *headers.get_all("transfer-encoding", ())]
@@ -261,7 +261,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _send(self, answer: Answer) -> None:
         self.send_response(answer.status)
-        for name, value in {**STRICT, **answer.headers}.items():
+        for name, value in {**SECURITY_HEADERS, **answer.headers}.items():
             self.send_header(name, value)
         if answer.status != 304:
             self.send_header("content-length", str(answer.length))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _PIECE = 1 << 18
-# No file has more digits, and of thousands Python makes no number.
+# No position in a file has more digits, and Python refuses to convert thousands.
 _RANGE = re.compile(r"bytes=(?:([0-9]{1,19})-([0-9]{0,19})|-([0-9]{1,19}))")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 """Characters that control a terminal or the direction of text; not tab and line feed."""
@@ -85,11 +85,11 @@ class Answer:
         return cls(status, headers, (content,), len(content))
 
     @classmethod
-    def text(cls, status: int, sentence: str, headers: Mapping[str, str] = _NO_HEADERS) -> Answer:
+    def text(cls, status: int, message: str, headers: Mapping[str, str] = _NO_HEADERS) -> Answer:
         """Return an answer for people, with control characters escaped."""
-        kind = {"content-type": "text/plain; charset=utf-8"}
-        shown = _CONTROL.sub(lambda match: ascii(match[0])[1:-1], sentence)
-        return cls.of(status, f"{shown}\n".encode(errors="replace"), {**kind, **headers})
+        content_type = {"content-type": "text/plain; charset=utf-8"}
+        escaped = _CONTROL.sub(lambda match: ascii(match[0])[1:-1], message)
+        return cls.of(status, f"{escaped}\n".encode(errors="replace"), {**content_type, **headers})
 
 
 Application: TypeAlias = Callable[[Request], Answer]
@@ -113,7 +113,7 @@ class FilePart:
                 yield piece
 
 
-def as_asked(
+def content_answer(
     request: Request,
     content: bytes | Callable[[int, int], Iterable[bytes]],
     size: int,
@@ -147,15 +147,15 @@ def as_asked(
     return Answer(200 if span is None else 206, headers, body, stop - start)
 
 
-def takes_gzip(request: Request) -> bool:
+def accepts_gzip(request: Request) -> bool:
     """Return whether the client accepts gzip."""
     return _names_gzip(request.headers.get("accept-encoding", ""))
 
 
 @lru_cache(256)
 def _names_gzip(accepted: str) -> bool:
-    for wish in accepted.lower().split(","):
-        name, *parameters = (part.strip() for part in wish.split(";"))
+    for item in accepted.lower().split(","):
+        name, *parameters = (part.strip() for part in item.split(";"))
         if name in ("gzip", "x-gzip"):
             quality = next(
                 (parameter[2:] for parameter in parameters if parameter.startswith("q=")), "1"
@@ -182,7 +182,7 @@ def _span(header: str, size: int) -> tuple[int, int] | None:
     return int(first), min(int(last) + 1, size) if last else size
 
 
-STRICT = {
+SECURITY_HEADERS = {
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
     "referrer-policy": "same-origin",
@@ -199,7 +199,7 @@ def page_answer(
     """Answer with a page, a range of it, or "not modified"."""
     charset = "" if media_type.endswith("json") else "; charset=utf-8"
     headers = {**headers, "content-type": media_type + charset}
-    return as_asked(request, content, len(content), etag=etag_of(content), headers=headers)
+    return content_answer(request, content, len(content), etag=etag_of(content), headers=headers)
 
 
 def etag_of(content: bytes) -> str:
@@ -215,11 +215,11 @@ def moved(path: str) -> Answer:
     return Answer.text(301, "see there", {"location": path})
 
 
-def missing(why: str = "there is no such page or file") -> Answer:
+def missing(message: str = "there is no such page or file") -> Answer:
     """Return the answer for a missing page or file."""
-    return Answer.text(404, why)
+    return Answer.text(404, message)
 
 
-def unacceptable() -> Answer:
+def not_acceptable() -> Answer:
     """Return the answer if a page has none of the accepted types."""
     return Answer.text(406, "pages are available as JSON and HTML of the Simple API")

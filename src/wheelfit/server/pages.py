@@ -40,19 +40,19 @@ def choose_type(accept: str | None) -> str | None:
     :param accept: value of the header; None if there is none.
     :return: None if no type is acceptable.
     """
-    wishes: dict[str, float] = {}
-    for wish in (accept or "*/*").lower().split(","):
-        kind, *parameters = (part.strip() for part in wish.split(";"))
-        wishes[kind.replace(".latest+", ".v1+")] = _quality(parameters)
-    named = {kind: wishes[kind] for kind in _IF_NAMED if kind in wishes}
-    others = {
-        kind: wishes.get(f"{kind.partition('/')[0]}/*", wishes.get("*/*", 0.0))
+    qualities: dict[str, float] = {}
+    for item in (accept or "*/*").lower().split(","):
+        kind, *parameters = (part.strip() for part in item.split(";"))
+        qualities[kind.replace(".latest+", ".v1+")] = _quality(parameters)
+    explicit = {kind: qualities[kind] for kind in _IF_NAMED if kind in qualities}
+    implied = {
+        kind: qualities.get(f"{kind.partition('/')[0]}/*", qualities.get("*/*", 0.0))
         for kind in _IF_ANYTHING
-        if kind not in named
+        if kind not in explicit
     }
-    qualities = named | others
-    best = max(qualities, key=qualities.__getitem__)  # of equal ones the first
-    return best if qualities[best] > 0 else None
+    all_qualities = explicit | implied
+    best = max(all_qualities, key=all_qualities.__getitem__)  # of equal ones the first
+    return best if all_qualities[best] > 0 else None
 
 
 def _quality(parameters: Iterable[str]) -> float:
@@ -197,11 +197,11 @@ def _html(
     metas: Sequence[tuple[str, str]] = (),
     version: str = API_VERSION,
 ) -> bytes:
-    more = "".join(f'<meta name="{name}" content="{escape(text)}">\n' for name, text in metas)
+    meta_tags = "".join(f'<meta name="{name}" content="{escape(text)}">\n' for name, text in metas)
     head = (
         "<!DOCTYPE html>\n<html>\n<head>\n"
         '<meta charset="utf-8">\n'
         f'<meta name="pypi:repository-version" content="{version}">'
-        f"\n{more}<title>{escape(title)}</title>\n</head>\n<body>\n<h1>{escape(title)}</h1>\n"
+        f"\n{meta_tags}<title>{escape(title)}</title>\n</head>\n<body>\n<h1>{escape(title)}</h1>\n"
     )
     return "".join([head, *(f"{line}\n" for line in lines), "</body>\n</html>\n"]).encode("utf-8")

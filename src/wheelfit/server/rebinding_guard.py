@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.urls import Origin
 
 
-_MOST_MET = 256
+_MAX_ACCEPTED = 256
 _HOST = pattern(r"(?:\[([0-9a-f:.]+)\]|([^\[\]:,/@\s]+))(?::\d{0,5})?")
 _NAME = pattern(r"\[?(?:[0-9a-f.]*:){2,}[0-9a-f.]*\]?|[^\[\]:,/@\s]+")
 _MISDIRECTED = Answer.text(
@@ -50,7 +50,7 @@ class HostNames:
 
     def __init__(self, names: Iterable[str] = ()) -> None:
         self._names = frozenset(name.lower().strip("[].") for name in names)
-        self._met: set[str] = set()  # headers that were accepted: every request has one
+        self._accepted: set[str] = set()  # headers that were accepted: every request has one
 
     def refusal(self, request: Request) -> Answer | None:
         """Return the answer to a request for another name; None if it is for one of these.
@@ -58,21 +58,21 @@ class HostNames:
         :param request: the request; without ``Host``, which HTTP/1.0 allows, it is accepted.
         """
         header = request.headers.get("host", "localhost")
-        if not self._is_known(header):
+        if not self._is_accepted(header):
             return _MISDIRECTED
         # A page may have put in the second one, which a server in front passed on.
-        if request.forwarded_host and not self._is_known(request.forwarded_host):
+        if request.forwarded_host and not self._is_accepted(request.forwarded_host):
             return _MISDIRECTED
         return None
 
-    def _is_known(self, header: str) -> bool:
-        if header in self._met:
+    def _is_accepted(self, header: str) -> bool:
+        if header in self._accepted:
             return True
         host = _host(header)
         if not (is_loopback(host) or host in self._names):
             return False
-        if len(self._met) < _MOST_MET:
-            self._met.add(header)
+        if len(self._accepted) < _MAX_ACCEPTED:
+            self._accepted.add(header)
         return True
 
 
@@ -91,13 +91,13 @@ class RebindingGuard:
         return self._names.refusal(request) or self._application(request)
 
 
-def is_near(listener: socket.socket) -> bool:
+def is_on_loopback(listener: socket.socket) -> bool:
     """Return whether a socket listens on the loopback interface."""
     families = (socket.AF_INET, socket.AF_INET6)
     return listener.family in families and is_loopback(str(listener.getsockname()[0]))
 
 
-def is_of_browser(request: Request) -> bool:
+def is_from_browser(request: Request) -> bool:
     """Return whether a request has a header that only browsers send.
 
     Browsers send it to servers with TLS and of this machine.
@@ -105,12 +105,12 @@ def is_of_browser(request: Request) -> bool:
     return "sec-fetch-site" in request.headers
 
 
-def is_of_foreign_page(request: Request) -> bool:
+def is_cross_origin(request: Request) -> bool:
     """Return whether a page of another origin made a browser send a request.
 
-    Browsers send ``Sec-Fetch-Site`` as in `is_of_browser`. With requests that may change something
-    they send ``Origin`` to every server, unless they are older than 2020. ``null`` is the origin of
-    pages that have none: in a sandbox, of a file, behind a redirect.
+    Browsers send ``Sec-Fetch-Site`` as in `is_from_browser`. With requests that may change
+    something they send ``Origin`` to every server, unless they are older than 2020. ``null`` is the
+    origin of pages that have none: in a sandbox, of a file, behind a redirect.
 
     :param request: the request; its ``Host`` and its ``origin`` are the server's own origins.
     """

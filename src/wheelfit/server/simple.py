@@ -7,7 +7,14 @@ from urllib.parse import quote, unquote
 
 from packaging.utils import canonicalize_name
 
-from wheelfit.server.messages import Answer, as_asked, missing, moved, page_answer, unacceptable
+from wheelfit.server.messages import (
+    Answer,
+    content_answer,
+    missing,
+    moved,
+    not_acceptable,
+    page_answer,
+)
 from wheelfit.server.pages import choose_type, write_project, write_projects
 from wheelfit.sources.repository import Elsewhere
 from wheelfit_runtime.errors import PolicyRefusal
@@ -56,7 +63,7 @@ class SimpleIndex:
     def _projects(self, request: Request) -> Answer:
         media_type = choose_type(request.headers.get("accept"))
         if media_type is None:
-            return unacceptable()
+            return not_acceptable()
         content = write_projects(self._index.projects(), media_type)
         return page_answer(request, media_type, content, _PAGE_HEADERS)
 
@@ -66,7 +73,7 @@ class SimpleIndex:
             return moved(f"../{quote(normalised, safe='')}/")
         media_type = choose_type(request.headers.get("accept"))
         if media_type is None:
-            return unacceptable()
+            return not_acceptable()
         page = self._index.project(normalised)
         if page is None:
             return missing()
@@ -87,4 +94,4 @@ class SimpleIndex:
         if content.sha256 is None:  # without an entity tag parts cannot be combined
             return Answer(200, headers, content.parts(0, content.size), content.size)
         etag = f'"{content.sha256}"'
-        return as_asked(request, content.parts, content.size, etag=etag, headers=headers)
+        return content_answer(request, content.parts, content.size, etag=etag, headers=headers)

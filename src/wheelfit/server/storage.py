@@ -25,7 +25,7 @@ _RETRIES = 4
 _NO_END = timedelta(days=1)
 
 
-def where_of(url: str) -> str:
+def without_options(url: str) -> str:
     """Return the URL of a storage without its options, which may be secrets.
 
     >>> where_of("s3://bucket/prefix?region=eu")
@@ -34,16 +34,18 @@ def where_of(url: str) -> str:
     return urlunsplit(urlsplit(url)._replace(query=""))
 
 
-def open_storage(url: str, *, within: float | None = None, stalled: float | None = None) -> Storage:
+def open_storage(
+    url: str, *, timeout: float | None = None, stall_timeout: float | None = None
+) -> Storage:
     """Open the storage of a URL.
 
     Credentials come from the usual variables of that storage, as ``AWS_ACCESS_KEY_ID``.
 
     :param url: ``s3://bucket/prefix``, ``gs://…``, ``az://…``, or ``memory://`` for tests, with
         options as ``?endpoint=http://127.0.0.1:9000&region=…``.
-    :param within: seconds for a request with all its retries; None: a minute and more.
-    :param stalled: seconds without a byte after which a request fails, however long it may take;
-        nothing is retried for longer.
+    :param timeout: seconds for a request with all its retries; None: a minute and more.
+    :param stall_timeout: seconds without a byte after which a request fails, however long it may
+        take; nothing is retried for longer.
     :raises InvalidConfiguration: it is not the URL of a storage.
     :raises NeedsExtra: the library is not installed.
     """
@@ -51,7 +53,7 @@ def open_storage(url: str, *, within: float | None = None, stalled: float | None
         # The library would try to speak WebDAV there.
         raise InvalidConfiguration(
             "a web server is not a storage that can be written to",
-            where=redact(where_of(url)),
+            where=redact(without_options(url)),
             hint="name a folder, or s3://bucket/prefix; endpoint=https://storage.example.org may "
             "follow a ? there",
         )
@@ -65,14 +67,14 @@ def open_storage(url: str, *, within: float | None = None, stalled: float | None
     options: dict[str, Any] = dict(parse_qsl(urlsplit(url).query))
     client: Any = {"allow_http": True} if options.get("endpoint", "").startswith("http:") else {}
     patience = _PATIENCE
-    if within is not None:
-        patience = timedelta(seconds=within / 2)
-        client |= {"timeout": timedelta(seconds=within), "connect_timeout": patience}
-    if stalled is not None:
-        patience = timedelta(seconds=stalled)
+    if timeout is not None:
+        patience = timedelta(seconds=timeout / 2)
+        client |= {"timeout": timedelta(seconds=timeout), "connect_timeout": patience}
+    if stall_timeout is not None:
+        patience = timedelta(seconds=stall_timeout)
         client |= {"read_timeout": patience, "timeout": _NO_END, "connect_timeout": patience}
     retries: Any = {"max_retries": _RETRIES, "retry_timeout": patience}
-    where = where_of(url)
+    where = without_options(url)
     try:
         return from_url(where, client_options=client or None, retry_config=retries, **options)
     except (BaseError, ValueError, TypeError) as error:
@@ -106,7 +108,7 @@ def failures(where: str, *, passing: tuple[type[Exception], ...] = ()) -> Iterat
         ) from error
 
 
-def contrary() -> tuple[type[Exception], ...]:
+def condition_errors() -> tuple[type[Exception], ...]:
     """Return the errors for objects that do not exist, or do not meet a condition."""
     from obstore.exceptions import (
         AlreadyExistsError,
@@ -125,7 +127,7 @@ def hint_for(error: BaseException, where: str) -> str | None:
     'set AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY'
     """
     text = str(error).lower()
-    if not any(sign in text for sign in _UNKNOWN_USER):
+    if not any(phrase in text for phrase in _UNKNOWN_USER):
         return None
     return _CREDENTIALS.get(urlsplit(where).scheme, _S3_CREDENTIALS)
 

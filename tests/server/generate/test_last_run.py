@@ -36,7 +36,7 @@ class Runs:
 
     def look(self, wishes: GenerateOptions = GenerateOptions()) -> Generated | None:
         """Return what is told if nothing has to be done."""
-        return self.begin(wishes).still_stands(FolderTarget(self.site.place))
+        return self.begin(wishes).reusable_result(FolderTarget(self.site.place))
 
     def do(self, wishes: GenerateOptions = GenerateOptions()) -> Generated:
         """Generate the index, whatever the last run left."""

@@ -140,7 +140,7 @@ def test_types_and_how_long_they_may_be_kept(site: Site) -> None:
 def test_a_lock_is_respected_and_does_not_last(site: Site, store: Any) -> None:
     """Two runs do not exchange pages at once; a run that was killed does not block for ever."""
     target = StoreTarget(store, "store")
-    with target.turning(), pytest.raises(EnvironmentBusy):
+    with target.page_lock(), pytest.raises(EnvironmentBusy):
         site.generate(StoreTarget(store, "store"))
     store.put("simple/.lock", json.dumps({"since": datetime.now(UTC).isoformat()}).encode())
     with pytest.raises(EnvironmentBusy):

@@ -22,7 +22,7 @@ from wheelfit.server.hosting.api import Rules
 from wheelfit.server.hosting.application import HostedIndex, route_of
 from wheelfit.server.hosting.logs import Log
 from wheelfit.server.hosting.metrics import Metrics
-from wheelfit.server.hosting.public_errors import DiscreetIndex
+from wheelfit.server.hosting.public_errors import PublicErrorsIndex
 from wheelfit.server.messages import Request
 from wheelfit.server.site.site import Site
 from wheelfit.server.store.blobs import Blobs
@@ -107,7 +107,7 @@ def test_a_private_index_is_read_with_a_token(host: Host, tmp_path: Path) -> Non
             answer = host.ask("GET", path, token)
             assert answer.status == (404 if token == writer and "some" in path else 200), path
             assert "private" in answer.headers["cache-control"]
-        assert host.index.at_hand(Request("GET", path, {})) is None
+        assert host.index.answer_from_memory(Request("GET", path, {})) is None
     assert "www-authenticate" in host.ask("GET", "/simple/").headers
     assert host.ask("GET", "/-/health/ready").status == 200
     assert host.upload(build_wheel(tmp_path, "some", "2.0"), reader).status == 403
@@ -361,7 +361,7 @@ def test_pages_learn_no_addresses(tmp_path: Path) -> None:
     with open_store(tmp_path / "store") as store:
         written = io.StringIO()
         log = Log(written, "json")
-        index = DiscreetIndex(UnreachableIndex(), log)
+        index = PublicErrorsIndex(UnreachableIndex(), log)
         hosted = HostedIndex(store, log=log, metrics=Metrics(), index=index, site=Site)
         for path in ("/", "/project/some/", "/simple/", "/simple/some/", "/files/some-1.0.tar.gz"):
             for accept in ("text/html", "application/json"):

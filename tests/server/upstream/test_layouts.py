@@ -12,7 +12,7 @@ from server.static_site import StaticSite
 from server.upstream.mirroring import Mirroring, read
 
 from wheelfit.core.filename import parse_wheel_filename
-from wheelfit.server.messages import Answer, Request, as_asked
+from wheelfit.server.messages import Answer, Request, content_answer
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel
 
@@ -41,7 +41,9 @@ class PyTorchLike:
                 path = self._folder / name.replace("%2B", "+").replace("%2b", "+")
                 if path.is_file():
                     data = path.read_bytes()
-                    return as_asked(request, data, len(data), etag=f'"{len(data)}"', headers={})
+                    return content_answer(
+                        request, data, len(data), etag=f'"{len(data)}"', headers={}
+                    )
         return Answer.text(403, "<Error><Code>AccessDenied</Code></Error>")
 
     def _page(self, project: str) -> Answer:

@@ -90,19 +90,19 @@ class TestReach:
 
     def test_where_it_may(self) -> None:
         """To itself, to public hosts, and to whom the operator named."""
-        reach = UrlRules.of("https://index.example/simple/", ["cdn.internal", "10.1.2.3:8081"])
-        assert reach("https://index.example/files/x")
-        assert reach("https://files.example/x")
-        assert reach("https://cdn.internal/x")
-        assert reach("http://10.1.2.3:8081/x")
-        assert not reach("http://10.1.2.3:8082/x")
-        assert reach.admits("cdn.internal", "10.0.0.9")
-        assert not reach.admits("files.example", "10.0.0.9")
+        rules = UrlRules.of("https://index.example/simple/", ["cdn.internal", "10.1.2.3:8081"])
+        assert rules("https://index.example/files/x")
+        assert rules("https://files.example/x")
+        assert rules("https://cdn.internal/x")
+        assert rules("http://10.1.2.3:8081/x")
+        assert not rules("http://10.1.2.3:8082/x")
+        assert rules.address_rules("cdn.internal", "10.0.0.9")
+        assert not rules.address_rules("files.example", "10.0.0.9")
 
     def test_links_to_another_port_are_left_out(
         self, mirror: Opener, secret: RecordingIndex
     ) -> None:
-        """What only this machine can reach is not listed, and cannot be had by its name."""
+        """What only this machine can rules is not listed, and cannot be had by its name."""
         links = [
             entry(f"{secret.origin}/x/some-1.0-py3-none-any.whl"),
             entry("http://169.254.169.254/some-2.0-py3-none-any.whl", "some-2.0-py3-none-any.whl"),
@@ -180,7 +180,7 @@ class TestReach:
             is_allowed_address=AddressRules(frozenset({"localhost"}), 0),
         )
         pulled = Pulled(FolderBlobs(tmp_path / "blobs"))
-        index = Mirrored(MirrorSettings(named), web, pulled, reach=lambda _url: True)
+        index = Mirrored(MirrorSettings(named), web, pulled, may_name=lambda _url: True)
         assert index.project(canonicalize_name("small")) is not None
         with pytest.raises(NetworkError, match=r"private network.*hosts = \[\.\.\.\] of a mirror"):
             index.content(SMALL)

@@ -222,13 +222,13 @@ class Loader:
             except (ImportError, OSError) as error:
                 cause = error
                 with self._lock:
-                    self._give_up(choice, error)
+                    self._cancel(choice, error)
                 continue
             except BaseException as error:
                 # Of a deadlock the other thread may go on with the same.
                 if not (is_deadlock(error) and name in sys.modules):
                     with self._lock:
-                        self._give_up(choice)
+                        self._cancel(choice)
                 raise
             news: list[str] = []
             with self._lock:
@@ -303,7 +303,7 @@ class Loader:
         ]
         return plan(still_open, evidence.held, asked)
 
-    def _give_up(self, choice: _Choice, error: Exception | None = None) -> None:
+    def _cancel(self, choice: _Choice, error: Exception | None = None) -> None:
         """Take back a choice that could not be imported; a thread may have come before.
 
         :param error: why the implementation does not fit; None: another try may go well.

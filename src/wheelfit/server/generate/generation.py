@@ -96,9 +96,9 @@ def generate(
             and (not wishes.releases or release_of(archive.filename) in wishes.releases)
         ]
         if new:
-            from wheelfit.server.generate.inspection import look_at_all
+            from wheelfit.server.generate.inspection import inspect_all
 
-            for archive, learnt in look_at_all(new, full=wishes.full, progress=progress):
+            for archive, learnt in inspect_all(new, full=wishes.full, progress=progress):
                 facts[archive.name] = learnt
                 memory.add(archive, learnt)
         before = read_manifest(target.read(MANIFEST), where=target.name)

@@ -52,7 +52,7 @@ _MOST_MEMBERS = 5_000
 _LARGEST_METADATA = 4 << 20
 
 
-def look_at_all(
+def inspect_all(
     files: Iterable[CollectedFile], *, full: bool, progress: Progress
 ) -> Iterator[tuple[CollectedFile, FileFacts]]:
     """Inspect files, some at the same time, the largest first."""

@@ -49,7 +49,7 @@ class LastRun:
         self._path = memory.with_name(f"{memory.name}.last")
         self._seen = seen
 
-    def still_stands(self, target: Target) -> Generated | None:
+    def reusable_result(self, target: Target) -> Generated | None:
         """Return the result of the last run if this one would find and leave the same.
 
         :param target: not opened yet.

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from wheelfit.errors import EnvironmentBusy, StorageUnavailable
 from wheelfit.server.generate.targets import SIMPLE
 from wheelfit.server.pages import JSON
-from wheelfit.server.storage import contrary, failures, open_storage, where_of
+from wheelfit.server.storage import condition_errors, failures, open_storage, without_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -48,7 +48,7 @@ _ASK_AGAIN = "no-cache"
 
 def open_store(url: str) -> StoreTarget:
     """Return the target that a URL names, as for `open_storage`."""
-    return StoreTarget(open_storage(url), where_of(url))
+    return StoreTarget(open_storage(url), without_options(url))
 
 
 class StoreTarget:
@@ -69,7 +69,7 @@ class StoreTarget:
         return nullcontext()
 
     @contextmanager
-    def turning(self) -> Iterator[None]:
+    def page_lock(self) -> Iterator[None]:
         """Lock the target by an object that exists for the length of the block."""
         token = json.dumps({"since": self._now().isoformat()}).encode()
         if not (self._take(token, "create") or self._take_over(token)):
@@ -90,7 +90,7 @@ class StoreTarget:
         try:
             with self._failures(_LOCK):
                 self._store.put(_LOCK, token, mode=mode)
-        except contrary():
+        except condition_errors():
             return False
         return True
 
@@ -184,4 +184,4 @@ class StoreTarget:
                 self._store.delete(path)
 
     def _failures(self, path: str) -> AbstractContextManager[None]:
-        return failures(f"{self.name}/{path}", passing=contrary())
+        return failures(f"{self.name}/{path}", passing=condition_errors())

@@ -15,7 +15,7 @@ from packaging.version import Version
 from wheelfit.checking.findings import Check, Severity
 from wheelfit.core.filename import parse_index_file_name, release_of
 from wheelfit.server.generate.manifest import MANIFEST, IndexManifest, read_manifest, write_manifest
-from wheelfit.server.generate.request import Generated, PublishedState
+from wheelfit.server.generate.request import Generated, TargetState
 from wheelfit.server.generate.targets import SIMPLE, PublishedFile
 from wheelfit.server.pages import HTML, JSON, write_project, write_projects
 from wheelfit.sources.file_readers import ReadsContent
@@ -92,7 +92,7 @@ def publish(
     missing = target.missing(parts, before.parts.items())
     if missing:
         target.put_parts(missing, progress)
-    with target.turning():
+    with target.page_lock():
         before = read_manifest(target.read(MANIFEST), where=target.name)
         listed = _together(before.files, files, only)
         others = {**(before.elsewhere if only else {}), **elsewhere}
@@ -131,7 +131,7 @@ def publish(
         written=(*(part.path for part in missing), *(path for path, _ in pages)),
         removed=(*vanished, *gone),
         unreferenced=len(after.left),
-        standing=PublishedState(
+        standing=TargetState(
             _digest(manifest),
             digests,
             tuple((part.path, part.sha256, part.size) for part in parts),

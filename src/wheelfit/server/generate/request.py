@@ -38,7 +38,7 @@ class GenerateOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class PublishedState:
+class TargetState:
     """The content that a target must have for the next run to do nothing."""
 
     manifest: str
@@ -69,5 +69,5 @@ class Generated:
     unreferenced: int = 0
     """The number of files in the target that are on no page."""
     notes: tuple[str, ...] = ()
-    standing: PublishedState | None = field(default=None, repr=False, compare=False)
+    standing: TargetState | None = field(default=None, repr=False, compare=False)
     """The state of the target after this run, if it is published."""

@@ -68,7 +68,7 @@ class Target(Protocol):
         :raises EnvironmentBusy: another process publishes there.
         """
 
-    def turning(self) -> AbstractContextManager[None]:
+    def page_lock(self) -> AbstractContextManager[None]:
         """Lock it for the length of a ``with`` block in which pages are replaced.
 
         :raises EnvironmentBusy: another process publishes there.
@@ -170,7 +170,7 @@ class FolderTarget:
             raise ValueError("the target is not opened")
         return self._opened
 
-    def turning(self) -> AbstractContextManager[None]:
+    def page_lock(self) -> AbstractContextManager[None]:
         """Return a context without effect: the folder is locked already."""
         return nullcontext()
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit.errors import UploadRefused
 from wheelfit.server.messages import Answer
-from wheelfit.server.rebinding_guard import is_of_browser
+from wheelfit.server.rebinding_guard import is_from_browser
 from wheelfit.server.store.audit import Actor
 from wheelfit.server.store.database import timestamp
 from wheelfit.server.store.records import violations_of
@@ -68,7 +68,7 @@ class Visitor(NamedTuple):
     """The data of the request for the audit log."""
 
     @contextmanager
-    def noting_refusals(self, attempt: Attempt) -> Iterator[None]:
+    def recording_refusals(self, attempt: Attempt) -> Iterator[None]:
         """Record a refused change in the audit log, and raise its error."""
         try:
             yield
@@ -178,7 +178,7 @@ def visitor(
     token = holder(records, secret, now=now)
     if token is None:
         raise Denied(403, "the token is not known, was revoked, or has expired")
-    is_kept = is_of_browser(request) and request.headers["authorization"][:5].lower() == "basic"
+    is_kept = is_from_browser(request) and request.headers["authorization"][:5].lower() == "basic"
     if is_kept and token.scopes != {"read"}:
         raise Denied(401, "in a browser use a token that has the scope read only: it keeps logins, "
                      "and pages of other origins may use them")  # fmt: skip

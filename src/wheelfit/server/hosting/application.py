@@ -17,11 +17,11 @@ from wheelfit.server.hosting.access import Attempt, Denied, denial, secret_of, v
 from wheelfit.server.hosting.api import HostingApi, JsonBody, Rules, read_body
 from wheelfit.server.hosting.error_answers import error_answer, json_answer, refusal_answer
 from wheelfit.server.hosting.page_cache import PageCache
-from wheelfit.server.hosting.public_errors import discreet
+from wheelfit.server.hosting.public_errors import public_error
 from wheelfit.server.hosting.readers import ReadableIndex, Reader, is_shared, reading
 from wheelfit.server.hosting.sessions import ROOT, SessionApi
-from wheelfit.server.messages import STRICT, Answer
-from wheelfit.server.rebinding_guard import is_of_foreign_page
+from wheelfit.server.messages import SECURITY_HEADERS, Answer
+from wheelfit.server.rebinding_guard import is_cross_origin
 from wheelfit.server.simple import SimpleIndex
 from wheelfit.server.store.audit import Actor
 from wheelfit.server.store.database import timestamp
@@ -54,7 +54,7 @@ _RETRY_SOON = {"retry-after": "2"}
 _READY = frozenset({"/-/health", "/-/health/", "/-/health/ready"})
 _WRITE_ROUTES = frozenset({"legacy", ROOT, "stage", "api"})
 """Routes with requests that change the index."""
-HEADERS = tuple(STRICT.items())
+HEADERS = tuple(SECURITY_HEADERS.items())
 """Default headers of every answer."""
 
 
@@ -114,7 +114,7 @@ class HostedIndex:
             simple, readable, generation, is_shared=is_shared if rules.private else None
         )
 
-    def at_hand(self, request: Request) -> Answer | None:
+    def answer_from_memory(self, request: Request) -> Answer | None:
         """Return an answer without waiting for anything; None if the request needs a thread."""
         if self._names is not None and (refusal := self._names.refusal(request)) is not None:
             return refusal
@@ -123,11 +123,11 @@ class HostedIndex:
         if request.path in _READY:
             return self._health()
         if not self._rules.private:
-            return self._pages.at_hand(request)
+            return self._pages.answer_from_memory(request)
         if self._is_private or "authorization" in request.headers:
             return None  # the database has the holder of the token
         with reading(self._anonymous):
-            return self._pages.at_hand(request)
+            return self._pages.answer_from_memory(request)
 
     def __call__(self, request: Request) -> Answer:
         """Answer a request."""
@@ -145,7 +145,7 @@ class HostedIndex:
             return error_answer(request, status, error)
         except (StorageUnavailable, NetworkError) as error:
             status = 503 if isinstance(error, StorageUnavailable) else 502
-            answer = error_answer(request, status, discreet(error, self._log))
+            answer = error_answer(request, status, public_error(error, self._log))
             return replace(answer, headers={**answer.headers, **_RETRY_SOON})
 
     def _answer(self, request: Request) -> Answer:
@@ -154,7 +154,7 @@ class HostedIndex:
         if (
             request.method not in ("GET", "HEAD")
             and route_of(request.path) in _WRITE_ROUTES
-            and is_of_foreign_page(request)
+            and is_cross_origin(request)
         ):
             raise Denied(
                 403,
@@ -212,7 +212,7 @@ class HostedIndex:
             return Answer.text(405, "uploads are posted here", {"allow": "POST"})
         # Before the body is read, so that requests without permission cost nothing.
         user, attempt = self._visitor(request), Attempt("upload")
-        with user.noting_refusals(attempt):
+        with user.recording_refusals(attempt):
             return self._accept_upload(request, user, attempt, stage)
 
     def _accept_upload(
@@ -364,7 +364,7 @@ class HostedIndex:
         body = read_body(request) if is_post else JsonBody(dict(parse_qsl(request.query)))
         api = HostingApi(self._store.acting(user.actor), self._rules, self._now, user, body)
         attempt = api.attempt(request.method, words)
-        with nullcontext() if attempt is None else user.noting_refusals(attempt):
+        with nullcontext() if attempt is None else user.recording_refusals(attempt):
             result = api.do(request.method, words)
         if result is None:
             return Answer.text(404, "there is no such endpoint, or not with this method")

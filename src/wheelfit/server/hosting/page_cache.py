@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, cast
 
 from wheelfit.errors import StorageUnavailable
-from wheelfit.server.messages import Answer, Request, as_asked, takes_gzip
+from wheelfit.server.messages import Answer, Request, accepts_gzip, content_answer
 from wheelfit.server.pages import choose_type
 from wheelfit_runtime.patterns import pattern
 
@@ -164,7 +164,7 @@ class PageCache:
         is_older = seen <= changed or self._clock() - seen > self._oldest
         return None if is_older else page
 
-    def at_hand(self, request: Request) -> Answer | None:
+    def answer_from_memory(self, request: Request) -> Answer | None:
         """Return the answer if it is cached and up to date; None: call the application."""
         place = _place(request)
         page = None if place is None else self._pages.get(place)
@@ -277,6 +277,6 @@ def _type(accept: str) -> str | None:
 
 def _answer(request: Request, page: _WrittenPage) -> Answer:
     form = page.plain
-    if page.compressed is not None and takes_gzip(request):
+    if page.compressed is not None and accepts_gzip(request):
         form = page.compressed
-    return as_asked(request, form.body, len(form.body), etag=form.etag, headers=form.headers)
+    return content_answer(request, form.body, len(form.body), etag=form.etag, headers=form.headers)

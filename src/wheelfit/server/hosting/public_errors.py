@@ -31,7 +31,7 @@ _NO_ANSWER = "an index behind this one does not answer as it should"
 _PUBLIC = frozenset({UNAVAILABLE, _NO_ANSWER})
 
 
-def discreet(error: _Error, log: Log) -> _Error:
+def public_error(error: _Error, log: Log) -> _Error:
     """Log an error, and return it without addresses and paths.
 
     :param error: of a storage or of the network; an error returned by this function is returned
@@ -54,8 +54,8 @@ def discreet(error: _Error, log: Log) -> _Error:
     return public
 
 
-class DiscreetIndex(ReadsContent):
-    """An `Index` around another that raises errors as `discreet` returns them."""
+class PublicErrorsIndex(ReadsContent):
+    """An `Index` around another that raises errors as `public_error` returns them."""
 
     def __init__(self, index: Index, log: Log) -> None:
         self._index = index
@@ -64,27 +64,27 @@ class DiscreetIndex(ReadsContent):
 
     def projects(self) -> Iterable[NormalizedName]:
         """Return the names of all projects."""
-        with self._discreetly():
+        with self._public_errors():
             return self._index.projects()
 
     def project(self, name: NormalizedName) -> ProjectPage | None:
         """Return the page of a project."""
-        with self._discreetly():
+        with self._public_errors():
             return self._index.project(name)
 
     def stamp(self, name: NormalizedName) -> Hashable | None:
         """Return a value that stays equal as long as the page of a project does."""
-        with self._discreetly():
+        with self._public_errors():
             return self._index.stamp(name)
 
     def content(self, filename: str) -> Content | Elsewhere | None:
         """Return the bytes of a listed file, or where they are."""
-        with self._discreetly():
+        with self._public_errors():
             return self._index.content(filename)
 
     @contextmanager
-    def _discreetly(self) -> Iterator[None]:
+    def _public_errors(self) -> Iterator[None]:
         try:
             yield
         except (StorageUnavailable, NetworkError) as error:
-            raise discreet(error, self._log) from error
+            raise public_error(error, self._log) from error

@@ -19,12 +19,12 @@ from wheelfit.server.hosting.access import OPERATOR
 from wheelfit.server.hosting.application import HEADERS, HostedIndex, route_of
 from wheelfit.server.hosting.logs import Log, library_messages, log_form, traceback_of
 from wheelfit.server.hosting.metrics import Metrics
-from wheelfit.server.hosting.public_errors import DiscreetIndex, discreet
+from wheelfit.server.hosting.public_errors import PublicErrorsIndex, public_error
 from wheelfit.server.hosting.readers import ReadableIndex
 from wheelfit.server.hosting.trusted_publishing import TrustedPublishing
 from wheelfit.server.hosting.webhooks import WebhookDelivery
 from wheelfit.server.listening import listen_at, listen_on, origin_of, serve
-from wheelfit.server.rebinding_guard import HostNames, is_near
+from wheelfit.server.rebinding_guard import HostNames, is_on_loopback
 from wheelfit.server.site.site import Site
 from wheelfit.server.store.audit import Actor
 from wheelfit.server.store.blobs import make_folder, storage_error
@@ -113,19 +113,19 @@ def run_server(
             index = mirrors.with_own(index, owners=settings.owners, claims=store.records.claims)
             bridges = {
                 name: FamilyIndexes(
-                    one, around=lambda index: ReadableIndex(DiscreetIndex(index, log))
+                    one, around=lambda index: ReadableIndex(PublicErrorsIndex(index, log))
                 )
                 for name, one in mirrors.families.items()
             }
         if settings.elsewhere:
             index = IndexWithLocations(index, settings.elsewhere)
-        index = DiscreetIndex(index, log)
+        index = PublicErrorsIndex(index, log)
 
         def recent() -> tuple[RecentUpload, ...]:
             try:
                 return stored.recent()
             except StorageUnavailable as error:
-                raise discreet(error, log) from error
+                raise public_error(error, log) from error
 
         token_file = _first_token(store, settings.folder)
         url = settings.public_url or origin_of(listener)
@@ -163,13 +163,13 @@ def run_server(
 
         limits = settings.limits
         if settings.mirrors:  # whose deadlines are longer
-            limits = replace(limits, answer=_ANSWER_OF_MIRRORS)
+            limits = replace(limits, answer_timeout=_ANSWER_OF_MIRRORS)
         application = AsgiApplication(
             hosted,
-            at_hand=hosted.at_hand,
+            answer_from_memory=hosted.answer_from_memory,
             limits=limits,
             origin=url,
-            tell=_telling(log, metrics, access_log=settings.access_log),
+            on_served=_request_logger(log, metrics, access_log=settings.access_log),
             headers=HEADERS,
             proxies=TrustedProxies(settings.trusted_proxies, settings.proxy_headers)
             if settings.trusted_proxies
@@ -187,7 +187,7 @@ def run_server(
             limits,
             ready=ready,
             shutdown_timeout=settings.shutdown_timeout,
-            give_up=(lambda: None) if mirrors is None else mirrors.cut,
+            cancel=(lambda: None) if mirrors is None else mirrors.cut,
             note=lambda text: log("connections", message=text),
         )
         log("stopped")
@@ -228,12 +228,12 @@ def _names(settings: ServerSettings, listener: socket.socket) -> HostNames | Non
 
     If other machines reach it, its addresses and names cannot all be determined.
     """
-    if not (settings.allowed_hosts or is_near(listener)):
+    if not (settings.allowed_hosts or is_on_loopback(listener)):
         return None
     names = list(settings.allowed_hosts)
     if settings.public_url is not None:
         names.append(urlsplit(settings.public_url).hostname or "")
-    if is_near(listener):
+    if is_on_loopback(listener):
         names.append(settings.host)
     return HostNames(names)
 
@@ -249,10 +249,12 @@ def _logging(settings: ServerSettings, stream: TextIO | None) -> Iterator[Log]:
         log.close()
 
 
-def _telling(log: Log, metrics: Metrics, *, access_log: bool) -> Callable[[ServedRequest], None]:
+def _request_logger(
+    log: Log, metrics: Metrics, *, access_log: bool
+) -> Callable[[ServedRequest], None]:
     """Return a function that counts and logs answered requests."""
 
-    def tell(served: ServedRequest) -> None:
+    def log_request(served: ServedRequest) -> None:
         route, path = route_of(served.request.path), without_secrets(served.request.path)
         metrics.served(route, served.status, served.sent, served.seconds)
         if (error := served.error) is not None:
@@ -270,7 +272,7 @@ def _telling(log: Log, metrics: Metrics, *, access_log: bool) -> Callable[[Serve
                 agent=served.request.headers.get("user-agent"),
             )
 
-    return tell
+    return log_request
 
 
 @contextmanager
@@ -287,13 +289,13 @@ def _watching(probes: Mapping[Dependency, Callable[[], None]], log: Log) -> Iter
     def look() -> None:
         while not over.wait(_LOOK_EVERY):
             for dependency in probes:
-                dependency.look()
+                dependency.cancel_overdue()
 
     over = threading.Event()
     # Daemons, because a thread that hangs in a call cannot be ended.
     threading.Thread(target=look, name="deadlines", daemon=True).start()
     for dependency, probe in probes.items():
-        dependency.changed = report
+        dependency.on_change = report
         threading.Thread(
             target=dependency.watch, args=(probe, over), name=dependency.name, daemon=True
         ).start()

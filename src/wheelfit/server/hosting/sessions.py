@@ -97,7 +97,7 @@ class SessionApi:
         who = self.identify()
         api, attempt = replace(self, store=self.store.acting(who.actor)), self._attempt(words)
         is_change = self.request.method not in ("GET", "HEAD")
-        with who.noting_refusals(attempt) if is_change else nullcontext():
+        with who.recording_refusals(attempt) if is_change else nullcontext():
             return api._answer_to(who, words, attempt)  # noqa: SLF001 - of this class
 
     def _attempt(self, words: Sequence[str]) -> Attempt:

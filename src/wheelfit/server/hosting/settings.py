@@ -140,7 +140,7 @@ def read_settings(
         access_log=values["access-log"],
         shutdown_timeout=values["shutdown-timeout"],
         limits=ClientLimits(
-            body=values["max-file-size"] + (32 << 20), connections=values["max-connections"]
+            body_size=values["max-file-size"] + (32 << 20), connections=values["max-connections"]
         ),
         rules=Rules(
             deletes=values["delete"],

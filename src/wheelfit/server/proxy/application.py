@@ -19,15 +19,15 @@ from packaging.utils import InvalidName, canonicalize_name
 
 from wheelfit.core.filename import release_of
 from wheelfit.server.messages import (
-    STRICT,
+    SECURITY_HEADERS,
     Answer,
-    as_asked,
+    accepts_gzip,
+    content_answer,
     etag_of,
     missing,
     moved,
+    not_acceptable,
     page_answer,
-    takes_gzip,
-    unacceptable,
 )
 from wheelfit.server.offering import why_withheld
 from wheelfit.server.pages import JSON, choose_type, write_project, write_projects
@@ -55,11 +55,11 @@ _MODES = ("additive", "full")
 _KEY = re.compile(r"([0-9a-f]{16})(?:-([0-9a-f]{64}))?")
 # Pages are forwarded as received, untrusted, and are for installers.
 _PAGE_HEADERS = {
-    **STRICT,
+    **SECURITY_HEADERS,
     "cache-control": "no-cache",
     "vary": "Accept, Accept-Encoding, User-Agent",
 }
-_LASTING = {**STRICT, "cache-control": "max-age=31536000, immutable"}
+_LASTING = {**SECURITY_HEADERS, "cache-control": "max-age=31536000, immutable"}
 _MOST_PAGES = 32 << 20
 _MOST_TOLD = 1000
 
@@ -177,7 +177,7 @@ class Proxy:
             names.update(upstream.projects())
         media_type = choose_type(request.headers.get("accept"))
         if media_type is None:
-            return unacceptable()
+            return not_acceptable()
         content = write_projects(sorted(names), media_type)
         return page_answer(request, media_type, content, _PAGE_HEADERS)
 
@@ -191,7 +191,7 @@ class Proxy:
         profile = self._profiles(asked.profile)
         media_type = choose_type(request.headers.get("accept"))
         if media_type is None:
-            return unacceptable()
+            return not_acceptable()
         upstream_and_page = self._find(normal, html=media_type != JSON)
         if upstream_and_page is None:
             return missing("no index behind the proxy has this project")
@@ -301,7 +301,7 @@ class Proxy:
         if wheel != filename:
             body = text if text is not None else upstream.metadata(file)
             headers = {**_LASTING, "content-type": "text/plain; charset=utf-8"}
-            return as_asked(request, body, len(body), etag=etag_of(body), headers=headers)
+            return content_answer(request, body, len(body), etag=etag_of(body), headers=headers)
         return self._wheel(request, upstream, file, text, f'"{key}"')
 
     def _text(
@@ -336,12 +336,12 @@ class Proxy:
             parts = lambda start, stop: rewriting.sending(  # noqa: E731
                 upstream, file, text, start, stop
             )
-            return as_asked(request, parts, served.size, etag=etag, headers=headers)
+            return content_answer(request, parts, served.size, etag=etag, headers=headers)
         sha256 = file.hashes.get("sha256")
         is_kept = sha256 is not None and upstream.web.store.wheel(sha256) is not None
         if is_kept or upstream.wants_login(file.url) or not file.url.startswith("http"):
             served = rewriting.as_it_is(upstream, file)
-            return as_asked(request, served.parts, served.size, etag=etag, headers=headers)
+            return content_answer(request, served.parts, served.size, etag=etag, headers=headers)
         # A signed URL ends some day; others may be kept.
         kept = {"cache-control": "no-store"} if "?" in file.url else _LASTING
         return Answer.text(302, "see there", {"location": file.url, **kept})
@@ -362,12 +362,12 @@ def _raw(request: Request, page: RawPage) -> Answer:
     headers = {**_PAGE_HEADERS, "content-type": " ".join(page.content_type.split())}
     body, etag = page.body, f'"{page.digest}"'
     if page.encoding:
-        if takes_gzip(request):
+        if accepts_gzip(request):
             headers["content-encoding"] = page.encoding
             etag = f'"{page.digest}-{page.encoding}"'
         else:
             body = page.plain
-    return as_asked(request, body, len(body), etag=etag, headers=headers)
+    return content_answer(request, body, len(body), etag=etag, headers=headers)
 
 
 class SecretPathGuard:

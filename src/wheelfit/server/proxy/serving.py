@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from wheelfit.server.asgi import AsgiApplication, ClientLimits
 from wheelfit.server.listening import listen_at, origin_of, serve
-from wheelfit.server.messages import STRICT
-from wheelfit.server.rebinding_guard import RebindingGuard, is_near
+from wheelfit.server.messages import SECURITY_HEADERS
+from wheelfit.server.rebinding_guard import RebindingGuard, is_on_loopback
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from wheelfit.server.messages import Application
 
 
-_LIMITS = ClientLimits(body=0, threads=64, answer=300.0)
+_LIMITS = ClientLimits(body_size=0, threads=64, answer_timeout=300.0)
 """Requests have no bodies. A request that waits for an index behind the proxy holds a thread."""
 _SHUTDOWN_TIMEOUT = 5
 """Seconds; most often a user waits at a terminal."""
-_HEADERS = tuple(STRICT.items())
+_HEADERS = tuple(SECURITY_HEADERS.items())
 
 
 def serve_to_others(
@@ -31,7 +31,7 @@ def serve_to_others(
     names: Collection[str] = (),
     ready: Callable[[str], None],
     failed: Callable[[str], None],
-    give_up: Callable[[], None],
+    cancel: Callable[[], None],
     limits: ClientLimits = _LIMITS,
 ) -> None:
     """Serve until the process receives a signal (SIGTERM, SIGINT), then finish running requests.
@@ -40,22 +40,22 @@ def serve_to_others(
         an address that other machines reach.
     :param ready: called with the origin, once requests are answered.
     :param failed: called for answers that failed, without the request, which may have secrets.
-    :param give_up: cancels transfers at the end.
+    :param cancel: cancels transfers at the end.
     :raises InvalidConfiguration: it cannot listen there.
     """
 
-    def tell(served: ServedRequest) -> None:
+    def log_request(served: ServedRequest) -> None:
         if served.error is not None:
             failed(f"an answer failed: {type(served.error).__name__}: {served.error}")
 
     with listen_at(host, port) as listener:
         origin = origin_of(listener)
-        if names or is_near(listener):
+        if names or is_on_loopback(listener):
             application = RebindingGuard(
-                application, (*names, host) if is_near(listener) else names
+                application, (*names, host) if is_on_loopback(listener) else names
             )
         asgi = AsgiApplication(
-            application, limits=limits, origin=origin, tell=tell, headers=_HEADERS
+            application, limits=limits, origin=origin, on_served=log_request, headers=_HEADERS
         )
         serve(
             asgi,
@@ -63,6 +63,6 @@ def serve_to_others(
             limits,
             ready=lambda: ready(origin),
             shutdown_timeout=_SHUTDOWN_TIMEOUT,
-            give_up=give_up,
+            cancel=cancel,
             note=failed,
         )

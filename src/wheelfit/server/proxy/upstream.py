@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 from msgspec import structs
 
-from wheelfit.server.backing_services import upstream_of
+from wheelfit.server.backing_services import upstream_dependency
 from wheelfit.server.offering import OfferRules
 from wheelfit.server.pages import JSON
 from wheelfit.sources.body import decompressed
@@ -107,7 +107,7 @@ class Upstream(ReadsFiles):
         self._pages: SharedPages[RawPage] = SharedPages(
             structs.replace(web.pages, packed=True),
             Memory(_MOST_IN_MEMORY, lambda page: len(page[1].body) + 1024),
-            asking=upstream_of(self.url, _MOST_WAITING).asked,
+            asking=upstream_dependency(self.url, _MOST_WAITING).turn,
         )
         self._parsed: Memory[ProjectPage] = Memory(64, lambda _page: 1)
 

@@ -17,7 +17,7 @@ from packaging.version import InvalidVersion
 
 from wheelfit.core.versions import parse_version
 from wheelfit.errors import StorageUnavailable
-from wheelfit.server.messages import Answer, as_asked, etag_of
+from wheelfit.server.messages import Answer, content_answer, etag_of
 from wheelfit.server.offering import why_withheld
 from wheelfit.server.site.facts import SiteFacts, is_web_address
 from wheelfit.server.site.links import ListPart, PageAddress, part_of, query_of_part, segment
@@ -505,7 +505,9 @@ class Site:
         headers = {**_PAGE_HEADERS, "content-type": kind}
         if status != 200 or request.method == "POST":
             return Answer.of(status, content, headers)
-        return as_asked(request, content, len(content), etag=etag_of(content), headers=headers)
+        return content_answer(
+            request, content, len(content), etag=etag_of(content), headers=headers
+        )
 
 
 def _problem(status: int, heading: str, error: WheelfitError | None = None) -> _Page:

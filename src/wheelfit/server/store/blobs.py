@@ -240,12 +240,12 @@ class GuardedBlobs:
 
     def keep(self, draft: Draft) -> None:
         """Store the bytes of a draft."""
-        with self._dependency.asked(is_long=True):
+        with self._dependency.turn(is_long=True):
             self._blobs.keep(draft)
 
     def size(self, sha256: str) -> int | None:
         """Return the number of bytes stored under a digest."""
-        with self._dependency.asked():
+        with self._dependency.turn():
             return self._blobs.size(sha256)
 
     def parts(self, sha256: str, start: int, stop: int) -> Iterable[bytes]:
@@ -262,12 +262,12 @@ class GuardedBlobs:
             piece = self._next(pieces)
 
     def _next(self, items: Iterator[_Item]) -> _Item | None:
-        with self._dependency.asked():
+        with self._dependency.turn():
             return next(items, None)
 
     def delete(self, sha256: str) -> None:
         """Delete the bytes under a digest."""
-        with self._dependency.asked():
+        with self._dependency.turn():
             self._blobs.delete(sha256)
 
     def stored(self) -> Iterator[Blob]:
@@ -280,5 +280,5 @@ class GuardedBlobs:
 
     def probe(self) -> None:
         """Raise an error if it does not answer, or has no room for drafts."""
-        with self._dependency.asked():
+        with self._dependency.turn():
             self._blobs.probe()

@@ -70,7 +70,7 @@ class Database:
     def reading(self) -> Iterator[Execute]:
         """Open a transaction that sees one moment and changes nothing."""
         with (
-            self._dependency.asked(within=self.deadlines[0]) as turn,
+            self._dependency.turn(timeout=self.deadlines[0]) as turn,
             self._transaction(turn, reads=True) as execute,
         ):
             yield execute
@@ -85,7 +85,7 @@ class Database:
             raise StorageUnavailable("the database is busy with other writers", where=self._where)
         try:
             with (
-                self._dependency.asked(within=self.deadlines[1], is_long=True) as turn,
+                self._dependency.turn(timeout=self.deadlines[1], is_long=True) as turn,
                 self._transaction(turn, reads=False) as execute,
             ):
                 yield execute
@@ -120,7 +120,7 @@ class Database:
         except self.error_type as error:
             raise self._error(error, reads=reads) from error
         finally:
-            turn.give_up = None
+            turn.cancel = None
             if connection is not None:
                 self._give_back(connection, is_sound=is_sound)
 

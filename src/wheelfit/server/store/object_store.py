@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wheelfit.server.storage import failures, open_storage, where_of
+from wheelfit.server.storage import failures, open_storage, without_options
 from wheelfit.server.store.blobs import (
     Blob,
     check_digest,
@@ -49,20 +49,20 @@ class ObjectBlobs:
     """
 
     def __init__(self, url: str, *, spool: Path | None = None) -> None:
-        self._where = where_of(url)
+        self._where = without_options(url)
         if spool is None:
             # Another user could have created a folder with a predictable name.
             spool = Path(tempfile.mkdtemp(prefix="wheelfit-"))
             weakref.finalize(self, shutil.rmtree, spool, ignore_errors=True)
         self._spool = spool
         # One client for each kind of request, since obstore has deadlines by client.
-        self._reading = open_storage(url, stalled=_STALL_TIMEOUT)
+        self._reading = open_storage(url, stall_timeout=_STALL_TIMEOUT)
         if url.startswith("memory:"):
             self._uploading = self._small_requests = self._reading  # a second one would be empty
             return
         # An upload has no deadline, because it is answered after its last byte.
         self._uploading = open_storage(url)
-        self._small_requests = open_storage(url, within=_DEADLINE)
+        self._small_requests = open_storage(url, timeout=_DEADLINE)
 
     def draft(self) -> AbstractContextManager[Draft]:
         """Return a draft."""

@@ -83,12 +83,12 @@ def open_store(folder: Path, *, records: str | None = None, blobs: str | None = 
         storage = open_blobs(blobs, spool=folder / "incoming")
     else:
         storage = FolderBlobs(folder / _FILES)
-    database_dependency = Dependency("database", most=_DATABASE_THREADS)
+    database_dependency = Dependency("database", max_threads=_DATABASE_THREADS)
     if records is not None:
         database = open_database(records, dependency=database_dependency)
     else:
         database = SqliteDatabase(folder / DATABASE, dependency=database_dependency)
-    storage_dependency = Dependency("storage", most=_STORAGE_THREADS)
+    storage_dependency = Dependency("storage", max_threads=_STORAGE_THREADS)
     return Store(
         Records(database),
         Sessions(database),

@@ -67,7 +67,7 @@ class PostgresqlDatabase(Database):
         where = urlunsplit(
             parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="")
         )
-        super().__init__(where, patience, dependency or Dependency("database", most=_MOST))
+        super().__init__(where, patience, dependency or Dependency("database", max_threads=_MOST))
         try:
             psycopg.conninfo.conninfo_to_dict(url)
         except psycopg.Error:
@@ -105,18 +105,18 @@ class PostgresqlDatabase(Database):
         begin = _BEGIN_READING if reads else _BEGIN_WRITING
         connection = self._take()
         if connection is not None:
-            turn.give_up = lambda: _shut(connection)
+            turn.cancel = lambda: _shut(connection)
             try:
                 connection.execute(begin, prepare=False)
             except self.error_type:
                 connection.close()
                 self._close_idle()  # most likely the server was restarted
-                if turn.give_up is None:
+                if turn.cancel is None:
                     raise  # `look` has ended it: a new connection would take as long
             else:
                 return connection
         fresh = self._connect(self._url, autocommit=True, **_KEEPALIVE)
-        turn.give_up = lambda: _shut(fresh)
+        turn.cancel = lambda: _shut(fresh)
         try:
             fresh.execute(_SETTINGS)
             fresh.execute(begin, prepare=False)

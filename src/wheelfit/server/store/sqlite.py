@@ -82,7 +82,7 @@ class SqliteDatabase(Database):
 
     def _begin(self, turn: Turn, *, reads: bool) -> sqlite3.Connection:
         connection = self._take() or self._connect()
-        turn.give_up = connection.interrupt
+        turn.cancel = connection.interrupt
         try:
             patience = _READER_PATIENCE if reads else self._patience
             self._execute(connection, f"PRAGMA busy_timeout = {round(1000 * patience)}")

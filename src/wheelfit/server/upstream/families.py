@@ -10,7 +10,7 @@ from msgspec import structs
 from packaging.utils import canonicalize_name
 
 from wheelfit.core.filename import project_of
-from wheelfit.server.messages import missing, moved, page_answer, unacceptable
+from wheelfit.server.messages import missing, moved, not_acceptable, page_answer
 from wheelfit.server.pages import choose_type, write_project
 from wheelfit.server.simple import SimpleIndex
 from wheelfit.sources.file_readers import ReadsContent
@@ -101,7 +101,7 @@ class _OnePage:
             return self._answers(replace(request, path=f"/{_FILES}/{name}"))
         media_type = choose_type(request.headers.get("accept"))
         if media_type is None:
-            return unacceptable()
+            return not_acceptable()
         pages = [self._index.project(name) for name in self._index.projects()]
         files = tuple(
             structs.replace(

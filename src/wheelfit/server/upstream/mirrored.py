@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename, project_of
 from wheelfit.errors import InvalidFilename, StorageUnavailable, TooLarge
-from wheelfit.server.backing_services import upstream_of
+from wheelfit.server.backing_services import upstream_dependency
 from wheelfit.server.offering import OfferRules
 from wheelfit.server.upstream.counts import MirrorCounts
 from wheelfit.server.upstream.documents import MADE, documents_of, make_document
@@ -112,7 +112,7 @@ class Mirrored(ReadsContent):
     `wheelfit.server.upstream.pull_through`). The upstream sees nothing of a client but the
     normalised name of a project, and the name of a file that its page lists.
 
-    :param reach: returns whether the upstream's pages may name a URL.
+    :param may_name: returns whether the upstream's pages may name a URL.
     :param note: called with messages for the operator: about old pages, refused files.
     :param listing: how the upstream lists its files; None: on a page for each project.
     :param rules: which files are offered.
@@ -124,7 +124,7 @@ class Mirrored(ReadsContent):
         web: Web,
         pulled: Pulled,
         *,
-        reach: Callable[[str], bool],
+        may_name: Callable[[str], bool],
         note: Callable[[str], None] = lambda _text: None,
         clock: Callable[[], float] = time.time,
         upstream: Dependency | None = None,
@@ -137,10 +137,12 @@ class Mirrored(ReadsContent):
         self._settings = settings
         self._web = web
         self._pulled = pulled
-        self._reach = reach
+        self._may_name = may_name
         self._note = note
         self._clock = clock
-        self._upstream = upstream if upstream is not None else upstream_of(settings.url, MOST)
+        self._upstream = (
+            upstream if upstream is not None else upstream_dependency(settings.url, MOST)
+        )
         url = split_userinfo(settings.url)[0].rstrip("/")
         self._listing = listing if listing is not None else ProjectPages(url)
         upstream = self._upstream
@@ -149,8 +151,8 @@ class Mirrored(ReadsContent):
             Memory(_MOST_PAGES, lambda page: _KEPT_FILE * (len(page[1].files) + 2)),
             missing=settings.not_found_max_age,
             stale=settings.stale_if_error,
-            waiting=lambda: upstream.asked(is_elsewhere=True),
-            asking=upstream.answering,
+            waiting=lambda: upstream.turn(uses_other_hosts=True),
+            asking=upstream.recording,
             note_stale=self._note_stale,
             note_asked=lambda outcome: self.counts.add(_PAGES[outcome]),
         )
@@ -184,7 +186,7 @@ class Mirrored(ReadsContent):
         if (listed := self._fresh_list()) is not None:
             return listed
         try:
-            with self._upstream.asked(is_elsewhere=True):
+            with self._upstream.turn(uses_other_hosts=True):
                 return self._shown.alone("", self._list)
         except Unreachable:
             if self._listed is None:
@@ -267,7 +269,7 @@ class Mirrored(ReadsContent):
         if file is None:
             return None
         try:
-            with self._upstream.asked(is_elsewhere=True):
+            with self._upstream.turn(uses_other_hosts=True):
                 return self._web.client.get_range(file.url, Suffix(1)).extent.total
         except (RangeUnsupported, NetworkError):
             return None
@@ -372,7 +374,7 @@ class Mirrored(ReadsContent):
 
     def _problem(self, file: File, page: str) -> str:
         """Return the reason why a file cannot be served; empty if it can."""
-        if not self._reach(file.url):
+        if not self._may_name(file.url):
             return "its link leads where this index may not send anybody"
         sha256 = file.hashes.get("sha256")
         if sha256 is not None and _SHA256.fullmatch(sha256) is None:
@@ -420,7 +422,7 @@ class Mirrored(ReadsContent):
         if server not in self._ranges and len(self._ranges) >= _MOST_SERVERS:
             return False  # a page may name any number of them
         try:
-            with self._upstream.asked(is_elsewhere=True):
+            with self._upstream.turn(uses_other_hosts=True):
                 self._web.client.get_range(file.url, Suffix(1))
             known, until = True, float("inf")
         except UnexpectedStatus as error:
@@ -489,7 +491,7 @@ class Mirrored(ReadsContent):
             )
 
         try:
-            with self._upstream.asked(is_elsewhere=True):
+            with self._upstream.turn(uses_other_hosts=True):
                 pull = self._pulls.get((file.url, sha256), make)
                 size = pull.wait_for_size()
         except UnexpectedStatus as error:
@@ -575,7 +577,7 @@ class Mirrored(ReadsContent):
         """Return a small file from memory, or make it; an empty one does not exist now."""
         data = self._beside.peek(key)
         if data is None:
-            with self._upstream.asked(is_elsewhere=True):
+            with self._upstream.turn(uses_other_hosts=True):
                 data = self._beside.get(key, make)
         if not data:
             self._beside.forget(key)
@@ -608,12 +610,12 @@ class Mirrored(ReadsContent):
                 ("made", file.filename, file.url),
                 lambda: make_document(file, wheels.values(), self._web.files, self._note),
             )
-        with self._upstream.asked(is_elsewhere=True):
+        with self._upstream.turn(uses_other_hosts=True):
             return content_of(self._web.files.read(file, limit=_LONGEST_DOCUMENT))
 
     def _provenance(self, file: File) -> Content | None:
         url = file.provenance
-        if url is None or not self._reach(url):
+        if url is None or not self._may_name(url):
             return None
 
         key = f"{url}{_PROVENANCE}"

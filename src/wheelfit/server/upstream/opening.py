@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.core.bridges import path_in_mirror
 from wheelfit.server.allowed_addresses import UrlRules
-from wheelfit.server.backing_services import Dependency, upstream_of
+from wheelfit.server.backing_services import Dependency, upstream_dependency
 from wheelfit.server.offering import OfferRules
 from wheelfit.server.store.blobs import GuardedBlobs
 from wheelfit.server.store.folder import FolderBlobs
@@ -147,7 +147,7 @@ def open_mirrors_in(
         if storage is None
         else open_blobs(storage, spool=own / "incoming")
     )
-    guarded = GuardedBlobs(blobs, Dependency("storage of mirrored files", most=_DOWNLOADS))
+    guarded = GuardedBlobs(blobs, Dependency("storage of mirrored files", max_threads=_DOWNLOADS))
     return open_mirrors(settings, guarded, own / "pages", environ=environ, note=note, denied=denied)
 
 
@@ -185,7 +185,11 @@ def open_mirrors(
         denied=denied,
     )
     return Mirrors(
-        tuple(open_(one, upstream=upstream_of(one.url, most)) for one in each if not one.bridge),
+        tuple(
+            open_(one, upstream=upstream_dependency(one.url, most))
+            for one in each
+            if not one.bridge
+        ),
         {
             one.label: _open_family(one, one.family, most, open_)
             for one in each
@@ -203,7 +207,7 @@ def _open_family(
     :param most: threads that may use all of them together.
     """
     base = settings.url.rstrip("/")
-    upstream = upstream_of(base or family.base, most)
+    upstream = upstream_dependency(base or family.base, most)
 
     def url_of(location: str) -> str:
         if base or "://" not in location:
@@ -279,7 +283,7 @@ def open_mirror(
             hint=f"trusted-hosts = [{host!r}] mirrors it anyway",
         )
     try:
-        reach = UrlRules.of(settings.url, settings.hosts, only_hosts)
+        url_rules = UrlRules.of(settings.url, settings.hosts, only_hosts)
     except ValueError:
         raise InvalidConfiguration(
             "a host that pages may name is written as HOST or HOST:PORT",
@@ -292,15 +296,15 @@ def open_mirror(
         home=_NOWHERE,
         note=note,
         max_download=0,
-        is_allowed_address=reach.admits,
-        is_allowed_url=reach,
+        is_allowed_address=url_rules.address_rules,
+        is_allowed_url=url_rules,
         patience=settings.page_timeout,
     )
     return Mirrored(
         settings,
         web,
         pulled,
-        reach=reach,
+        may_name=url_rules,
         note=note,
         clock=clock,
         upstream=upstream,
