@@ -54,7 +54,8 @@ limits = ClientLimits(head_size=4096, body_size=1_000_000, patience=1.0, idle_ti
                       connections=6, answer_timeout=1.0)
 listener = listen_at("127.0.0.1", 0)
 told = []
-application = AsgiApplication(answer, limits=limits, on_served=lambda served: told.append(served.status))
+application = AsgiApplication(answer, limits=limits,
+                              on_served=lambda served: told.append(served.status))
 serve(application, listener, limits, ready=lambda: print(origin_of(listener), flush=True))
 print(sorted(set(told)), flush=True)
 """

@@ -19,7 +19,7 @@ from wheelfit.operations.whole_index import (
     open_target,
     open_whole_index,
 )
-from wheelfit.server.generate.conversion import convert_project, names_in, publish_converted
+from wheelfit.server.generate.conversion import convert_project, project_names, publish_converted
 from wheelfit.sources.urls import redact
 
 if TYPE_CHECKING:
@@ -150,4 +150,4 @@ def _open(
         folder /= "simple"
     folder = folder.absolute()
     repository = stack.enter_context(open_whole_index(str(folder), request, context))
-    return repository, tuple(canonicalize_name(name) for name in names_in(folder))
+    return repository, tuple(canonicalize_name(name) for name in project_names(folder))

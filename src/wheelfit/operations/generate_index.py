@@ -129,7 +129,7 @@ def _generate(
     from wheelfit.server.generate.request import GenerateOptions
     from wheelfit.server.generate.targets import SIMPLE
 
-    wishes = GenerateOptions(
+    options = GenerateOptions(
         frozenset(map(_release, request.release)),
         keep_going=request.keep_going,
         replace=request.replace,
@@ -146,9 +146,9 @@ def _generate(
     else:
         memory = folder / ".wheelfit-facts.json"
     in_place = place is not None and place.absolute() == folder.absolute()
-    without = _left_out(folder, None if in_place else place)
-    seen = fingerprint(folder, wishes, in_place=in_place, without=without)
-    last_run = LastRun(memory, seen)
+    excluded = _excluded_folders(folder, None if in_place else place)
+    fingerprint_of_input = fingerprint(folder, options, in_place=in_place, excluded=excluded)
+    last_run = LastRun(memory, fingerprint_of_input)
     generated = last_run.reusable_result(target)
     if generated is not None:
         return generated
@@ -159,9 +159,9 @@ def _generate(
             folder,
             target,
             FactsMemory(memory, full=request.full),
-            wishes,
+            options,
             in_place=in_place,
-            without=without,
+            excluded=excluded,
             progress=progress,
             last_run=last_run,
         )
@@ -186,19 +186,19 @@ def _elsewhere(request: GenerateIndexRequest) -> dict[str, OtherPages]:
     }
 
 
-def _left_out(folder: Path, place: Path | None) -> frozenset[Path]:
+def _excluded_folders(folder: Path, place: Path | None) -> frozenset[Path]:
     """Return the folders that are not read: the output of earlier runs."""
     from contextlib import suppress
 
     from wheelfit.server.generate.targets import FILES, SIMPLE
 
-    without = {folder / SIMPLE}
+    folders = {folder / SIMPLE}
     if place is not None:
         # It may be inside the folder, whose files are named below the folder's name.
         with suppress(ValueError):
-            inside = folder / place.absolute().relative_to(folder.absolute())
-            without |= {inside / SIMPLE, inside / FILES}
-    return frozenset(without)
+            inner = folder / place.absolute().relative_to(folder.absolute())
+            folders |= {inner / SIMPLE, inner / FILES}
+    return frozenset(folders)
 
 
 def _with_site(generated: Generated, request: GenerateIndexRequest, target: Target) -> Generated:

@@ -68,9 +68,9 @@ def publish_static(
             lend(file.path, folder / file.filename)
             _lay_provenance(file, folder)
         _lay_published(place, outgoing, there, folder)
-        wishes = GenerateOptions(frozenset(outgoing.releases))
+        options = GenerateOptions(frozenset(outgoing.releases))
         memory = FactsMemory(folder / ".facts.json")
-        generated = generate(folder, place.target, memory, wishes, progress=progress)
+        generated = generate(folder, place.target, memory, options, progress=progress)
     return generated.written, generated.refused
 
 

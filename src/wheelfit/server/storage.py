@@ -34,9 +34,7 @@ def without_options(url: str) -> str:
     return urlunsplit(urlsplit(url)._replace(query=""))
 
 
-def open_storage(
-    url: str, *, timeout: float | None = None, stall_timeout: float | None = None
-) -> Storage:
+def open_storage(url: str, *, timeout: float | None = None, stall: float | None = None) -> Storage:
     """Open the storage of a URL.
 
     Credentials come from the usual variables of that storage, as ``AWS_ACCESS_KEY_ID``.
@@ -44,7 +42,7 @@ def open_storage(
     :param url: ``s3://bucket/prefix``, ``gs://…``, ``az://…``, or ``memory://`` for tests, with
         options as ``?endpoint=http://127.0.0.1:9000&region=…``.
     :param timeout: seconds for a request with all its retries; None: a minute and more.
-    :param stall_timeout: seconds without a byte after which a request fails, however long it may
+    :param stall: seconds without a byte after which a request fails, however long it may
         take; nothing is retried for longer.
     :raises InvalidConfiguration: it is not the URL of a storage.
     :raises NeedsExtra: the library is not installed.
@@ -70,8 +68,8 @@ def open_storage(
     if timeout is not None:
         patience = timedelta(seconds=timeout / 2)
         client |= {"timeout": timedelta(seconds=timeout), "connect_timeout": patience}
-    if stall_timeout is not None:
-        patience = timedelta(seconds=stall_timeout)
+    if stall is not None:
+        patience = timedelta(seconds=stall)
         client |= {"read_timeout": patience, "timeout": _NO_END, "connect_timeout": patience}
     retries: Any = {"max_retries": _RETRIES, "retry_timeout": patience}
     where = without_options(url)

@@ -120,6 +120,20 @@ def test_a_second_run_changes_nothing(run: Runner, old: Path, tmp_path: Path) ->
     assert tree(new) == before
 
 
+def test_each_document_has_its_own_layout(run: Runner, old: Path, tmp_path: Path) -> None:
+    """Of two documents of one release, each is reported with the layout it had."""
+    run("index", "convert", old, "--to", tmp_path / "first")
+    current = json.dumps(document(tmp_path / "first"))
+    (old / "fast/fast-1.0.0-variants.json").write_text(current)
+    with (old / "fast/index.html").open("a") as page:
+        page.write('\n<a href="fast-1.0.0-variants.json">fast-1.0.0-variants.json</a>')
+    report = run("index", "convert", old, "--to", tmp_path / "second", "--json").object
+    assert report["documents"] == {
+        "fast-1.0-variants.json": "L3",
+        "fast-1.0.0-variants.json": "L7",
+    }
+
+
 def test_losses_need_consent(run: Runner, old: Path, tmp_path: Path) -> None:
     """F-56: what the current layout cannot say stops it, or is told and ends with 32."""
     lossy = json.loads(json.dumps(OLD))

@@ -59,7 +59,7 @@ class Site:
             FactsMemory(self.place / "simple" / ".facts.json", full=wishes.get("full", False)),
             GenerateOptions(**wishes),
             in_place=in_place and target is None,
-            without=frozenset(
+            excluded=frozenset(
                 {self.folder / "simple", self.place / "simple", self.place / "files"}
             ),
         )

@@ -30,8 +30,8 @@ class Runs:
 
     def begin(self, wishes: GenerateOptions) -> LastRun:
         """Look around."""
-        without = frozenset({self.site.folder / "simple"})
-        seen = fingerprint(self.site.folder, wishes, in_place=True, without=without)
+        excluded = frozenset({self.site.folder / "simple"})
+        seen = fingerprint(self.site.folder, wishes, in_place=True, excluded=excluded)
         return LastRun(self.facts, seen)
 
     def look(self, wishes: GenerateOptions = GenerateOptions()) -> Generated | None:
@@ -46,7 +46,7 @@ class Runs:
             FactsMemory(self.facts),
             wishes,
             in_place=True,
-            without=frozenset({self.site.folder / "simple"}),
+            excluded=frozenset({self.site.folder / "simple"}),
             last_run=self.begin(wishes),
         )
 
@@ -66,7 +66,7 @@ def test_it_tells_the_same(runs: Runs) -> None:
     runs.do()
     told = runs.look()
     assert told is not None
-    assert replace(told, standing=None) == replace(runs.do(), standing=None)
+    assert replace(told, state=None) == replace(runs.do(), state=None)
 
 
 def wheel(site: Site) -> Path:

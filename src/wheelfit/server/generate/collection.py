@@ -20,7 +20,7 @@ _PROVENANCE = ".provenance"
 _YANKED = ".yanked"
 """Suffix of the reason why a file or a release is yanked (PEP 592)."""
 
-_ARCHIVES = (".whl", ".tar.gz", ".zip")
+ARCHIVES = (".whl", ".tar.gz", ".zip")
 
 Signature: TypeAlias = "tuple[int, int, int, int, int]"
 """Changes whenever a file does: device, number, size, and the times of content and status."""
@@ -28,7 +28,7 @@ Signature: TypeAlias = "tuple[int, int, int, int, int]"
 
 @dataclass(frozen=True, slots=True)
 class CollectedFile:
-    """A file with its place and status."""
+    """A file of the folder."""
 
     path: Path
     name: str
@@ -50,7 +50,7 @@ class CollectedFile:
         """The time of the last change of the content, in nanoseconds since 1970."""
         return self.signature[3]
 
-    def look_again(self) -> CollectedFile:
+    def reread(self) -> CollectedFile:
         """Return the file in its present state."""
         try:
             return CollectedFile(self.path, self.name, _signature(self.path.stat()))
@@ -70,59 +70,58 @@ class Collection:
     """By the path of the file that it is about."""
     yanked: Mapping[str, CollectedFile] = field(default_factory=dict)
     """By the path of the file, or by a release as ``torch-2.8.0``."""
-    strange: tuple[str, ...] = ()
-    """Archives that are no source distributions by their name."""
-    newer: tuple[str, ...] = ()
+    misnamed: tuple[str, ...] = ()
+    """Archives that are not named as source distributions."""
+    newer_format: tuple[str, ...] = ()
     """Wheels of a newer format."""
 
 
-def collect(folder: Path, *, without: frozenset[Path] = frozenset()) -> Collection:
+def collect(folder: Path, *, excluded: frozenset[Path] = frozenset()) -> Collection:
     """Collect the files of a folder and its subfolders, hidden ones excepted.
 
     :raises FileProblem: a folder cannot be read.
     """
-    from wheelfit.core.filename import (
-        is_newer_format,
-        parse_index_file_name,
-        release_of,
-    )
+    from wheelfit.core.filename import is_newer_format, parse_index_file_name, release_of
 
     archives: list[CollectedFile] = []
     index_files: list[CollectedFile] = []
-    strange: list[str] = []
-    newer: list[str] = []
+    misnamed: list[str] = []
+    newer_format: list[str] = []
     provenance: dict[str, CollectedFile] = {}
     yanked: dict[str, CollectedFile] = {}
-    for file in walk(folder, without=without):
+    for file in walk(folder, excluded=excluded):
         name = file.name
         if name.endswith(_PROVENANCE):
             provenance[name.removesuffix(_PROVENANCE)] = file
         elif name.endswith(_YANKED):
-            about = name.removesuffix(_YANKED)
-            yanked[about if about.endswith(_ARCHIVES) else about.rpartition("/")[2]] = file
-        elif name.endswith(".whl") or (name.endswith(_ARCHIVES) and release_of(file.filename)):
+            target = name.removesuffix(_YANKED)
+            yanked[target if target.endswith(ARCHIVES) else target.rpartition("/")[2]] = file
+        elif name.endswith(".whl") or (name.endswith(ARCHIVES) and release_of(file.filename)):
             archives.append(file)
-        elif name.endswith(_ARCHIVES):
-            strange.append(name)
+        elif name.endswith(ARCHIVES):
+            misnamed.append(name)
         elif is_newer_format(name):
-            newer.append(name)
+            newer_format.append(name)
         elif parse_index_file_name(file.filename) is not None:
             index_files.append(file)
     return Collection(
-        tuple(archives), tuple(index_files), provenance, yanked, tuple(strange), tuple(newer)
+        tuple(archives),
+        tuple(index_files),
+        provenance,
+        yanked,
+        tuple(misnamed),
+        tuple(newer_format),
     )
 
 
-_WANTED = (*_ARCHIVES, ".whlx", _PROVENANCE, _YANKED, ".json")
+_COLLECTED_SUFFIXES = (*ARCHIVES, ".whlx", _PROVENANCE, _YANKED, ".json")
 
 
-def walk(folder: Path, *, without: frozenset[Path] = frozenset()) -> Iterator[CollectedFile]:
-    """Yield every file that may matter, sorted by name in each folder."""
-    return _walk(folder, "", without)
-
-
-def _walk(folder: Path, prefix: str, without: frozenset[Path]) -> Iterator[CollectedFile]:
-    if folder in without:
+def walk(
+    folder: Path, *, excluded: frozenset[Path] = frozenset(), prefix: str = ""
+) -> Iterator[CollectedFile]:
+    """Yield every file that may matter, sorted by name in each folder, with a prefix of names."""
+    if folder in excluded:
         return
     try:
         with os.scandir(folder) as entries:
@@ -137,8 +136,8 @@ def _walk(folder: Path, prefix: str, without: frozenset[Path]) -> Iterator[Colle
         except OSError:
             continue  # a dangling link, or the file was just removed
         if S_ISDIR(status.st_mode):
-            yield from _walk(Path(path), f"{prefix}{name}/", without)
-        elif S_ISREG(status.st_mode) and name.endswith(_WANTED):
+            yield from walk(Path(path), excluded=excluded, prefix=f"{prefix}{name}/")
+        elif S_ISREG(status.st_mode) and name.endswith(_COLLECTED_SUFFIXES):
             yield CollectedFile(Path(path), f"{prefix}{name}", _signature(status))
 
 

@@ -53,21 +53,21 @@ if TYPE_CHECKING:
     Release = tuple[NormalizedName, Version]
 
 
-_AT_ONCE = 8
+_CONCURRENT_READS = 8
 
 LOSSY = Check(
     "lossy-conversion",
     "F-56",
     Severity.ERROR,
-    "the document says something that the current layout cannot say",
-    "give --accept-losses if that may go",
+    "the current layout cannot express all of the document",
+    "--accept-losses converts it without the rest",
 )
 UNCONVERTIBLE = Check(
     "unconvertible",
     "F-131",
     Severity.ERROR,
     "the document, or the wheel, cannot be read or may not be written",
-    "correct it first; `wheelfit check` says how",
+    "correct it first; `wheelfit check` shows the faults",
 )
 
 
@@ -99,10 +99,7 @@ def convert_project(
 
     :param scratch: a folder that exists until the result is published.
     """
-    work = _Conversion(
-        repository, scratch, rewrite_wheels=rewrite_wheels, accept_losses=accept_losses
-    )
-    return work.convert(page)
+    return _Conversion(repository, scratch, rewrite_wheels, accept_losses).convert(page)
 
 
 def publish_converted(
@@ -115,62 +112,63 @@ def publish_converted(
     """Publish converted projects, or return the reasons against it."""
     findings = [finding for project in converted.values() for finding in project.findings]
     if findings and not keep_going:
-        return Generated(refused=tuple(findings))  # without a trace in the target
+        return Generated(refused=tuple(findings))  # the target is not even opened
     with target.opened():
-        before = read_manifest(target.read(MANIFEST), where=target.name)
+        published = read_manifest(target.read(MANIFEST), where=target.name)
         if not replace_files:
-            for name, one in converted.items():
-                findings += _stay_as_published(name, one, before)
+            for name, project in converted.items():
+                findings += _keep_published_releases(name, project, published)
         generated = Generated(refused=tuple(findings))
         if findings and not keep_going:
             return generated
         return publish(
-            {name: one.files for name, one in converted.items()},
+            {name: project.files for name, project in converted.items()},
             [part for project in converted.values() for part in project.parts],
             target,
-            before,
+            published,
             generated,
         )
 
 
-def _stay_as_published(
-    name: str, converted: ConvertedProject, before: IndexManifest
+def _keep_published_releases(
+    name: str, converted: ConvertedProject, published: IndexManifest
 ) -> Iterator[Finding]:
-    """Yield files that were published with other content; their releases stay as they were."""
-    known = before.known()
+    """Yield files that were published with other content, and keep their releases as published."""
+    published_hashes = published.published_hashes()
     changed: set[Release | None] = set()
     for file in converted.files:
         sha256 = file.hashes.get("sha256")
-        published = known.get(file.filename, sha256)
-        if published != sha256:
+        published_sha256 = published_hashes.get(file.filename, sha256)
+        if published_sha256 != sha256:
             changed.add(release_of(file.filename))
-            has = "no sha256" if sha256 is None else f"{sha256[:16]}…"
+            actual = "no sha256" if sha256 is None else f"{sha256[:16]}…"
             yield CheckedFile(file.filename).found(
-                CHANGED_FILE, f"it was published with sha256 {str(published)[:16]}…, and has {has}"
+                CHANGED_FILE,
+                f"it was published with sha256 {str(published_sha256)[:16]}…, and has {actual}",
             )
     if not changed:
         return
-    stays = [file for file in before.files.get(name, ()) if release_of(file.filename) in changed]
-    goes = [file for file in converted.files if release_of(file.filename) not in changed]
-    converted.files = tuple(sorted([*goes, *stays], key=by_version))
-    named = {path for file in converted.files for path in paths_of(name, file)}
-    converted.parts = [part for part in converted.parts if part.path in named]
+    files = [file for file in converted.files if release_of(file.filename) not in changed]
+    files += [
+        file for file in published.files.get(name, ()) if release_of(file.filename) in changed
+    ]
+    converted.files = tuple(sorted(files, key=by_version))
+    paths = {path for file in converted.files for path in paths_of(name, file)}
+    converted.parts = [part for part in converted.parts if part.path in paths]
 
 
+@dataclass(slots=True)
 class _Conversion:
     """The conversion of one page."""
 
-    def __init__(
-        self, repository: Repository, scratch: Path, *, rewrite_wheels: bool, accept_losses: bool
-    ) -> None:
-        self._repository = repository
-        self._scratch = scratch
-        self._rewrite = rewrite_wheels
-        self._accept = accept_losses
-        self._done = ConvertedProject()
-        self._entries: list[tuple[Release, File]] = []
-        self._of_wheels: dict[Release, list[tuple[str, VariantDocument]]] = {}
-        """Documents of rewritten wheels."""
+    repository: Repository
+    scratch: Path
+    rewrite_wheels: bool
+    accept_losses: bool
+    result: ConvertedProject = field(default_factory=ConvertedProject)
+    entries: list[tuple[Release, File]] = field(default_factory=list)
+    wheel_documents: dict[Release, list[tuple[str, VariantDocument]]] = field(default_factory=dict)
+    """Documents of rewritten wheels."""
 
     def convert(self, page: ProjectPage) -> ConvertedProject:
         index_files: dict[Release, list[File]] = {}
@@ -182,107 +180,104 @@ class _Conversion:
                 with suppress(InvalidFilename):
                     wheels.append((file, parse_wheel_filename(file.filename)))
             elif (release := sdist_release(file.filename)) is not None:
-                self._entries.append((release, self._place(file)))
+                self.entries.append((release, self._publishable(file)))
         for file, name in wheels:
-            self._wheel(file, name)
+            self._add_wheel(file, name)
         with_labels = {(name.name, name.version) for _, name in wheels if name.is_variant}
         listed = [file for files in index_files.values() for file in files]
-        bodies = iter(at_once(listed, self._repository.read, most=_AT_ONCE))
+        bodies = iter(at_once(listed, self.repository.read, most=_CONCURRENT_READS))
         for release, files in index_files.items():
             documents = [(file, next(bodies)) for file in files]
-            self._release(release, documents)
+            self._add_document(release, documents)
         for release in sorted(with_labels - index_files.keys()):
-            self._release(release, [])
-        self._entries.sort(key=lambda pair: (pair[0][1], pair[1].filename))
-        self._done.files = tuple(file for _, file in self._entries)
-        return self._done
+            self._add_document(release, [])
+        self.entries.sort(key=lambda pair: (pair[0][1], pair[1].filename))
+        self.result.files = tuple(file for _, file in self.entries)
+        return self.result
 
     # --- documents ------------------------------------------------------------------------
 
-    def _release(self, release: Release, given: list[tuple[File, bytes]]) -> None:
+    def _add_document(self, release: Release, index_files: list[tuple[File, bytes]]) -> None:
         """Write the document of a release in the current layout."""
-        where = redact(given[0][0].url) if given else f"{release[0]} {release[1]}"
+        where = redact(index_files[0][0].url) if index_files else f"{release[0]} {release[1]}"
         place = CheckedFile(where)
         try:
-            documents = [
-                (redact(file.url), read_document(data, where=redact(file.url)))
-                for file, data in given
-            ]
-            for file, _ in given:
-                self._done.documents[file.filename] = documents[0][1].layout
-            documents = [
-                (at, rename_null_variant(one) if self._rewrite else one) for at, one in documents
-            ]
-            documents += self._of_wheels.get(release, [])
+            read = [read_document(data, where=redact(file.url)) for file, data in index_files]
+            documents = []
+            for (file, _), document in zip(index_files, read, strict=True):
+                self.result.documents[file.filename] = document.layout
+                current = rename_null_variant(document) if self.rewrite_wheels else document
+                documents.append((redact(file.url), current))
+            documents += self.wheel_documents.get(release, [])
             if not documents:
                 return  # only its wheels can describe themselves
             document = combine(documents)
             written = self._write(document, place)
         except WheelfitError as error:
             note = f": {error.note}" if error.note else ""
-            self._done.findings.append(
+            self.result.findings.append(
                 place.found(UNCONVERTIBLE, " ".join(f"{error.message}{note}".split()))
             )
             return
         if written is not None:
             entry, part = index_entry(release, written)
-            self._done.parts.append(part)
-            self._entries.append((release, entry))
+            self.result.parts.append(part)
+            self.entries.append((release, entry))
 
     def _write(self, document: VariantDocument, place: CheckedFile) -> bytes | None:
         lost = losses(document)
-        if lost and not self._accept:
-            self._done.findings += [place.found(LOSSY, text) for text in lost]
+        if lost and not self.accept_losses:
+            self.result.findings += [place.found(LOSSY, text) for text in lost]
             return None
-        self._done.lost += [f"{place.where}: {text}" for text in lost]
+        self.result.lost += [f"{place.where}: {text}" for text in lost]
         return write_document(document, accept_losses=True)
 
     # --- files ------------------------------------------------------------------------------
 
-    def _wheel(self, file: File, name: WheelFilename) -> None:
+    def _add_wheel(self, file: File, name: WheelFilename) -> None:
         path = _local(file)
-        if path is not None and self._rewrite and name.is_variant:
+        if path is not None and self.rewrite_wheels and name.is_variant:
             try:
-                new = self._written_anew(path, name)
+                new = self._rewrite_wheel(path, name)
             except (WheelfitError, InvalidDocument) as error:
-                self._done.findings.append(
+                self.result.findings.append(
                     CheckedFile(str(path)).found(UNCONVERTIBLE, error.message)
                 )
                 return
             if new is None:
                 return  # a loss without consent
             if new != path:
-                self._done.rewritten[file.filename] = new.name
+                self.result.rewritten[file.filename] = new.name
                 file = replace(
                     file, filename=new.name, url=new.as_uri(), hashes={}, size=None,
                     metadata_hashes=None, provenance=None,
                 )  # fmt: skip
                 name = parse_wheel_filename(new.name)
-        self._entries.append(((name.name, name.version), self._place(file)))
+        self.entries.append(((name.name, name.version), self._publishable(file)))
 
-    def _written_anew(self, path: Path, name: WheelFilename) -> Path | None:
+    def _rewrite_wheel(self, path: Path, name: WheelFilename) -> Path | None:
         """Return a wheel with a document of the current layout: itself if it has one."""
         try:
             converted = convert_wheel(
                 path,
-                self._scratch,
-                accept_losses=self._accept,
+                self.scratch,
+                accept_losses=self.accept_losses,
                 options=RewriteOptions(overwrite=True),
             )
         except InvalidDocument as error:
             if any(fault.rule != "F-56" for fault in error.faults):
                 raise
             place = CheckedFile(str(path), "variant.json")
-            self._done.findings += [place.found(LOSSY, fault.message) for fault in error.faults]
+            self.result.findings += [place.found(LOSSY, fault.message) for fault in error.faults]
             return None
-        self._done.lost += [f"{path}: {text}" for text in converted.lost]
+        self.result.lost += [f"{path}: {text}" for text in converted.lost]
         if converted.is_new:
             release = (name.name, name.version)
-            wheels = self._of_wheels.setdefault(release, [])
+            wheels = self.wheel_documents.setdefault(release, [])
             wheels.append((converted.path.name, converted.document))
         return converted.path
 
-    def _place(self, file: File) -> File:
+    def _publishable(self, file: File) -> File:
         """Return the entry of the new page; a local file is published with it."""
         file = replace(file, source="", forbidden=(), origin=None)
         path = _local(file)
@@ -291,11 +286,12 @@ class _Conversion:
         entry, metadata = describe(path, lenient=True)
         digest, size = entry.hashes["sha256"], path.stat().st_size
         place = f"{FILES}/{digest[:16]}/{file.filename}"
-        self._done.parts.append(PublishedFile(place, digest, size, path))
+        self.result.parts.append(PublishedFile(place, digest, size, path))
         if metadata is not None and entry.metadata_hashes is not None:
-            promised = entry.metadata_hashes["sha256"]
-            beside = PublishedFile(f"{place}.metadata", promised, len(metadata), lambda: metadata)
-            self._done.parts.append(beside)
+            metadata_sha256 = entry.metadata_hashes["sha256"]
+            self.result.parts.append(
+                PublishedFile(f"{place}.metadata", metadata_sha256, len(metadata), lambda: metadata)
+            )
         return replace(
             file,
             url=f"../../{quote(place)}",
@@ -316,6 +312,6 @@ def _local(file: File) -> Path | None:
     return None
 
 
-def names_in(folder: Path) -> Iterable[str]:
+def project_names(folder: Path) -> Iterable[str]:
     """Return the projects of a local index."""
     return sorted(path.name for path in folder.iterdir() if path.is_dir() and path.name[0] != ".")

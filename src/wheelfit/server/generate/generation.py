@@ -20,7 +20,7 @@ from wheelfit.core.filename import (
     parse_wheel_filename,
     release_of,
 )
-from wheelfit.server.generate.collection import collect
+from wheelfit.server.generate.collection import ARCHIVES, collect
 from wheelfit.server.generate.manifest import MANIFEST, IndexManifest, read_manifest
 from wheelfit.server.generate.publishing import (
     CHANGED_FILE,
@@ -59,7 +59,7 @@ _LONGEST_REASON = 500
 class _Candidate:
     """A file that may be published."""
 
-    found: CollectedFile
+    file: CollectedFile
     facts: FileFacts
     release: Release
     wheel: WheelFilename | None
@@ -71,10 +71,10 @@ def generate(
     folder: Path,
     target: Target,
     memory: FactsMemory,
-    wishes: GenerateOptions = GenerateOptions(),
+    options: GenerateOptions = GenerateOptions(),
     *,
     in_place: bool = False,
-    without: frozenset[Path] = frozenset(),
+    excluded: frozenset[Path] = frozenset(),
     progress: Progress = NO_PROGRESS,
     last_run: LastRun | None = None,
 ) -> Generated:
@@ -87,27 +87,33 @@ def generate(
     :raises UserError: a named release does not exist, or nothing would be left.
     """
     with target.opened():
-        collection = collect(folder, without=without)
+        collection = collect(folder, excluded=excluded)
         facts = {archive.name: memory.facts(archive) for archive in collection.archives}
         new = [
             archive
             for archive in collection.archives
             if facts[archive.name] is None
-            and (not wishes.releases or release_of(archive.filename) in wishes.releases)
+            and (not options.releases or release_of(archive.filename) in options.releases)
         ]
         if new:
             from wheelfit.server.generate.inspection import inspect_all
 
-            for archive, learnt in inspect_all(new, full=wishes.full, progress=progress):
-                facts[archive.name] = learnt
-                memory.add(archive, learnt)
+            for archive, new_facts in inspect_all(new, full=options.full, progress=progress):
+                facts[archive.name] = new_facts
+                memory.add(archive, new_facts)
         before = read_manifest(target.read(MANIFEST), where=target.name)
-        known = {name: one for name, one in facts.items() if one is not None}
-        survey = _Survey(collection, known, before, wishes, memory, in_place=in_place)
-        survey.decide()
-        publishes = wishes.keep_going or not survey.refused
-        is_empty = not (survey.files or wishes.releases)
-        if before.files and publishes and is_empty and not wishes.allow_empty:
+        selection = _Selection(
+            collection,
+            {name: file_facts for name, file_facts in facts.items() if file_facts is not None},
+            before,
+            options,
+            memory,
+            in_place=in_place,
+        )
+        selection.select()
+        publishes = options.keep_going or not selection.refused
+        is_empty = not (selection.files or options.releases)
+        if before.files and publishes and is_empty and not options.allow_empty:
             raise UserError(
                 f"{folder} has nothing to publish, and the index has "
                 f"{len(before.files)} project{'s' * (len(before.files) > 1)}",
@@ -116,29 +122,29 @@ def generate(
                     "check that the folder is right and mounted; --allow-empty removes all projects"
                 ),
             )
-        notes = tuple(filter(None, [memory.save(), *_notes(folder, collection), *survey.kept]))
-        refused = tuple(sorted(survey.refused, key=lambda finding: finding.sort_key))
+        notes = tuple(filter(None, [memory.save(), *_notes(folder, collection), *selection.notes]))
+        refused = tuple(sorted(selection.refused, key=lambda finding: finding.sort_key))
         generated = Generated(
             hashed=len(new),
             refused=refused,
-            excluded=tuple(sorted(survey.left_out)),
+            excluded=tuple(sorted(selection.excluded)),
             notes=notes,
         )
         if not publishes:
             return generated
         generated = publish(
-            survey.files,
-            survey.parts.values(),
+            selection.files,
+            selection.parts.values(),
             target,
             before,
             generated,
-            only=wishes.releases,
-            elsewhere=wishes.elsewhere,
-            prune=wishes.prune,
+            only=options.releases,
+            elsewhere=options.elsewhere,
+            prune=options.prune,
             progress=progress,
         )
         if last_run is not None:
-            last_run.keep(generated, prune=wishes.prune)
+            last_run.save(generated, prune=options.prune)
         return generated
 
 
@@ -146,28 +152,28 @@ def _notes(folder: Path, collection: Collection) -> Iterator[str]:
     """Yield likely mistakes: of the folder, or of the name of a file in it."""
     if not collection.archives:
         yield f"{folder} has no wheels and no source distributions: the index is empty"
-    for name in collection.strange:
+    for name in collection.misnamed:
         yield f"{name} is left out: it is not named as a source distribution"
-    for name in collection.newer:
+    for name in collection.newer_format:
         yield f"{name} is left out: {NEWER_FORMAT}"
     files = {archive.name for archive in collection.archives}
     releases = {release_of(archive.filename) for archive in collection.archives}
     for name in sorted(collection.provenance.keys() - files):
         yield f"{collection.provenance[name].name} is left out: there is no such file"
     for name in sorted(collection.yanked.keys() - files):
-        if not any(release is not None and _names(name, release) for release in releases):
+        if not any(release is not None and _is_name_of(name, release) for release in releases):
             yield f"{collection.yanked[name].name} yanks nothing: there is no such file or release"
 
 
-class _Survey:
-    """The decision about the files to publish."""
+class _Selection:
+    """The files to publish, and the reasons against others."""
 
     def __init__(
         self,
         collection: Collection,
         facts: Mapping[str, FileFacts],
         before: IndexManifest,
-        wishes: GenerateOptions,
+        options: GenerateOptions,
         memory: FactsMemory,
         *,
         in_place: bool,
@@ -175,44 +181,44 @@ class _Survey:
         self._collection = collection
         self._facts = facts
         self._published = {file.filename: file for files in before.files.values() for file in files}
-        self._known = before.known()
-        self._wishes = wishes
+        self._known = before.published_hashes()
+        self._options = options
+        self._requested = options.releases
         self._memory = memory
         self._in_place = in_place
         self.files: dict[str, tuple[File, ...]] = {}
         self.parts: dict[str, PublishedFile] = {}
         self.refused: list[Finding] = []
-        self.left_out: set[str] = set()
-        self.kept: list[str] = []
+        self.excluded: set[str] = set()
+        self.notes: list[str] = []
 
-    def decide(self) -> None:
+    def select(self) -> None:
         """Fill in `files` and `parts`, and the reasons against others."""
         releases: dict[Release, list[_Candidate]] = {}
-        for one in self._sound():
-            releases.setdefault(one.release, []).append(one)
-        wanted = self._wishes.releases
-        for name in () if wanted else self.left_out & self._published.keys():
+        for candidate in self._acceptable():
+            releases.setdefault(candidate.release, []).append(candidate)
+        for name in () if self._requested else self.excluded & self._published.keys():
             release = release_of(name)
             if release is not None:
                 releases.setdefault(release, [])
-        if missing := sorted(wanted - self._all_releases()):
+        if missing := sorted(self._requested - self._all_releases()):
             listed = ", ".join(f"{name}=={version}" for name, version in missing)
             raise UserError(f"the folder has no file of {listed}")
         by_project: dict[str, list[tuple[Version, File]]] = {}
         for release, candidates in releases.items():
-            if wanted and release not in wanted:
+            if self._requested and release not in self._requested:
                 continue
             documents = None
-            kept = self._kept(release, candidates)
-            if not kept:
+            unchanged = self._unchanged_release(release, candidates)
+            if not unchanged:
                 documents = self._document(release, candidates)
-                kept = self._kept(release, candidates)
-            if kept:
-                by_project.setdefault(release[0], []).extend((release[1], file) for file in kept)
-                continue
-            if wanted and self._is_broken(release, candidates):
+                unchanged = self._unchanged_release(release, candidates)
+            if not unchanged and self._requested and self._is_incomplete(release, candidates):
                 continue
             entries = by_project.setdefault(release[0], [])
+            if unchanged:
+                entries += [(release[1], file) for file in unchanged]
+                continue
             entries += [(release[1], self._entry(candidate)) for candidate in candidates]
             if documents is not None:
                 entry, part = index_entry(release, documents)
@@ -233,35 +239,35 @@ class _Survey:
 
     def _refuse(self, filename: str, findings: Iterable[Finding]) -> None:
         self.refused += findings
-        self.left_out.add(filename)
+        self.excluded.add(filename)
 
-    def _sound(self) -> Iterator[_Candidate]:
-        """Yield the files with nothing against them alone."""
-        wanted = self._wishes.releases
-        seen: dict[str, CollectedFile] = {}
+    def _acceptable(self) -> Iterator[_Candidate]:
+        """Yield the files that nothing in themselves forbids to publish."""
+        first_of_name: dict[str, CollectedFile] = {}
         for archive in self._collection.archives:
             filename = archive.filename
             release = release_of(filename)
-            if wanted and release not in wanted:
+            if self._requested and release not in self._requested:
                 continue
             facts = self._facts[archive.name]
             place = CheckedFile(archive.name)
-            other = seen.setdefault(filename.casefold(), archive)
+            other = first_of_name.setdefault(filename.casefold(), archive)
             if other is not archive:
                 if other.filename == filename and self._facts[other.name].sha256 == facts.sha256:
                     continue
                 self._refuse(filename, [place.found(SAME_NAME, f"there is {other.name} too")])
                 continue
-            faults = list(facts.findings)
-            known = self._known.get(filename, facts.sha256)
-            if known != facts.sha256 and not self._wishes.replace:
+            findings = list(facts.findings)
+            published_sha256 = self._known.get(filename, facts.sha256)
+            if published_sha256 != facts.sha256 and not self._options.replace:
                 message = (
-                    f"it was published with sha256 {known[:16]}…, and has {facts.sha256[:16]}…"
+                    f"it was published with sha256 {published_sha256[:16]}…, "
+                    f"and has {facts.sha256[:16]}…"
                 )
-                faults.append(place.found(CHANGED_FILE, message))
-            provenance = self._provenance(archive, facts, faults)
-            if faults or release is None:
-                self._refuse(filename, faults)
+                findings.append(place.found(CHANGED_FILE, message))
+            provenance = self._provenance(archive, facts, findings)
+            if findings or release is None:
+                self._refuse(filename, findings)
                 continue
             yield _Candidate(
                 archive,
@@ -288,14 +294,15 @@ class _Survey:
         return data
 
     def _yanked(self, archive: CollectedFile, release: Release) -> str | None:
-        marks = self._collection.yanked
-        mark = marks.get(archive.name)
-        if mark is None:
-            names = {key for key in marks if not key.endswith((".whl", ".tar.gz", ".zip"))}
-            mark = next((marks[key] for key in sorted(names) if _names(key, release)), None)
-        if mark is None:
+        yank_files = self._collection.yanked
+        yank_file = yank_files.get(archive.name)
+        if yank_file is None:
+            releases = sorted(key for key in yank_files if not key.endswith(ARCHIVES))
+            keys = (key for key in releases if _is_name_of(key, release))
+            yank_file = yank_files.get(next(keys, ""))
+        if yank_file is None:
             return None
-        text = mark.path.read_bytes()[: 4 * _LONGEST_REASON].decode("utf-8", "replace")
+        text = yank_file.path.read_bytes()[: 4 * _LONGEST_REASON].decode("utf-8", "replace")
         return " ".join(text.split())[:_LONGEST_REASON]
 
     def _document(self, release: Release, candidates: list[_Candidate]) -> bytes | None:
@@ -309,17 +316,14 @@ class _Survey:
         if variants:
             name = f"{release[0]}-{release[1]}"
             key = "\n".join(
-                sorted(f"{variant.found.filename} {variant.facts.sha256}" for variant in variants)
+                sorted(f"{variant.file.filename} {variant.facts.sha256}" for variant in variants)
             )
             document = self._memory.combined(name, key)
         if variants and document is None:
-            from wheelfit.server.generate.inspection import (
-                VariantWheel,
-                combined_document,
-            )
+            from wheelfit.server.generate.inspection import VariantWheel, combined_document
 
             wheels = [
-                VariantWheel(variant.found, variant.wheel, variant.facts.document)
+                VariantWheel(variant.file, variant.wheel, variant.facts.document)
                 for variant in variants
                 if variant.wheel is not None
             ]
@@ -328,56 +332,53 @@ class _Survey:
                 self._memory.add_combined(name, key, document)
             else:
                 for variant in variants:
-                    self._refuse(variant.found.filename, ())
+                    self._refuse(variant.file.filename, ())
                     candidates.remove(variant)
                 self.refused += findings
         for file in self._collection.index_files:
             if parse_index_file_name(file.filename) == release and (document or not variants):
-                from wheelfit.server.generate.inspection import (
-                    published_findings,
-                )
+                from wheelfit.server.generate.inspection import published_findings
 
                 self.refused += published_findings(file, document)
         return document
 
-    def _kept(self, release: Release, candidates: Sequence[_Candidate]) -> list[File]:
+    def _unchanged_release(self, release: Release, candidates: Sequence[_Candidate]) -> list[File]:
         """Return the published files of a release with a newly refused file: all stay.
 
-        They are sound, however damaged the copies in the folder are. (In place, there are no
-        copies.)
+        They are intact, however damaged the copies in the folder are, which in place do not exist.
         """
-        if self._in_place or self._wishes.releases:
+        if self._in_place or self._options.releases:
             return []
-        if not any(release_of(name) == release for name in self.left_out & self._published.keys()):
+        if not any(release_of(name) == release for name in self.excluded & self._published.keys()):
             return []
-        kept = {name: file for name, file in self._published.items() if release_of(name) == release}
-        self.left_out |= {candidate.found.filename for candidate in candidates}
-        self.left_out -= kept.keys()
-        self.kept.append(f"{release[0]}=={release[1]} stays as it was published")
-        return list(kept.values())
+        files = [file for name, file in self._published.items() if release_of(name) == release]
+        self.excluded |= {candidate.file.filename for candidate in candidates}
+        self.excluded -= {file.filename for file in files}
+        self.notes.append(f"{release[0]}=={release[1]} stays as it was published")
+        return files
 
-    def _is_broken(self, release: Release, candidates: Sequence[_Candidate]) -> bool:
+    def _is_incomplete(self, release: Release, candidates: Sequence[_Candidate]) -> bool:
         """Return whether a named release cannot be published as a whole."""
-        here = {candidate.found.filename for candidate in candidates}
-        out = {name for name in self.left_out if release_of(name) == release}
+        included = {candidate.file.filename for candidate in candidates}
+        excluded = {name for name in self.excluded if release_of(name) == release}
         missing = [
             name
             for name in self._published
             if release_of(name) == release
-            and name not in here | out
+            and name not in included | excluded
             and parse_index_file_name(name) is None
         ]
         place = CheckedFile(f"{release[0]}-{release[1]}")
         for name in sorted(missing):
             self.refused.append(place.found(INCOMPLETE_RELEASE, f"{name} is published already"))
-        if out or missing:
-            self.left_out |= here
-        return bool(out or missing)
+        if excluded or missing:
+            self.excluded |= included
+        return bool(excluded or missing)
 
     # --- published files ----------------------------------------------------------------
 
-    def _entry(self, one: _Candidate) -> File:
-        file, facts = one.found, one.facts
+    def _entry(self, candidate: _Candidate) -> File:
+        file, facts = candidate.file, candidate.facts
         if self._in_place:
             path = file.name
         else:
@@ -389,29 +390,29 @@ class _Survey:
             self.parts[beside] = PublishedFile(
                 beside, facts.metadata_sha256, facts.metadata_size, read
             )
-        if one.provenance is not None and not self._in_place:
-            data = one.provenance
+        if candidate.provenance is not None and not self._in_place:
+            data = candidate.provenance
             beside = f"{path}.provenance"
             digest = hashlib.sha256(data).hexdigest()
             self.parts[beside] = PublishedFile(beside, digest, len(data), lambda: data)
         url = f"../../{quote(path)}"
         published = self._published.get(file.filename)
         if published is not None and published.hashes.get("sha256") == facts.sha256:
-            time = published.upload_time
+            upload_time = published.upload_time
         else:
-            time = _time(file.modified)
+            upload_time = _upload_time(file.modified)
         return File(
             file.filename,
             url,
             {"sha256": facts.sha256},
             requires_python=facts.requires_python,
-            yanked=one.yanked,
+            yanked=candidate.yanked,
             size=file.size,
-            upload_time=time,
+            upload_time=upload_time,
             metadata_hashes=None
             if facts.metadata_sha256 is None
             else {"sha256": facts.metadata_sha256},
-            provenance=None if one.provenance is None else f"{url}.provenance",
+            provenance=None if candidate.provenance is None else f"{url}.provenance",
         )
 
 
@@ -426,7 +427,7 @@ def index_entry(release: Release, document: bytes) -> tuple[File, PublishedFile]
     return entry, PublishedFile(path, digest, len(document), lambda: document)
 
 
-def _names(text: str, release: Release) -> bool:
+def _is_name_of(text: str, release: Release) -> bool:
     name, _, version = text.rpartition("-")
     try:
         return (canonicalize_name(name), Version(version)) == release
@@ -434,16 +435,16 @@ def _names(text: str, release: Release) -> bool:
         return False
 
 
-def _metadata_of(archive: CollectedFile, known: bytes | None) -> bytes:
-    if known is not None:
-        return known
+def _metadata_of(archive: CollectedFile, metadata: bytes | None) -> bytes:
+    if metadata is not None:
+        return metadata
     from wheelfit.wheels.archive import WheelArchive
 
     with WheelArchive(archive.path) as wheel:
         return wheel.metadata()
 
 
-def _time(nanoseconds: int) -> str:
+def _upload_time(nanoseconds: int) -> str:
     """Return a time in the form of pages (PEP 700)."""
     moment = datetime.fromtimestamp(nanoseconds // 10**9, UTC)
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{nanoseconds // 1000 % 10**6:06d}Z"

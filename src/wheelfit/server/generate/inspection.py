@@ -42,39 +42,40 @@ if TYPE_CHECKING:
     Release = tuple[NormalizedName, Version]
 
 
-_MOST_THREADS = 8
+_MAX_THREADS = 8
 _LARGE = 1 << 20
-_KEPT = 5_000
-"""Files whose facts are kept until the index is written."""
+_MAX_IN_MEMORY = 5_000
+"""Files whose METADATA and documents are kept until the index is written."""
 _REMEDY = "build the file again with a current build tool"
-_MOST_MEMBERS = 5_000
-"""Bytes of a source distribution that are read to find ``PKG-INFO``."""
+_MAX_MEMBERS = 5_000
+"""Members of a source distribution among which ``PKG-INFO`` is searched."""
 _LARGEST_METADATA = 4 << 20
 
 
 def inspect_all(
-    files: Iterable[CollectedFile], *, full: bool, progress: Progress
+    archives: Iterable[CollectedFile], *, full: bool, progress: Progress
 ) -> Iterator[tuple[CollectedFile, FileFacts]]:
     """Inspect files, some at the same time, the largest first."""
-    ordered = sorted(files, key=lambda file: (-file.size, file.name))
+    ordered = sorted(archives, key=lambda archive: (-archive.size, archive.name))
     if not ordered:
         return
-    progress.start(sum(file.size for file in ordered))
-    large = [file for file in ordered if file.size >= _LARGE]
-    with ThreadPoolExecutor(min(_MOST_THREADS, os.cpu_count() or 1)) as pool:
+    progress.start(sum(archive.size for archive in ordered))
+    large = [archive for archive in ordered if archive.size >= _LARGE]
+    with ThreadPoolExecutor(min(_MAX_THREADS, os.cpu_count() or 1)) as pool:
         # Hashing releases the interpreter lock; the rest does not, so threads would not help.
-        looks = chain(
-            pool.map(lambda file: look_at(file, full=full), large),
-            (look_at(file, full=full) for file in ordered[len(large) :]),
+        inspections = chain(
+            pool.map(lambda archive: inspect(archive, full=full), large),
+            (inspect(archive, full=full) for archive in ordered[len(large) :]),
         )
-        for count, (one, facts) in enumerate(zip(ordered, looks, strict=True)):
-            progress.advance(one.size)
-            # Facts can be read again; those of a hundred thousand wheels would fill the memory.
-            yield one, facts if count < _KEPT else replace(facts, metadata=None, document=None)
+        for count, (archive, facts) in enumerate(zip(ordered, inspections, strict=True)):
+            progress.advance(archive.size)
+            # They can be read again; those of a hundred thousand wheels would fill the memory.
+            is_kept = count < _MAX_IN_MEMORY
+            yield archive, facts if is_kept else replace(facts, metadata=None, document=None)
     progress.done()
 
 
-def look_at(archive: CollectedFile, *, full: bool = False) -> FileFacts:
+def inspect(archive: CollectedFile, *, full: bool = False) -> FileFacts:
     """Inspect a wheel or a source distribution.
 
     :param full: unpack and hash every member; otherwise RECORD is compared with the central
@@ -97,21 +98,21 @@ def look_at(archive: CollectedFile, *, full: bool = False) -> FileFacts:
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise FileProblem(f"the file cannot be read: {reason}", where=str(archive.path)) from error
-    if archive.look_again().signature != archive.signature:
+    if archive.reread().signature != archive.signature:
         raise FileProblem(
             "the file changed while it was read",
             where=str(archive.path),
-            hint="generate the index when all files are there",
+            hint="generate the index when all files are complete",
         )
     return facts
 
 
 def _wheel(wheel: CollectedFile, source: Path | Memory, digest: str, *, full: bool) -> FileFacts:
-    findings, known = check_wheel(source, wheel.filename, where=wheel.name)
+    findings, content = check_wheel(source, wheel.filename, where=wheel.name)
     faults = [finding for finding in findings if finding.severity is Severity.ERROR]
-    metadata = b"" if known is None else known.metadata
+    metadata = b"" if content is None else content.metadata
     if full:
-        faults = _all_faults(wheel, digest)
+        faults = _upload_faults(wheel, digest)
     return FileFacts(
         digest,
         header_value(metadata, "Requires-Python") if metadata else None,
@@ -119,11 +120,11 @@ def _wheel(wheel: CollectedFile, source: Path | Memory, digest: str, *, full: bo
         len(metadata),
         tuple(faults),
         metadata or None,
-        None if known is None or faults else known.document,
+        None if content is None or faults else content.document,
     )
 
 
-def _all_faults(archive: CollectedFile, digest: str) -> list[Finding]:
+def _upload_faults(archive: CollectedFile, digest: str) -> list[Finding]:
     """Return the reasons for which a live index refuses an upload."""
     from wheelfit.server.uploads.rules import check_file
 
@@ -175,13 +176,13 @@ def _package_info(sdist: CollectedFile) -> bytes | None:
 
     if sdist.filename.endswith(".zip"):
         with zipfile.ZipFile(sdist.path) as archive:
-            for member in archive.infolist()[:_MOST_MEMBERS]:
+            for member in archive.infolist()[:_MAX_MEMBERS]:
                 if _is_package_info(member.filename) and member.file_size <= _LARGEST_METADATA:
                     return archive.read(member)
         return None
     with tarfile.open(sdist.path, "r|gz") as archive:
         for count, entry in enumerate(archive):
-            if count > _MOST_MEMBERS:
+            if count > _MAX_MEMBERS:
                 break
             if _is_package_info(entry.name) and entry.size <= _LARGEST_METADATA:
                 with suppress(KeyError):
@@ -210,9 +211,9 @@ def provenance_fault(data: bytes, filename: str, sha256: str) -> str | None:
         ]
         if document["version"] != 1 or not attestations:
             return "it is not a provenance object with attestations (PEP 740)"
-        for one in attestations:
-            statement = json.loads(base64.b64decode(one["envelope"]["statement"]))
-            subjects = {(each["name"], each["digest"]["sha256"]) for each in statement["subject"]}
+        for attestation in attestations:
+            statement = json.loads(base64.b64decode(attestation["envelope"]["statement"]))
+            subjects = [(item["name"], item["digest"]["sha256"]) for item in statement["subject"]]
             if (filename, sha256) not in subjects:
                 return "an attestation in it is about another file"
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
@@ -224,7 +225,7 @@ def provenance_fault(data: bytes, filename: str, sha256: str) -> str | None:
 class VariantWheel:
     """A wheel with a label."""
 
-    found: CollectedFile
+    file: CollectedFile
     filename: WheelFilename
     document: VariantDocument | None = None
     """Its ``variant.json``, if that was just read."""
@@ -235,29 +236,29 @@ def combined_document(wheels: Sequence[VariantWheel]) -> tuple[bytes | None, tup
 
     :param wheels: all variant wheels of one release, each sound by itself.
     """
-    ordered = sorted(wheels, key=lambda wheel: wheel.found.filename)
-    name, version = ordered[0].filename.name, ordered[0].filename.version
+    ordered = sorted(wheels, key=lambda wheel: wheel.file.filename)
     # Equal bytes under the same label have the same meaning; parsing JSON takes longest.
     read: dict[tuple[str, bytes], VariantDocument] = {}
     documents: list[tuple[str, VariantDocument]] = []
     findings: list[Finding] = []
-    for one in ordered:
-        if one.document is not None:
-            documents.append((one.found.name, one.document))
+    for wheel in ordered:
+        where = wheel.file.name
+        if wheel.document is not None:
+            documents.append((where, wheel.document))
             continue
-        with WheelArchive(one.found.path, one.filename, where=one.found.name) as archive:
+        with WheelArchive(wheel.file.path, wheel.filename, where=where) as archive:
             data = archive.variant_document() or b""
-        label = one.filename.label or NULL
+        label = wheel.filename.label or NULL
         if (label, data) in read:
             continue
         try:
-            document = read_wheel_document(data, label, where=one.found.name)
+            document = read_wheel_document(data, label, where=where)
         except InvalidWheel as error:
-            place = CheckedFile(one.found.name, "variant.json")
+            place = CheckedFile(where, "variant.json")
             findings.append(place.found(checks.WRONG_LABEL, error.message))
             continue
         read[label, data] = document
-        documents.append((one.found.name, document))
+        documents.append((where, document))
     if findings:
         return None, tuple(findings)
     for conflict in contradictions(documents):
@@ -278,7 +279,7 @@ def combined_document(wheels: Sequence[VariantWheel]) -> tuple[bytes | None, tup
     try:
         written = write_document(combine(documents), accept_losses=False)
     except InvalidDocument as error:
-        where = index_file_name(name, version)
+        where = index_file_name(ordered[0].filename.name, ordered[0].filename.version)
         return None, (CheckedFile(where).found(checks.INCONSISTENT_WHEELS, _in_one_line(error)),)
     return written, ()
 
@@ -293,19 +294,19 @@ def published_findings(index_file: CollectedFile, generated: bytes | None) -> It
         yield place.found(checks.LABEL_WITHOUT_WHEEL, "the release has no variant wheel")
         return
     try:
-        theirs = read_document(index_file.path.read_bytes(), where=index_file.name)
+        document = read_document(index_file.path.read_bytes(), where=index_file.name)
     except InvalidDocument as error:
         yield place.found(checks.UNREADABLE_DOCUMENT, _in_one_line(error))
         return
-    ours = read_document(generated, where=index_file.name)
-    for what, one, other in (
-        ("default-priorities", theirs.priorities, ours.priorities),
-        ("variants", dict(theirs.variants), dict(ours.variants)),
-        ("providers", dict(theirs.providers), dict(ours.providers)),
+    expected = read_document(generated, where=index_file.name)
+    for key, is_equal in (
+        ("default-priorities", document.priorities == expected.priorities),
+        ("variants", dict(document.variants) == dict(expected.variants)),
+        ("providers", dict(document.providers) == dict(expected.providers)),
     ):
-        if one != other:
+        if not is_equal:
             yield place.found(
-                checks.CLAIMS_DISAGREE, f"{what} differ from those of the wheels", path=what
+                checks.CLAIMS_DISAGREE, f"{key} differ from those of the wheels", path=key
             )
 
 

@@ -25,14 +25,14 @@ _RESULT = ("projects", "releases", "files", "unreferenced", "notes")
 
 
 def fingerprint(
-    folder: Path, wishes: GenerateOptions, *, in_place: bool, without: frozenset[Path] = frozenset()
+    folder: Path, options: GenerateOptions, *, in_place: bool, excluded: frozenset[Path]
 ) -> str:
-    """Return a digest that stays equal as long as a run would find and do the same."""
-    asked = sorted(f"{name}=={version}" for name, version in wishes.releases)
-    options = (wishes.keep_going, wishes.replace, wishes.prune, wishes.full, in_place)
-    declared = sorted(wishes.elsewhere.items(), key=lambda pair: pair[0])
-    seen = [(file.name, file.signature) for file in walk(folder, without=without)]
-    text = repr((_VERSION, __version__, asked, options, declared, seen))
+    """Return a digest of everything that the result of a run depends on."""
+    releases = sorted(f"{name}=={version}" for name, version in options.releases)
+    flags = (options.keep_going, options.replace, options.prune, options.full, in_place)
+    declared = sorted(options.elsewhere.items(), key=lambda pair: pair[0])
+    files = [(file.name, file.signature) for file in walk(folder, excluded=excluded)]
+    text = repr((_VERSION, __version__, releases, flags, declared, files))
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
 
@@ -41,22 +41,22 @@ class LastRun:
 
     :param memory: the cache of facts; the record lies beside it, and is valid only as long as that
         exists.
-    :param seen: the `fingerprint` of this run, taken before it starts.
+    :param fingerprint: the `fingerprint` of this run, taken before it starts.
     """
 
-    def __init__(self, memory: Path, seen: str) -> None:
+    def __init__(self, memory: Path, fingerprint: str) -> None:
         self._memory = memory
         self._path = memory.with_name(f"{memory.name}.last")
-        self._seen = seen
+        self._fingerprint = fingerprint
 
     def reusable_result(self, target: Target) -> Generated | None:
-        """Return the result of the last run if this one would find and leave the same.
+        """Return the result of the last run if this one would have the same.
 
         :param target: not opened yet.
         """
         try:
             last = json.loads(self._path.read_bytes())
-            if last["seen"] != self._seen or not self._memory.exists():
+            if last["seen"] != self._fingerprint or not self._memory.exists():
                 return None
             parts = [
                 PublishedFile(path, digest, size, self._path)
@@ -77,21 +77,21 @@ class LastRun:
                 return None
         return generated
 
-    def keep(self, generated: Generated, *, prune: bool) -> None:
+    def save(self, generated: Generated, *, prune: bool) -> None:
         """Record the result of a run, under the lock of the target.
 
         :param prune: whether the next run may remove files that this one left.
         """
         from wheelfit.server.generate.file_facts import write_cache
 
-        standing = generated.standing
-        if standing is None or generated.refused or (prune and generated.unreferenced):
+        state = generated.state
+        if state is None or generated.refused or (prune and generated.unreferenced):
             return
         data = {
-            "seen": self._seen,
-            "manifest": standing.manifest,
-            "pages": dict(standing.pages),
-            "parts": standing.parts,
+            "seen": self._fingerprint,
+            "manifest": state.manifest,
+            "pages": dict(state.pages),
+            "parts": state.parts,
             "result": {name: getattr(generated, name) for name in _RESULT},
         }
         with suppress(OSError):

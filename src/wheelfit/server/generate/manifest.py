@@ -16,7 +16,7 @@ from wheelfit.sources.page import File, OtherPages
 from wheelfit_runtime.errors import FileProblem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
 
 MANIFEST = "simple/wheelfit.json"
@@ -41,22 +41,22 @@ class IndexManifest:
     """By path: the digest of each page."""
     parts: Mapping[str, str] = field(default_factory=dict)
     """By path: the digest of every other file that was put there, named by a page or not."""
-    left: frozenset[str] = frozenset()
-    """Those of the parts that no page named any more when it was written."""
-    gone: Mapping[str, str] = field(default_factory=dict)
-    """SHA-256 by name of files that were published once and are permanently removed from pages."""
+    unreferenced: frozenset[str] = frozenset()
+    """Those of the parts that no page names any more."""
+    removed: Mapping[str, str] = field(default_factory=dict)
+    """SHA-256 by name of files that were published once and are on no page any more."""
     elsewhere: Mapping[str, OtherPages] = field(default_factory=dict)
     """The other locations on each project's page, for projects that have some."""
 
-    def known(self) -> dict[str, str]:
-        """Return by name the SHA-256 of all that was ever published, index files left out."""
+    def published_hashes(self) -> dict[str, str]:
+        """Return the SHA-256 of every file that was ever published, except index files, by name."""
         listed = {
             file.filename: file.hashes["sha256"]
             for files in self.files.values()
             for file in files
             if "sha256" in file.hashes and parse_index_file_name(file.filename) is None
         }
-        return {**self.gone, **listed}
+        return {**self.removed, **listed}
 
 
 def read_manifest(data: bytes | None, *, where: str) -> IndexManifest:
@@ -69,21 +69,19 @@ def read_manifest(data: bytes | None, *, where: str) -> IndexManifest:
         return IndexManifest()
     try:
         document = json.loads(data)
-        known = {_VERSION: document}[document["version"]]
-        _check_paths(known["pages"], _PAGE)
-        _check_paths(known["parts"], _PART)
+        _check(document)
         return IndexManifest(
             {
                 project: tuple(File(**{**file, "hashes": dict(file["hashes"])}) for file in files)
-                for project, files in known["projects"].items()
+                for project, files in document["projects"].items()
             },
-            dict(known["pages"]),
-            dict(known["parts"]),
-            frozenset(known["left"]),
-            dict(known.get("gone", {})),
+            dict(document["pages"]),
+            dict(document["parts"]),
+            frozenset(document["left"]),
+            dict(document.get("gone", {})),
             {
                 project: OtherPages(tuple(pages["tracks"]), tuple(pages["alternates"]))
-                for project, pages in known.get("elsewhere", {}).items()
+                for project, pages in document.get("elsewhere", {}).items()
             },
         )
     except (ValueError, LookupError, TypeError, AttributeError) as error:
@@ -94,14 +92,17 @@ def read_manifest(data: bytes | None, *, where: str) -> IndexManifest:
         ) from None
 
 
-def _check_paths(paths: Iterable[str], pattern: re.Pattern[str]) -> None:
-    """Raise on paths outside an index: a forged manifest would have other files removed.
+def _check(document: Mapping[str, Any]) -> None:
+    """Raise on paths outside an index, because a forged manifest could remove other files.
 
-    :raises ValueError: a path is not a file of an index.
+    :raises ValueError: a path is not a file of an index, or the version is unknown.
     """
-    for path in paths:
-        if not pattern.fullmatch(path):
-            raise ValueError(f"it names {path!r}, which is not a file of an index")
+    if document["version"] != _VERSION:
+        raise ValueError(f"it has version {document['version']}, not {_VERSION}")
+    for key, pattern in (("pages", _PAGE), ("parts", _PART)):
+        for path in document[key]:
+            if not pattern.fullmatch(path):
+                raise ValueError(f"it names {path!r}, which is not a file of an index")
 
 
 def write_manifest(manifest: IndexManifest) -> bytes:
@@ -114,8 +115,8 @@ def write_manifest(manifest: IndexManifest) -> bytes:
         },
         "pages": dict(sorted(manifest.pages.items())),
         "parts": dict(sorted(manifest.parts.items())),
-        "left": sorted(manifest.left),
-        "gone": dict(sorted(manifest.gone.items())),
+        "left": sorted(manifest.unreferenced),
+        "gone": dict(sorted(manifest.removed.items())),
     }
     if manifest.elsewhere:
         document["elsewhere"] = {

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.progress import Progress
 
 
-_AT_ONCE = 8
+_CONCURRENT_REQUESTS = 8
 _LOCK = f"{SIMPLE}/.lock"
 _STALE = timedelta(minutes=10)
 """Pages are exchanged in seconds; an older lock is of a process that has ended."""
@@ -43,7 +43,7 @@ _TYPES = {
     ".json": "application/json",
 }
 _FOREVER = "public, max-age=31536000, immutable"
-_ASK_AGAIN = "no-cache"
+_REVALIDATE = "no-cache"
 
 
 def open_store(url: str) -> StoreTarget:
@@ -72,7 +72,7 @@ class StoreTarget:
     def page_lock(self) -> Iterator[None]:
         """Lock the target by an object that exists for the length of the block."""
         token = json.dumps({"since": self._now().isoformat()}).encode()
-        if not (self._take(token, "create") or self._take_over(token)):
+        if not (self._write_lock(token, "create") or self._replace_stale_lock(token)):
             raise EnvironmentBusy(
                 "another process is publishing to this target",
                 where=f"{self.name}/{_LOCK}",
@@ -85,8 +85,8 @@ class StoreTarget:
             with suppress(StorageUnavailable):
                 self.remove([_LOCK])
 
-    def _take(self, token: bytes, mode: Any) -> bool:
-        """Write the lock, if there is none or it has not changed since it was read."""
+    def _write_lock(self, token: bytes, mode: Any) -> bool:
+        """Create the lock, or replace a version of it; return False if another process has it."""
         try:
             with self._failures(_LOCK):
                 self._store.put(_LOCK, token, mode=mode)
@@ -94,7 +94,7 @@ class StoreTarget:
             return False
         return True
 
-    def _take_over(self, token: bytes) -> bool:
+    def _replace_stale_lock(self, token: bytes) -> bool:
         """Replace an abandoned lock; of several processes only one succeeds.
 
         It is not removed first: that could remove the new lock of another process.
@@ -102,13 +102,13 @@ class StoreTarget:
         try:
             with self._failures(_LOCK):
                 lock = self._store.get(_LOCK)
-                since = datetime.fromisoformat(json.loads(bytes(lock.bytes()))["since"])
+                locked_at = datetime.fromisoformat(json.loads(bytes(lock.bytes()))["since"])
                 version = {key: lock.meta[key] for key in ("e_tag", "version") if lock.meta[key]}
         except FileNotFoundError:
-            return self._take(token, "create")  # it was just removed
+            return self._write_lock(token, "create")  # it was just removed
         except (ValueError, LookupError, TypeError):
             return False
-        return self._now() - since > _STALE and self._take(token, version)
+        return self._now() - locked_at > _STALE and self._write_lock(token, version)
 
     def read(self, path: str) -> bytes | None:
         """Return a small object; None if there is none."""
@@ -132,9 +132,9 @@ class StoreTarget:
     def missing(
         self, parts: Sequence[PublishedFile], known: Iterable[tuple[str, str]]
     ) -> list[PublishedFile]:
-        """Return those of the parts that were not put there by an earlier run."""
-        there = set(known)
-        return [part for part in parts if (part.path, part.sha256) not in there]
+        """Return those of the parts that no earlier run has written."""
+        written = set(known)
+        return [part for part in parts if (part.path, part.sha256) not in written]
 
     def has_page(self, path: str, sha256: str) -> bool:
         """Return True without a request: to look up each page would take minutes."""
@@ -157,7 +157,7 @@ class StoreTarget:
                 raise
             progress.advance(part.size)
 
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
+        with ThreadPoolExecutor(_CONCURRENT_REQUESTS) as pool:
             for _ in pool.map(put, parts):
                 pass
         progress.done()
@@ -168,11 +168,11 @@ class StoreTarget:
             self._put(path, data)
 
     def _put(self, path: str, source: Path | bytes) -> None:
-        endings = (kind for ending, kind in _TYPES.items() if path.endswith(ending))
+        types = (media_type for suffix, media_type in _TYPES.items() if path.endswith(suffix))
         is_addressed = any(len(part) == 16 for part in path.split("/")[1:-1])
         attributes = {
-            "Content-Type": next(endings, "application/octet-stream"),
-            "Cache-Control": _FOREVER if is_addressed else _ASK_AGAIN,
+            "Content-Type": next(types, "application/octet-stream"),
+            "Cache-Control": _FOREVER if is_addressed else _REVALIDATE,
         }
         with self._failures(path):
             self._store.put(path, source, attributes=attributes)

@@ -42,8 +42,8 @@ SAME_NAME = Check(
     "same-name",
     "F-131",
     Severity.ERROR,
-    "two files have one name, or differ in upper and lower case only",
-    "keep the one that is meant",
+    "two files have the same name, or names that differ in upper and lower case only",
+    "remove one of them",
 )
 CHANGED_FILE = Check(
     "changed-file",
@@ -63,8 +63,8 @@ FOREIGN_PROVENANCE = Check(
     "foreign-provenance",
     "F-131",
     Severity.ERROR,
-    "what was attested is not a provenance object, or about another file",
-    "put the provenance of this very file beside it, or remove it",
+    "the provenance is not a provenance object (PEP 740), or about another file",
+    "put the provenance of this file beside it, or remove it",
 )
 
 
@@ -94,44 +94,42 @@ def publish(
         target.put_parts(missing, progress)
     with target.page_lock():
         before = read_manifest(target.read(MANIFEST), where=target.name)
-        listed = _together(before.files, files, only)
-        others = {**(before.elsewhere if only else {}), **elsewhere}
-        others = {name: others[name] for name in listed if others.get(name)}
-        pages, digests = _pages(listed, others, before, target)
-        put = {**before.parts, **{part.path: part.sha256 for part in parts}}
-        named = {
-            path for name, of in listed.items() for file in of for path in paths_of(name, file)
-        }
-        left = put.keys() - named
-        names = {file.filename for of in listed.values() for file in of}
-        gone = sorted(left & before.left) if prune else []
-        vanished = sorted(before.pages.keys() - digests.keys())
+        listed = _merged_entries(before.files, files, only)
+        locations = {**(before.elsewhere if only else {}), **elsewhere}
+        locations = {name: locations[name] for name in listed if locations.get(name)}
+        pages, digests = _pages(listed, locations, before, target)
+        stored = {**before.parts, **{part.path: part.sha256 for part in parts}}
+        entries = [(name, file) for name, files in listed.items() for file in files]
+        unreferenced = stored.keys() - {path for entry in entries for path in paths_of(*entry)}
+        names = {file.filename for _, file in entries}
+        pruned = sorted(unreferenced & before.unreferenced) if prune else []
+        removed_pages = sorted(before.pages.keys() - digests.keys())
         after = IndexManifest(
             listed,
             digests,
-            {path: digest for path, digest in put.items() if path not in gone},
-            frozenset(left.difference(gone)),
-            {name: digest for name, digest in before.known().items() if name not in names},
-            others,
+            {path: digest for path, digest in stored.items() if path not in pruned},
+            frozenset(unreferenced.difference(pruned)),
+            {name: sha for name, sha in before.published_hashes().items() if name not in names},
+            locations,
         )
         target.put_pages(pages)
-        if vanished:
-            target.remove(vanished)
+        if removed_pages:
+            target.remove(removed_pages)
         manifest = write_manifest(after)
         if after != before or not target.has_page(MANIFEST, _digest(manifest)):
             target.put_pages([(MANIFEST, manifest)])
-        if gone:
-            target.remove(gone)
+        if pruned:
+            target.remove(pruned)
     return replace(
         generated,
         projects=len(listed),
-        releases=len({release_of(file.filename) for of in listed.values() for file in of}),
-        files=sum(map(len, listed.values())),
+        releases=len({release_of(file.filename) for _, file in entries}),
+        files=len(entries),
         is_published=True,
         written=(*(part.path for part in missing), *(path for path, _ in pages)),
-        removed=(*vanished, *gone),
-        unreferenced=len(after.left),
-        standing=TargetState(
+        removed=(*removed_pages, *pruned),
+        unreferenced=len(after.unreferenced),
+        state=TargetState(
             _digest(manifest),
             digests,
             tuple((part.path, part.sha256, part.size) for part in parts),
@@ -139,7 +137,7 @@ def publish(
     )
 
 
-def _together(
+def _merged_entries(
     before: Mapping[str, tuple[File, ...]],
     files: Mapping[str, tuple[File, ...]],
     only: frozenset[Release],
@@ -147,11 +145,11 @@ def _together(
     """Return the entries of all pages."""
     if not only:
         return {name: files[name] for name in sorted(files)}
-    replaced = {release_of(file.filename) for of in files.values() for file in of}
+    replaced = {release_of(file.filename) for new in files.values() for file in new}
     listed: dict[str, tuple[File, ...]] = {}
     for name in sorted({*before, *files}):
-        kept = [file for file in before.get(name, ()) if release_of(file.filename) not in replaced]
-        entries = [*kept, *files.get(name, ())]
+        entries = [*files.get(name, ())]
+        entries += [f for f in before.get(name, ()) if release_of(f.filename) not in replaced]
         listed[name] = tuple(sorted(entries, key=by_version))
     return listed
 
@@ -164,7 +162,7 @@ def by_version(file: File) -> tuple[Version, str]:
 
 def _pages(
     listed: Mapping[str, tuple[File, ...]],
-    others: Mapping[str, OtherPages],
+    locations: Mapping[str, OtherPages],
     before: IndexManifest,
     target: Target,
 ) -> tuple[list[tuple[str, bytes]], dict[str, str]]:
@@ -186,8 +184,9 @@ def _pages(
             pages.append((path, data))
 
     for name, files in listed.items():
-        elsewhere = others.get(name, OtherPages())
-        is_same = before.files.get(name) == files and before.elsewhere.get(name) == others.get(name)
+        elsewhere = locations.get(name, OtherPages())
+        is_same = before.files.get(name) == files
+        is_same = is_same and before.elsewhere.get(name) == locations.get(name)
         page = ProjectPage(canonicalize_name(name), files, source="", elsewhere=elsewhere)
         for file, kind in _KINDS.items():
             path = f"{SIMPLE}/{name}/{file}"

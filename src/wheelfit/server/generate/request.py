@@ -69,5 +69,5 @@ class Generated:
     unreferenced: int = 0
     """The number of files in the target that are on no page."""
     notes: tuple[str, ...] = ()
-    standing: TargetState | None = field(default=None, repr=False, compare=False)
+    state: TargetState | None = field(default=None, repr=False, compare=False)
     """The state of the target after this run, if it is published."""

@@ -98,7 +98,7 @@ class Target(Protocol):
         """Return whether a page exists, or True where checking takes too long."""
 
     def remove(self, paths: Iterable[str]) -> None:
-        """Remove files that may be there or not."""
+        """Remove those of the files that exist."""
 
 
 class FolderTarget:
@@ -185,7 +185,7 @@ class FolderTarget:
             with RootedFolder(self._folder) as root:
                 return root.read(path, _LARGEST)
         except (FileNotFoundError, NotADirectoryError, ValueError):
-            return None  # a path that leads out is no file of the index
+            return None  # a path that leads out of the folder is no file of the index
         except OSError as error:
             raise _problem(self._folder / path, error) from error
 
@@ -230,22 +230,22 @@ class FolderTarget:
 
     def put_parts(self, parts: Sequence[PublishedFile], progress: Progress) -> None:
         """Write files; copies on one file system share their bytes if it can do that."""
-        self._check_way(part.path for part in parts)
+        self._check_links(part.path for part in parts)
         staged: list[tuple[str, str]] = []
         progress.start(sum(part.size for part in parts))
         for part in parts:
             temporary = self._stage(part.source if isinstance(part.source, Path) else part.source())
             staged.append((temporary, part.path))
             progress.advance(part.size)
-        self._settle(staged)
+        self._commit(staged)
         progress.done()
 
     def put_pages(self, pages: Sequence[tuple[str, bytes]]) -> None:
         """Write small files, in this order."""
-        self._check_way(path for path, _ in pages)
-        self._settle([(self._stage(data), path) for path, data in pages])
+        self._check_links(path for path, _ in pages)
+        self._commit([(self._stage(data), path) for path, data in pages])
 
-    def _check_way(self, paths: Iterable[str]) -> None:
+    def _check_links(self, paths: Iterable[str]) -> None:
         """Raise ``LinkInTheWay`` for a link above a file, before the first file is written."""
         for folder in {path.rpartition("/")[0] for path in paths} - {""}:
             try:
@@ -270,22 +270,22 @@ class FolderTarget:
             raise _problem(self._folder / _STAGING, error) from error
         return temporary
 
-    def _settle(self, staged: Sequence[tuple[str, str]]) -> None:
+    def _commit(self, staged: Sequence[tuple[str, str]]) -> None:
         """Rename files to their final names, once their bytes are on the disk."""
         if not staged:
             return
         root = self._root
         try:
             NATIVE.sync_tree(self._folder / _STAGING)
-            made: set[str] = set()
+            parents: set[str] = set()
             for temporary, path in staged:
                 parent = path.rpartition("/")[0]
-                if parent not in made:
+                if parent not in parents:
                     if parent:
                         root.make_folders(parent)
-                    made.add(parent)
+                    parents.add(parent)
                 root.replace(temporary, path)
-            for folder in made:
+            for folder in parents:
                 root.sync_folder(folder)
         except OSError as error:
             raise _problem(self._folder, error) from error

@@ -169,7 +169,7 @@ def run_server(
             answer_from_memory=hosted.answer_from_memory,
             limits=limits,
             origin=url,
-            on_served=_request_logger(log, metrics, access_log=settings.access_log),
+            on_served=_recorder(log, metrics, access_log=settings.access_log),
             headers=HEADERS,
             proxies=TrustedProxies(settings.trusted_proxies, settings.proxy_headers)
             if settings.trusted_proxies
@@ -249,9 +249,7 @@ def _logging(settings: ServerSettings, stream: TextIO | None) -> Iterator[Log]:
         log.close()
 
 
-def _request_logger(
-    log: Log, metrics: Metrics, *, access_log: bool
-) -> Callable[[ServedRequest], None]:
+def _recorder(log: Log, metrics: Metrics, *, access_log: bool) -> Callable[[ServedRequest], None]:
     """Return a function that counts and logs answered requests."""
 
     def log_request(served: ServedRequest) -> None:

@@ -56,7 +56,7 @@ class ObjectBlobs:
             weakref.finalize(self, shutil.rmtree, spool, ignore_errors=True)
         self._spool = spool
         # One client for each kind of request, since obstore has deadlines by client.
-        self._reading = open_storage(url, stall_timeout=_STALL_TIMEOUT)
+        self._reading = open_storage(url, stall=_STALL_TIMEOUT)
         if url.startswith("memory:"):
             self._uploading = self._small_requests = self._reading  # a second one would be empty
             return
