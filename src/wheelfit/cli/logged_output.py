@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from wheelfit.cli.output import Output, deliver
-from wheelfit.server.hosting.logs import in_json, log_form, traceback_of
+from wheelfit.server.hosting.logs import json_line, log_form, traceback_of
 
 if TYPE_CHECKING:
     from wheelfit.cli.output import Style
@@ -68,4 +68,4 @@ class LoggedOutput(Output):
     def _event(self, event: str, **facts: str | float) -> None:
         if sys.stderr is not None:
             with suppress(OSError):
-                sys.stderr.write(in_json(datetime.now(UTC), event, facts) + "\n")
+                sys.stderr.write(json_line(datetime.now(UTC), event, facts) + "\n")

@@ -67,7 +67,7 @@ def _rehearse(
         planned = decision.planned
         sizes = sizes_of(planned.install, ground.candidates.repository, unpacked=True)
         _check_space(planned, sizes, request, context, ground)
-        pins = _answer_from_memory(planned, sizes, request, ground)
+        pins = _at_hand(planned, sizes, request, ground)
         if not pins:
             attest(planned, {}, request, ground, context.reporter)
             return decision, sizes
@@ -105,7 +105,7 @@ def _rehearse_with(
     return True
 
 
-def _answer_from_memory(
+def _at_hand(
     planned: Plan, sizes: Sizes, request: ChangeRequest, ground: ChangeContext
 ) -> list[Pin]:
     """Return the wheels to read: all offline, else local ones that may be refused.

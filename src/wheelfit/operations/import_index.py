@@ -284,7 +284,7 @@ class _Import:
                 store,
                 provenance=provenance,
                 now=datetime.now(UTC),
-                by=self._owner,
+                uploader=self._owner,
             )
             if not isinstance(result, AcceptedUpload):
                 self.refused.append(RefusedFile(file.filename, result))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from wheelfit.errors import UsageError
 from wheelfit.operations.requests import SourceOptions, ValidatedRequest
-from wheelfit.server.hosting.administration import AUDIT_FILTERS, StoreAdministration, seconds_of
+from wheelfit.server.hosting.administration import AUDIT_FILTERS, StoreAdministration, parse_seconds
 from wheelfit.server.hosting.client import ServerAdministration
 from wheelfit.server.store.audit import Actor
 from wheelfit.server.store.database import timestamp
@@ -254,7 +254,7 @@ def _expired(
         for release in expired_releases(files, rules_of(rules, project), now=now):
             if not request.dry_run:
                 names = [file.filename for file in release.files]
-                store.records.delete(names, time=timestamp(now), why=release.reason)
+                store.records.delete(names, time=timestamp(now), reason=release.reason)
             yield release
 
 
@@ -351,12 +351,12 @@ def _import_export(request: ImportIndexRequest, context: Context) -> MovedIndexR
             "an export is imported as a whole", hint="leave out --project, or delete afterwards"
         )
     folder = Path(request.source)
-    wanted = check_export(folder)  # before anything is created
+    counts = check_export(folder)  # before anything is created
     if request.dry_run:
-        return MovedIndexReport(len(wanted), 0, sum(wanted.values()), 0)
+        return MovedIndexReport(len(counts), 0, sum(counts.values()), 0)
     store = _new_store(request)
     with closing(store), context.reporter.work("copying") as progress:
-        moved = import_index(folder, wanted, store.records.database, store.blobs, progress)
+        moved = import_index(folder, counts, store.records.database, store.blobs, progress)
         store.records.note("import", f"{moved.files} files, {moved.records} records")
     return MovedIndexReport(*moved)
 
@@ -403,10 +403,10 @@ def read_audit_log(request: AuditRequest, context: Context) -> AuditReport:
 
     :raises UserError: a time, an action or a number cannot be understood.
     """
-    wanted = {name: getattr(request, name, None) or "" for name in AUDIT_FILTERS}
-    wanted["outcome"] = "refused" if request.refused else ""
+    filters = {name: getattr(request, name, None) or "" for name in AUDIT_FILTERS}
+    filters["outcome"] = "refused" if request.refused else ""
     with closing(open_administration(request, context)) as administration:
-        return AuditReport(tuple(administration.audit(wanted)))
+        return AuditReport(tuple(administration.audit(filters)))
 
 
 class OpenStageRequest(LiveIndexRequest):
@@ -476,7 +476,7 @@ def open_stage(request: OpenStageRequest, context: Context) -> OpenedStage:
     :raises UserError: the time after which it expires cannot be understood.
     """
     with closing(open_administration(request, context)) as administration:
-        stage = administration.open_stage(request.owner, seconds_of(request.expires))
+        stage = administration.open_stage(request.owner, parse_seconds(request.expires))
     return OpenedStage(stage, request.at.rstrip("/") if request.is_server else None)
 
 
@@ -558,7 +558,7 @@ def create_token(request: CreateTokenRequest, context: Context) -> CreatedToken:
             request.owner,
             ("upload", "admin") if request.scope == "admin" else (request.scope,),
             request.project or None,
-            None if request.expires is None else seconds_of(request.expires),
+            None if request.expires is None else parse_seconds(request.expires),
             request.note,
         )
     return CreatedToken(token)

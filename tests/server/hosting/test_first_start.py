@@ -16,7 +16,7 @@ from server.running import RunningIndex, bearer
 
 from wheelfit.server.store.opening import open_database, open_store
 from wheelfit.server.store.sql_records import Records
-from wheelfit.server.store.tokens import holder, issue_first
+from wheelfit.server.store.tokens import issue_first, valid_token
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel
 
@@ -42,7 +42,7 @@ def test_who_is_first_makes_the_token(records_url: str) -> None:
         assert sorted(pool.map(first, range(AT_ONCE))) == [False] * (AT_ONCE - 1) + [True]
     with closing(Records(open_database(records_url))) as records:
         assert len(records.tokens()) == len(kept) == 1
-        assert holder(records, kept[0], now=NOW) == records.tokens()[0]
+        assert valid_token(records, kept[0], now=NOW) == records.tokens()[0]
 
 
 def test_a_token_that_cannot_be_kept_is_none(records_url: str) -> None:

@@ -18,7 +18,7 @@ from wheelfit.server.store.moving import (
     import_index,
 )
 from wheelfit.server.store.opening import Store, open_store
-from wheelfit.server.store.tokens import holder, issue, open_stage
+from wheelfit.server.store.tokens import issue, open_stage, valid_token
 from wheelfit.server.uploads.accepting import AcceptedUpload
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.testing.wheels import build_wheel, release_document
@@ -69,7 +69,7 @@ def test_there_and_back(records_url: str, blobs_url: str, tmp_path: Path) -> Non
     with open_store(tmp_path / "two", records=records_url, blobs=blobs_url) as two:
         bring(tmp_path / "there", two)
         assert contents(two) == before
-        token = holder(two.records, secret, now=NOW)
+        token = valid_token(two.records, secret, now=NOW)
         assert token is not None
         assert (token.owner, token.note) == ("acme", "for CI")
         export(two, tmp_path / "back")
@@ -191,7 +191,7 @@ def test_tokens_stay(tmp_path: Path) -> None:
         secret = issue(two.records, "acme", ["upload"], now=NOW)[1]
         with raises_code("file-problem"):
             bring(tmp_path / "there", two)
-        assert holder(two.records, secret, now=NOW) is not None
+        assert valid_token(two.records, secret, now=NOW) is not None
 
 
 def test_all_tables(tmp_path: Path) -> None:

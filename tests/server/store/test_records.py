@@ -28,7 +28,7 @@ from wheelfit.server.store.opening import open_blobs, open_database
 from wheelfit.server.store.records import NewFile, RecentUpload, Token
 from wheelfit.server.store.sql_records import Records
 from wheelfit.server.store.sqlite import SqliteDatabase
-from wheelfit.server.store.tokens import holder, issue, may, open_stage, stage_of
+from wheelfit.server.store.tokens import issue, open_stage, permits, stage_of, valid_token
 from wheelfit.sources.page import Status
 from wheelfit.testing.wheels import single_label_document
 from wheelfit_runtime.errors import InvalidConfiguration
@@ -234,12 +234,12 @@ def test_a_release_has_one_source_by_whatever_stages(records: Records) -> None:
 
 def test_everything_wrong_is_told_at_once(records: Records) -> None:
     """F-131: all that keeps a file out is in one error."""
-    add(records, new(), by="ann")
+    add(records, new(), uploader="ann")
     add(records, variant("mkl"))
     other = {**DOCUMENT, "variants": {"mkl": {"blas": {"library": ["openblas"]}}}}
     file = replace(variant("mkl", other), sha256="0" * 64)
     with pytest.raises(UploadRefused) as caught:
-        add(records, file, by="bob", stage="gone")
+        add(records, file, uploader="bob", stage="gone")
     assert references(caught) == {"name-taken", "not-an-owner", "no-such-stage"}
     twin = replace(variant("mkl", other), filename="some-1.0-py2-none-any-mkl.whl")
     with pytest.raises(UploadRefused) as caught:
@@ -448,14 +448,14 @@ def test_a_new_project_is_free_with_its_last_stage(records: Records) -> None:
     """A project of which nothing was published belongs to nobody once nothing waits."""
     stages = [open_stage(records, "ann", now=NOW, lifetime=timedelta(days=1))[0] for _ in range(2)]
     for number, stage in enumerate(stages, 1):
-        add(records, new(f"some-{number}.0-py3-none-any.whl"), stage=stage.id, by="ann")
+        add(records, new(f"some-{number}.0-py3-none-any.whl"), stage=stage.id, uploader="ann")
     records.drop(stages[0].id)
     assert records.owners(SOME) == {"ann"}
     records.drop(stages[1].id)
     assert records.owners(SOME) == set()
-    add(records, new(), by="bob")
+    add(records, new(), uploader="bob")
     third, _ = open_stage(records, "bob", now=NOW, lifetime=timedelta(days=1))
-    add(records, new("some-2.0-py3-none-any.whl"), stage=third.id, by="bob")
+    add(records, new("some-2.0-py3-none-any.whl"), stage=third.id, uploader="bob")
     records.drop(third.id)
     assert records.owners(SOME) == {"bob"}
 
@@ -468,30 +468,30 @@ def test_tokens_open_what_they_are_for(records: Records) -> None:
     token, secret = issue(
         records, "ann", ["upload"], now=NOW, projects=[SOME], lifetime=timedelta(days=1), note="ci"
     )
-    assert holder(records, secret, now=NOW) == token
+    assert valid_token(records, secret, now=NOW) == token
     assert records.tokens() == (token,)
     assert secret not in repr(records.tokens())
-    assert may(records, token, "upload", SOME)
-    assert not may(records, token, "upload", OTHER)
-    assert not may(records, token, "admin", SOME)
-    assert holder(records, secret, now=NOW + timedelta(days=2)) is None
-    assert holder(records, f"{secret}x", now=NOW) is None
-    assert holder(records, "\ud800", now=NOW) is None
+    assert permits(records, token, "upload", SOME)
+    assert not permits(records, token, "upload", OTHER)
+    assert not permits(records, token, "admin", SOME)
+    assert valid_token(records, secret, now=NOW + timedelta(days=2)) is None
+    assert valid_token(records, f"{secret}x", now=NOW) is None
+    assert valid_token(records, "\ud800", now=NOW) is None
     assert records.revoke(token.id)
-    assert holder(records, secret, now=NOW) is None
+    assert valid_token(records, secret, now=NOW) is None
 
 
 def test_owners(records: Records) -> None:
-    """Who uploads first owns a project; tokens are good for what their holder owns."""
+    """Who uploads first owns a project; tokens are good for what their valid_token owns."""
     token, _ = issue(records, "ann", ["admin"], now=NOW)
-    assert may(records, token, "upload", SOME)
-    add(records, new(), by="bob")
+    assert permits(records, token, "upload", SOME)
+    add(records, new(), uploader="bob")
     assert records.owners(SOME) == {"bob"}
-    assert not may(records, token, "upload", SOME)
+    assert not permits(records, token, "upload", SOME)
     with pytest.raises(UploadRefused) as caught:
-        add(records, new("some-2.0-py3-none-any.whl"), by="ann")
+        add(records, new("some-2.0-py3-none-any.whl"), uploader="ann")
     assert references(caught) == {"not-an-owner"}
-    add(records, new("some-2.0-py3-none-any.whl"), by="bob")
+    add(records, new("some-2.0-py3-none-any.whl"), uploader="bob")
     assert records.owners(SOME) == {"bob"}
 
 
@@ -500,7 +500,7 @@ def test_a_token_without_projects(records: Records) -> None:
     token = Token("id", "ann", frozenset({"admin"}), TIME, frozenset())
     records.add_token(token, b"x" * 32)
     assert records.token(b"x" * 32) == token
-    assert not may(records, token, "upload", SOME)
+    assert not permits(records, token, "upload", SOME)
 
 
 # --- opening --------------------------------------------------------------------------------

@@ -200,7 +200,7 @@ def test_a_staged_release(store: Store, tmp_path: Path) -> None:
     stage, _ = open_stage(store.records, "ann", now=NOW, lifetime=timedelta(days=1))
     for label in ("mkl", "open"):
         path = build_wheel(tmp_path, "some", "1.0", label=label, document=DOCUMENT)
-        assert isinstance(upload(store, path, stage=stage.id, by="ann"), AcceptedUpload)
+        assert isinstance(upload(store, path, stage=stage.id, uploader="ann"), AcceptedUpload)
         assert page(store) == {}
     assert len(page(store, stage.id)) == 3
     store.records.publish(stage.id, time=timestamp(NOW + timedelta(hours=1)))

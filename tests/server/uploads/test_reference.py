@@ -21,7 +21,9 @@ def test_every_reference_is_explained() -> None:
         reference
         for folder in ("store", "uploads")
         for path in (SOURCES / folder).glob("*.py")
-        for reference in re.findall(r'(?:Violation|refused)\(\s*"([a-z-]+)"', path.read_text())
+        for reference in re.findall(
+            r'(?:Violation|single_refusal)\(\s*"([a-z-]+)"', path.read_text()
+        )
     }
     assert len(used) > 20
     assert explained == used

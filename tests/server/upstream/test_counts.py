@@ -34,7 +34,7 @@ def test_counts(
     upstream.close()
     one.clock.now += 60.0
     assert one.page("small")
-    lines = metrics.written().decode().splitlines()
+    lines = metrics.exposition().decode().splitlines()
     label = one.index.name
     for line in (
         f'wheelfit_mirror_files_total{{mirror="{label}",outcome="hit"}} 1.0',

@@ -222,13 +222,13 @@ class Loader:
             except (ImportError, OSError) as error:
                 cause = error
                 with self._lock:
-                    self._cancel(choice, error)
+                    self._give_up(choice, error)
                 continue
             except BaseException as error:
                 # Of a deadlock the other thread may go on with the same.
                 if not (is_deadlock(error) and name in sys.modules):
                     with self._lock:
-                        self._cancel(choice)
+                        self._give_up(choice)
                 raise
             news: list[str] = []
             with self._lock:
@@ -303,7 +303,7 @@ class Loader:
         ]
         return plan(still_open, evidence.held, asked)
 
-    def _cancel(self, choice: _Choice, error: Exception | None = None) -> None:
+    def _give_up(self, choice: _Choice, error: Exception | None = None) -> None:
         """Take back a choice that could not be imported; a thread may have come before.
 
         :param error: why the implementation does not fit; None: another try may go well.

@@ -13,7 +13,7 @@ from wheelfit.server.rebinding_guard import is_from_browser
 from wheelfit.server.store.audit import Actor
 from wheelfit.server.store.database import timestamp
 from wheelfit.server.store.records import violations_of
-from wheelfit.server.store.tokens import holder, may
+from wheelfit.server.store.tokens import permits, valid_token
 from wheelfit_runtime.errors import FileProblem
 
 if TYPE_CHECKING:
@@ -44,10 +44,10 @@ class Denied(Exception):
     :param status: 401 if a valid secret is missing, 403 if it is the wrong one.
     """
 
-    def __init__(self, status: int, sentence: str) -> None:
-        super().__init__(sentence)
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
         self.status = status
-        self.sentence = sentence
+        self.message = message
 
 
 @dataclass(slots=True)
@@ -73,66 +73,64 @@ class Visitor(NamedTuple):
         try:
             yield
         except (Denied, UploadRefused) as error:
-            why = (
-                error.sentence
-                if isinstance(error, Denied)
-                else "; ".join(str(violation) for violation in violations_of(error))
-            )
+            reason = error.message
+            if isinstance(error, UploadRefused):
+                reason = "; ".join(map(str, violations_of(error)))
             self.records.audit.refuse(
-                self.actor, attempt.action, attempt.project, attempt.subject, why
+                self.actor, attempt.action, attempt.project, attempt.subject, reason
             )
             raise
 
-    def need(self, scope: Scope, project: NormalizedName) -> None:
+    def require(self, scope: Scope, project: NormalizedName) -> None:
         """Raise `Denied` unless the token permits an action on a project."""
-        if not may(self.records, self.token, scope, project):
-            raise Denied(403, f"this token does not allow to {_DEEDS[scope]} {project}")
+        if not permits(self.records, self.token, scope, project):
+            raise Denied(403, f"this token does not allow to {_VERBS[scope]} {project}")
 
-    def need_scope(self, scope: Scope) -> None:
+    def require_scope(self, scope: Scope) -> None:
         """Raise `Denied` unless the token permits an action at all."""
         if scope != "read" and not self.token.scopes & {scope, "admin"}:
-            raise Denied(403, f"this token does not allow to {_DEEDS[scope]} anything")
+            raise Denied(403, f"this token does not allow to {_VERBS[scope]} anything")
 
-    def need_operator(self) -> None:
+    def require_operator(self) -> None:
         """Raise `Denied` unless the token is for all of the index."""
         if not is_operator(self.token):
             raise Denied(403, f"a token of {OPERATOR} for all projects is needed")
 
-    def need_stage(self, stage: str, *, now: datetime) -> None:
+    def require_stage(self, stage: str, *, now: datetime) -> None:
         """Verify that a stage exists, and belongs to the visitor.
 
         :raises Denied: it belongs to another owner.
         :raises FileProblem: it does not exist.
         """
-        self.need_scope("upload")
-        opened = [one for one in self.records.stages() if one.id == stage]
-        if not opened or opened[0].expires <= timestamp(now):
+        self.require_scope("upload")
+        opened = next((record for record in self.records.stages() if record.id == stage), None)
+        if opened is None or opened.expires <= timestamp(now):
             raise _no_stage(stage)
-        if opened[0].owner != self.token.owner and not is_operator(self.token):
-            raise Denied(403, "this stage belongs to somebody else")
+        if opened.owner != self.token.owner and not is_operator(self.token):
+            raise Denied(403, "this stage belongs to another owner")
 
-    def need_whole_stage(
+    def require_whole_stage(
         self, stage: str, may_read: Callable[[NormalizedName], bool], *, now: datetime
     ) -> None:
         """Verify that a token permits changes of a whole stage.
 
         :param may_read: returns whether the visitor may know of a project.
-        :raises Denied: as `need_stage`, or the token is not for all of its projects.
-        :raises FileProblem: as `need_stage`, or the visitor must not learn of a project.
+        :raises Denied: as `require_stage`, or the token is not for all of its projects.
+        :raises FileProblem: as `require_stage`, or the visitor must not learn of a project.
         """
-        self.need_stage(stage, now=now)
+        self.require_stage(stage, now=now)
         projects = sorted(self.records.staged_projects(stage))
         if not all(map(may_read, projects)):
             raise _no_stage(stage)
         for project in projects:
-            self.need("upload", project)
+            self.require("upload", project)
 
 
 def _no_stage(stage: str) -> FileProblem:
     return FileProblem("the stage does not exist", where=stage[:80])
 
 
-_DEEDS: dict[Scope, str] = {"read": "read", "upload": "upload to", "admin": "administer"}
+_VERBS: dict[Scope, str] = {"read": "read", "upload": "upload to", "admin": "administer"}
 
 
 def secret_of(request: Request, *, takes_basic: bool = True) -> str:
@@ -152,14 +150,14 @@ def secret_of(request: Request, *, takes_basic: bool = True) -> str:
         raise Denied(401, "credentials are given as Basic or Bearer")
     try:
         user, _, secret = base64.b64decode(value.strip(), validate=True).decode().partition(":")
-    except ValueError:  # of other characters, too, than those of Base64
+    except ValueError:  # also for characters that Base64 does not have
         raise Denied(401, "the credentials cannot be read") from None
     if user != _USER:
         raise Denied(401, f"the user name is {_USER}, and the password is a token")
     return secret.strip()
 
 
-def visitor(
+def authenticate(
     request: Request, records: Records, *, now: datetime, takes_basic: bool = True
 ) -> Visitor:
     """Return the holder of a request's token.
@@ -175,13 +173,13 @@ def visitor(
         raise Denied(401, "a token is needed: Authorization: Bearer, and the token")
     if not secret:
         raise Denied(401, TOKEN_NEEDED)
-    token = holder(records, secret, now=now)
+    token = valid_token(records, secret, now=now)
     if token is None:
         raise Denied(403, "the token is not known, was revoked, or has expired")
-    is_kept = is_from_browser(request) and request.headers["authorization"][:5].lower() == "basic"
-    if is_kept and token.scopes != {"read"}:
-        raise Denied(401, "in a browser use a token that has the scope read only: it keeps logins, "
-                     "and pages of other origins may use them")  # fmt: skip
+    is_basic = request.headers["authorization"][:5].lower() == "basic"
+    if is_basic and is_from_browser(request) and token.scopes != {"read"}:
+        raise Denied(401, "in a browser use a token that has the scope read only: logins are "
+                     "stored there, and pages of other origins may use them")  # fmt: skip
     actor = Actor(token.owner, token.id, token.note, request.client, timestamp(now))
     return Visitor(token, records, actor)
 
@@ -193,6 +191,6 @@ def is_operator(token: Token) -> bool:
 
 def denial(error: Denied, *, takes_basic: bool) -> Answer:
     """Return the answer to a client that is denied access."""
-    asked = _BASIC if takes_basic else BEARER
-    headers = {"www-authenticate": asked} if error.status == 401 else {}
-    return replace(Answer.text(error.status, error.sentence, headers), reason=error.sentence)
+    challenge = _BASIC if takes_basic else BEARER
+    headers = {"www-authenticate": challenge} if error.status == 401 else {}
+    return replace(Answer.text(error.status, error.message, headers), reason=error.message)

@@ -15,7 +15,6 @@ from wheelfit.core.project_patterns import check_patterns, normalised
 from wheelfit.core.versions import parse_version
 from wheelfit.server.store.audit import ACTIONS, AuditFilter
 from wheelfit.server.store.database import timestamp
-from wheelfit.server.store.records import PUBLISHED
 from wheelfit.server.store.tokens import issue, open_stage
 from wheelfit.sources.page import STATUSES, Status
 from wheelfit_runtime.errors import FileProblem, InvalidConfiguration
@@ -31,11 +30,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StoreAdministration:
-    """The administration of an index in its store; every result is plain, as it travels."""
+    """The administration of an index in its store; results have the types of JSON."""
 
     store: Store
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
-    admits: Callable[[Sequence[StoredFile]], None] = lambda files: None  # noqa: ARG005
+    check_files: Callable[[Sequence[StoredFile]], None] = lambda files: None  # noqa: ARG005
     """Raises an error if the user may not change these files."""
     may_read: Callable[[NormalizedName], bool] = lambda project: True  # noqa: ARG005
     """Returns whether the user may learn that a project exists."""
@@ -46,7 +45,7 @@ class StoreAdministration:
         :param what: file names, ``NAME==VERSION``, or names of projects.
         :param reason: shown by installers, may be empty; None takes it back.
         """
-        names = self._names(what)
+        names = self._select_names(what)
         self.store.records.yank(names, reason, time=timestamp(self.now()))
         return names
 
@@ -68,7 +67,7 @@ class StoreAdministration:
 
     def delete(self, what: Sequence[str]) -> list[str]:
         """Delete files for ever; return their names."""
-        names = self._names(what)
+        names = self._select_names(what)
         self.store.records.delete(names, time=timestamp(self.now()))
         return names
 
@@ -135,16 +134,13 @@ class StoreAdministration:
         """Revoke a token; return False if there is none of this identifier."""
         return self.store.records.revoke(token)
 
-    def audit(self, wanted: Mapping[str, str]) -> list[dict[str, Any]]:
+    def audit(self, filters: Mapping[str, str]) -> list[dict[str, Any]]:
         """Return entries of the audit log, the newest first.
 
-        :param wanted: texts by the names in `AUDIT_FILTERS`; empty ones match any.
+        :param filters: texts by the names in `AUDIT_FILTERS`; empty ones match any.
         """
-        action, outcome, max_count = (
-            wanted["action"],
-            wanted["outcome"],
-            wanted["max_count"] or "100",
-        )
+        action, outcome = filters["action"], filters["outcome"]
+        max_count = filters["max_count"] or "100"
         if action and action not in ACTIONS:
             raise InvalidConfiguration(f"actions are {', '.join(ACTIONS)}", where=action[:80])
         if outcome not in ("", "done", "refused"):
@@ -154,13 +150,13 @@ class StoreAdministration:
                 "the number of entries must be at most 9999", where=max_count[:80]
             )
         since, until = (
-            timestamp(moment_of(wanted[name], self.now())) if wanted[name] else ""
+            timestamp(parse_moment(filters[name], self.now())) if filters[name] else ""
             for name in ("since", "until")
         )
         entries = self.store.records.audit.entries(
             AuditFilter(
-                project=canonicalize_name(wanted["project"]),
-                actor=wanted["actor"],
+                project=canonicalize_name(filters["project"]),
+                actor=filters["actor"],
                 action=action,
                 outcome=outcome,
                 since=since,
@@ -174,9 +170,9 @@ class StoreAdministration:
         """Close the database."""
         self.store.close()
 
-    def _names(self, what: Sequence[str]) -> list[str]:
-        files = select(self.store, what, self.may_read)
-        self.admits(files)
+    def _select_names(self, what: Sequence[str]) -> list[str]:
+        files = select_files(self.store, what, self.may_read)
+        self.check_files(files)
         return [file.filename for file in files]
 
     def _waiting(self, stage: str) -> list[dict[str, str]]:
@@ -190,7 +186,7 @@ class StoreAdministration:
         ]
 
     def _check_stage(self, stage: str) -> None:
-        if stage == PUBLISHED or all(one.id != stage for one in self.store.records.stages()):
+        if stage not in {opened.id for opened in self.store.records.stages()}:
             raise FileProblem(
                 "the stage does not exist: it was published, dropped, or expired", where=stage[:80]
             )
@@ -206,7 +202,7 @@ def _project(name: str) -> str:
         raise InvalidConfiguration("no project can have this name", where=name) from None
 
 
-def select(
+def select_files(
     store: Store, what: Iterable[str], may_read: Callable[[NormalizedName], bool]
 ) -> tuple[StoredFile, ...]:
     """Select published files by file names, ``NAME==VERSION``, or names of projects.
@@ -235,10 +231,10 @@ def _of_project(store: Store, name: NormalizedName, version: str | None) -> list
     if version is None:
         return list(listing.files)
     try:
-        wanted = parse_version(version)
+        parsed = parse_version(version)
     except InvalidVersion:
         return []
-    return [file for file in listing.files if Version(file.version) == wanted]
+    return [file for file in listing.files if Version(file.version) == parsed]
 
 
 AUDIT_FILTERS = ("project", "actor", "action", "outcome", "since", "until", "max_count")
@@ -246,11 +242,11 @@ AUDIT_FILTERS = ("project", "actor", "action", "outcome", "since", "until", "max
 
 
 def named_project(what: str) -> str:
-    """Return the project that the name of a file, of a release or of a project is of."""
+    """Return the project of the name of a file, of a release or of a project."""
     return project_of(what) or canonicalize_name(what.partition("==")[0])
 
 
-def moment_of(text: str, now: datetime) -> datetime:
+def parse_moment(text: str, now: datetime) -> datetime:
     """Return a point in time.
 
     :param text: a date or time of RFC 3339, in UTC unless it names a zone; or how long ago, as
@@ -270,7 +266,7 @@ def moment_of(text: str, now: datetime) -> datetime:
         ) from None
 
 
-def seconds_of(text: str) -> float:
+def parse_seconds(text: str) -> float:
     """Return the seconds of a span of time, for options, files and requests.
 
     :raises InvalidConfiguration: it is not a span of time.

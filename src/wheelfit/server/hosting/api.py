@@ -13,7 +13,7 @@ from wheelfit.server.hosting.administration import (
     AUDIT_FILTERS,
     StoreAdministration,
     named_project,
-    seconds_of,
+    parse_seconds,
 )
 from wheelfit.server.hosting.readers import Reader
 from wheelfit.server.store.database import timestamp
@@ -80,7 +80,7 @@ class JsonBody:
         if value is None:
             return default
         if isinstance(value, str):
-            value = seconds_of(value)
+            value = parse_seconds(value)
         is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
         if not is_number or not 0 < value < _LONGEST_SPAN:
             raise InvalidConfiguration(f"{name} is a number of seconds")
@@ -170,35 +170,35 @@ class HostingApi:
         acts = StoreAdministration(self.store, self.now, may_read=reader.may_read)
         match method, *words:
             case ["POST", "yank"]:
-                acts = replace(acts, admits=self._need_upload)
+                acts = replace(acts, check_files=self._need_upload)
                 return {"files": acts.yank(body.texts("what"), body.text("reason"))}
             case ["POST", "unyank"]:
-                acts = replace(acts, admits=self._need_upload)
+                acts = replace(acts, check_files=self._need_upload)
                 return {"files": acts.yank(body.texts("what"), None)}
             case ["POST", "delete"]:
-                acts = replace(acts, admits=self._need_delete)
+                acts = replace(acts, check_files=self._need_delete)
                 return {"files": acts.delete(body.texts("what"))}
             case ["POST", "status"]:
                 return self._set_status(acts)
             case ["GET", "stages"]:
-                who.need_scope("upload")
+                who.require_scope("upload")
                 stages = acts.stages()
                 if not is_operator(who.token):
                     stages = [stage for stage in stages if stage["owner"] == who.token.owner]
                 return {"stages": stages}
             case ["POST", "stages"]:
-                who.need_scope("upload")
+                who.require_scope("upload")
                 body.refuse_others("lifetime")
                 lifetime = body.seconds("lifetime", self.rules.stage_lifetime)
                 return acts.open_stage(who.token.owner, lifetime)
             case ["POST", "stages", stage, "publish"]:
-                who.need_whole_stage(stage, reader.may_read, now=self.now())
+                who.require_whole_stage(stage, reader.may_read, now=self.now())
                 return {"files": acts.publish(stage)}
             case ["DELETE", "stages", stage]:
-                who.need_whole_stage(stage, reader.may_read, now=self.now())
+                who.require_whole_stage(stage, reader.may_read, now=self.now())
                 return {"count": acts.drop(stage)}
             case [_, "tokens" | "audit", *_]:
-                who.need_operator()
+                who.require_operator()
         match method, *words:
             case ["GET", "audit"]:
                 body.refuse_others(*AUDIT_FILTERS)
@@ -216,9 +216,9 @@ class HostingApi:
         project, marker = canonicalize_name(self.body.text("project")), self.body.text("status")
         if acts.may_read(project):  # a hidden project does not exist for this token
             if marker == "quarantined" or self.store.records.status(project).is_quarantined:
-                self.who.need_operator()
+                self.who.require_operator()
             elif not is_operator(self.who.token):
-                self.who.need("upload", project)
+                self.who.require("upload", project)
         return acts.set_status(project, marker, self.body.text("reason"))
 
     def _create_token(self, acts: StoreAdministration) -> Result:
@@ -251,4 +251,4 @@ class HostingApi:
 
     def _need_upload(self, files: Sequence[StoredFile]) -> None:
         for project in {file.project for file in files}:
-            self.who.need("upload", project)
+            self.who.require("upload", project)

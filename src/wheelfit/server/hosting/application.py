@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl, unquote
 from packaging.utils import canonicalize_name
 
 from wheelfit.errors import StorageUnavailable, UploadRefused
-from wheelfit.server.hosting.access import Attempt, Denied, denial, secret_of, visitor
+from wheelfit.server.hosting.access import Attempt, Denied, authenticate, denial, secret_of
 from wheelfit.server.hosting.api import HostingApi, JsonBody, Rules, read_body
 from wheelfit.server.hosting.error_answers import error_answer, json_answer, refusal_answer
 from wheelfit.server.hosting.page_cache import PageCache
@@ -26,7 +26,7 @@ from wheelfit.server.simple import SimpleIndex
 from wheelfit.server.store.audit import Actor
 from wheelfit.server.store.database import timestamp
 from wheelfit.server.store.project_rules import rules_of
-from wheelfit.server.store.records import PUBLISHED, refusal, refused, violations_of
+from wheelfit.server.store.records import PUBLISHED, refusal, single_refusal, violations_of
 from wheelfit.server.store.stored_index import StoredIndex
 from wheelfit.server.store.tokens import STAGE_PREFIX, stage_of
 from wheelfit.server.uploads.accepting import AcceptedUpload, accept
@@ -203,7 +203,7 @@ class HostedIndex:
 
     def _visitor(self, request: Request, *, takes_basic: bool = True) -> Visitor:
         records = self._store.records
-        return visitor(request, records, now=self._now(), takes_basic=takes_basic)
+        return authenticate(request, records, now=self._now(), takes_basic=takes_basic)
 
     # --- uploads -------------------------------------------------------------------------
 
@@ -218,25 +218,25 @@ class HostedIndex:
     def _accept_upload(
         self, request: Request, user: Visitor, attempt: Attempt, stage: str
     ) -> Answer:
-        user.need_scope("upload")
+        user.require_scope("upload")
         start = time.monotonic()
         drafts, limits = self._store.blobs.draft(), FormLimits(file=self._rules.file_size)
         content_type = request.headers.get("content-type", "")
         with read_form(request.body, content_type, drafts, limits=limits) as upload:
             name = upload.first("name")
             if not name:
-                self._metrics.uploaded("refused")
-                raise refused("bad-form", "it names no project", "the form: name")
+                self._metrics.count_upload("refused")
+                raise single_refusal("bad-form", "it names no project", "the form: name")
             project = canonicalize_name(name)
             attempt.project, attempt.subject = project, upload.filename
-            user.need("upload", project)
+            user.require("upload", project)
             size, store = upload.draft.size, self._store.acting(user.actor)
             outcome = accept(
                 upload,
                 store,
                 now=self._now(),
                 stage=stage,
-                by=user.token.owner,
+                uploader=user.token.owner,
                 rules=rules_of(self._rules.projects, project),
             )
         log = partial(
@@ -250,11 +250,11 @@ class HostedIndex:
         )
         if not isinstance(outcome, AcceptedUpload):
             log("refused", reason="; ".join(violation.reference for violation in outcome))
-            self._metrics.uploaded("refused")
+            self._metrics.count_upload("refused")
             raise refusal(outcome)
         self._pages.changed(project)
         log("upload" if outcome.is_new else "repeated")
-        self._metrics.uploaded("accepted" if outcome.is_new else "repeated")
+        self._metrics.count_upload("accepted" if outcome.is_new else "repeated")
         lines = [f"{outcome.filename} is {'waiting' if stage else 'published'}"]
         lines += [f"warning: {warning}" for warning in outcome.warnings]
         return Answer.text(200, "\n".join(lines))
@@ -264,7 +264,7 @@ class HostedIndex:
     def _answer_stage(self, request: Request, stage: str, rest: Sequence[str]) -> Answer:
         """Answer a request to a stage, of a client with a token or the secret of the stage."""
         if rest in (["legacy"], ["legacy", ""]):
-            self._visitor(request).need_stage(stage, now=self._now())
+            self._visitor(request).require_stage(stage, now=self._now())
             if self._store.sessions.session(stage) is not None:
                 return Answer.text(
                     409, f"files of this stage come through its session, at /{ROOT}/"
@@ -279,15 +279,15 @@ class HostedIndex:
         # Otherwise the secret is the token of a user, who may own the stage.
         user = self._visitor(request)
         reader = Reader(self._rules.private, user.token.projects)
-        user.need_whole_stage(stage, reader.may_read, now=self._now())
+        user.require_whole_stage(stage, reader.may_read, now=self._now())
         return self._answer_with_stage(request, stage, rest, user.token.projects)
 
     def _answer_preview(self, request: Request, secret: str, rest: Sequence[str]) -> Answer:
         """Answer a request to the secret preview URL of a stage (PEP 694)."""
-        found = stage_of(self._store.records, secret, now=self._now())
-        if found is None or rest[:1] not in (["simple"], ["files"]):
+        stage = stage_of(self._store.records, secret, now=self._now())
+        if stage is None or rest[:1] not in (["simple"], ["files"]):
             return Answer.text(404, "there is no such page")
-        return self._answer_with_stage(request, found.id, rest, ())
+        return self._answer_with_stage(request, stage.id, rest, ())
 
     def _answer_with_stage(
         self, request: Request, stage: str, rest: Sequence[str], allowed: Collection[str] | None
@@ -310,20 +310,20 @@ class HostedIndex:
         vary = ", ".join(filter(None, (answer.headers.get("vary"), "Authorization")))
         return replace(answer, headers={**answer.headers, "cache-control": control, "vary": vary})
 
-    def _answer_session(self, request: Request, words: Sequence[str]) -> Answer:
+    def _answer_session(self, request: Request, segments: Sequence[str]) -> Answer:
         """Answer a request to a publishing session (PEP 694)."""
         identify = partial(self._visitor, request)
         api = SessionApi(request, self._store, self._rules, self._now, identify, self._log)
-        answer = api.answer(words)
-        if "publish" in words and answer.status < 300:
+        answer = api.answer(segments)
+        if "publish" in segments and answer.status < 300:
             self._pages.changed()
         return answer
 
     def _answer_token_exchange(
-        self, request: Request, publishing: TrustedPublishing, words: Sequence[str]
+        self, request: Request, publishing: TrustedPublishing, segments: Sequence[str]
     ) -> Answer:
         """Exchange the identity of a CI job for a token."""
-        is_minting = words[-1:] == ["mint-token"]
+        is_minting = segments[-1:] == ["mint-token"]
         if request.method != ("POST" if is_minting else "GET"):
             return Answer.text(
                 405,
@@ -333,7 +333,7 @@ class HostedIndex:
         body = read_body(request).values if is_minting else {}
         now = self._now()
         job = Actor(address=request.client, time=timestamp(now))
-        answer = publishing.answer(words, body, self._store.records.acting(job), now, self._log)
+        answer = publishing.answer(segments, body, self._store.records.acting(job), now, self._log)
         return answer or Answer.text(404, "there is no such page")
 
     # --- health and administration --------------------------------------------------
@@ -349,11 +349,11 @@ class HostedIndex:
 
     def _answer_metrics(self, request: Request) -> Answer:
         if self._rules.metrics == "operator":
-            self._visitor(request, takes_basic=False).need_operator()
+            self._visitor(request, takes_basic=False).require_operator()
         headers = {"content-type": self._metrics.content_type, "cache-control": "no-store"}
-        return Answer.of(200, self._metrics.written(), headers)
+        return Answer.of(200, self._metrics.exposition(), headers)
 
-    def _answer_api(self, request: Request, words: Sequence[str]) -> Answer:
+    def _answer_api(self, request: Request, segments: Sequence[str]) -> Answer:
         is_post = request.method == "POST"
         content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if is_post and content_type != "application/json":
@@ -363,20 +363,20 @@ class HostedIndex:
         user = self._visitor(request, takes_basic=False)
         body = read_body(request) if is_post else JsonBody(dict(parse_qsl(request.query)))
         api = HostingApi(self._store.acting(user.actor), self._rules, self._now, user, body)
-        attempt = api.attempt(request.method, words)
+        attempt = api.attempt(request.method, segments)
         with nullcontext() if attempt is None else user.recording_refusals(attempt):
-            result = api.do(request.method, words)
+            result = api.do(request.method, segments)
         if result is None:
             return Answer.text(404, "there is no such endpoint, or not with this method")
         if request.method != "GET":
             self._pages.changed()
-            what = body.values.get("what")
+            changed = body.values.get("what")
             self._log(
                 "act",
-                act=" ".join(words),
+                act=" ".join(segments),
                 owner=user.token.owner,
                 token=user.token.id,
-                what=", ".join(map(str, what)) if isinstance(what, list) else None,
+                what=", ".join(map(str, changed)) if isinstance(changed, list) else None,
             )
         return json_answer(200, result)
 

@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from wheelfit.server.store.records import Scope
 
 
-_PATIENCE = 60.0
-_SHORT = 15.0
-_SAYS_LITTLE = 100
-_MOST = 16 << 20
+_TIMEOUT = 60.0
+_HEALTH_TIMEOUT = 15.0
+_MAX_HEALTH_SIZE = 100
+_MAX_SIZE = 16 << 20
 _FILES = {"files": [str]}
 _OPENED = {"id": str, "secret": str}
 _TEXTS_OF_ENTRY = ("time", "action", "outcome", "project", "subject", "owner", "token", "note",
@@ -49,10 +49,10 @@ def is_index_server(url: str, *, context: SSLContext | None = None) -> bool:
     :param context: the certificates to trust; by default those of Python.
     :raises Unreachable: it cannot be reached.
     """
-    request = Request(f"{url.rstrip('/')}/-/health/live")  # noqa: S310 - whoever asks has looked
+    request = Request(f"{url.rstrip('/')}/-/health/live")  # noqa: S310 - callers pass http(s) only
     try:
-        with _opener(context).open(request, timeout=_SHORT) as answer:
-            return bool(answer.read(_SAYS_LITTLE).strip() == b"alive")
+        with _opener(context).open(request, timeout=_HEALTH_TIMEOUT) as answer:
+            return bool(answer.read(_MAX_HEALTH_SIZE).strip() == b"alive")
     except HTTPError as error:
         error.close()
         return False
@@ -97,36 +97,38 @@ class ServerAdministration:
         self._opener = _opener(context)
 
     def yank(self, what: Sequence[str], reason: str | None) -> list[str]:
-        """Yank files, or take that back."""
+        """Yank files, or undo that."""
         if reason is None:
-            return _files(self._ask("POST", "unyank", _FILES, what=list(what)))
-        return _files(self._ask("POST", "yank", _FILES, what=list(what), reason=reason))
+            return _files(self._request("POST", "unyank", _FILES, what=list(what)))
+        return _files(self._request("POST", "yank", _FILES, what=list(what), reason=reason))
 
     def set_status(self, project: str, marker: str, reason: str) -> dict[str, Any]:
         """Set the status of a project."""
         shape = {"project": str, "status": str, "reason": str}
-        return self._ask("POST", "status", shape, project=project, status=marker, reason=reason)
+        return self._request("POST", "status", shape, project=project, status=marker, reason=reason)
 
     def delete(self, what: Sequence[str]) -> list[str]:
         """Delete files for ever."""
-        return _files(self._ask("POST", "delete", _FILES, what=list(what)))
+        return _files(self._request("POST", "delete", _FILES, what=list(what)))
 
     def open_stage(self, owner: str, lifetime: float) -> dict[str, Any]:
         """Open a stage."""
-        del owner  # whose the token is
-        return self._ask("POST", "stages", _OPENED, lifetime=lifetime)
+        del owner  # the server takes the owner of the token
+        return self._request("POST", "stages", _OPENED, lifetime=lifetime)
 
     def stages(self) -> list[dict[str, Any]]:
         """Return the stages that are open."""
-        return list(self._ask("GET", "stages", {"stages": [_STAGE]})["stages"])
+        return list(self._request("GET", "stages", {"stages": [_STAGE]})["stages"])
 
     def publish(self, stage: str) -> list[str]:
         """Publish all files of a stage at once."""
-        return _files(self._ask("POST", f"stages/{quote(stage, safe='')}/publish", _FILES))
+        return _files(self._request("POST", f"stages/{quote(stage, safe='')}/publish", _FILES))
 
     def drop(self, stage: str) -> int:
         """Delete a stage and its files."""
-        return int(self._ask("DELETE", f"stages/{quote(stage, safe='')}", {"count": int})["count"])
+        return int(
+            self._request("DELETE", f"stages/{quote(stage, safe='')}", {"count": int})["count"]
+        )
 
     def create_token(
         self,
@@ -137,7 +139,7 @@ class ServerAdministration:
         note: str,
     ) -> dict[str, Any]:
         """Create a token."""
-        return self._ask(
+        return self._request(
             "POST",
             "tokens",
             _OPENED,
@@ -150,34 +152,34 @@ class ServerAdministration:
 
     def tokens(self) -> list[dict[str, Any]]:
         """Return all tokens."""
-        return list(self._ask("GET", "tokens", {"tokens": [dict]})["tokens"])
+        return list(self._request("GET", "tokens", {"tokens": [dict]})["tokens"])
 
     def revoke(self, token: str) -> bool:
         """Revoke a token."""
         return bool(
-            self._ask("DELETE", f"tokens/{quote(token, safe='')}", {"revoked": bool})["revoked"]
+            self._request("DELETE", f"tokens/{quote(token, safe='')}", {"revoked": bool})["revoked"]
         )
 
-    def audit(self, wanted: Mapping[str, str]) -> list[dict[str, Any]]:
+    def audit(self, filters: Mapping[str, str]) -> list[dict[str, Any]]:
         """Return entries of the audit log."""
         shape = {"entries": [dict.fromkeys(_TEXTS_OF_ENTRY, str)]}
-        return list(self._ask("GET", f"audit?{urlencode(wanted)}", shape)["entries"])
+        return list(self._request("GET", f"audit?{urlencode(filters)}", shape)["entries"])
 
     def close(self) -> None:
         """Do nothing: every request has a connection of its own."""
 
-    def _ask(
-        self, method: str, act: str, shape: Mapping[str, object], **body: object
+    def _request(
+        self, method: str, path: str, shape: Mapping[str, object], **body: object
     ) -> dict[str, Any]:
         data = json.dumps(body).encode() if method == "POST" else None
-        url = f"{self._url}/-/api/{act}"
+        url = f"{self._url}/-/api/{path}"
         request = Request(url, data, self._headers, method=method)  # noqa: S310 - it is http(s)
         try:
-            with self._opener.open(request, timeout=_PATIENCE) as answer:
-                content = json.loads(answer.read(_MOST))
+            with self._opener.open(request, timeout=_TIMEOUT) as answer:
+                content = json.loads(answer.read(_MAX_SIZE))
         except HTTPError as error:
             with error:
-                raise _error(error.code, _words(error), self._url) from None
+                raise _error(error.code, _read_body(error), self._url) from None
         except (OSError, HTTPException) as error:
             raise _unreachable(error, self._url) from None
         except (ValueError, RecursionError):
@@ -190,10 +192,10 @@ class ServerAdministration:
 
 
 def _opener(context: SSLContext | None) -> OpenerDirector:
-    return build_opener(_Staying, HTTPSHandler(context=context))
+    return build_opener(_NoRedirects, HTTPSHandler(context=context))
 
 
-class _Staying(HTTPRedirectHandler):
+class _NoRedirects(HTTPRedirectHandler):
     """A redirect handler that follows none: the token is for this server."""
 
     def redirect_request(self, *_: Any) -> None:
@@ -205,7 +207,7 @@ def _fits(value: object, shape: object) -> bool:
     """Return whether an answer has the expected fields and types; it may have more."""
     if isinstance(shape, dict):
         return isinstance(value, dict) and all(
-            _fits(value.get(name), one) for name, one in shape.items()
+            _fits(value.get(name), expected) for name, expected in shape.items()
         )
     if isinstance(shape, list):
         return isinstance(value, list) and all(_fits(item, shape[0]) for item in value)
@@ -218,9 +220,9 @@ def _unreachable(error: Exception, where: str) -> Unreachable:
     return Unreachable(f"the server cannot be reached: {reason}", where=where)
 
 
-def _words(error: HTTPError) -> bytes:
+def _read_body(error: HTTPError) -> bytes:
     try:
-        return error.read(_MOST)
+        return error.read(_MAX_SIZE)
     except (OSError, HTTPException):
         return b""
 
@@ -230,7 +232,7 @@ def _files(answer: dict[str, Any]) -> list[str]:
 
 
 def _error(status: int, content: bytes, where: str) -> Exception:
-    """Return the answer of a server as the error that it would be here."""
+    """Return the error that a server answered, as `StoreAdministration` raises it."""
     try:
         errors = [
             {name: str(listed[name] or "") for name in ("reference", "message", "where")}

@@ -22,13 +22,13 @@ META = {"meta": {"api-version": "2.0"}}
 def refusal_answer(request: Request, violations: Sequence[Violation]) -> Answer:
     """Return an answer with every reason to refuse a file, as publishing tools show it."""
     first, *others = violations
-    more = f" (and {len(others)} more)" if others else ""
+    rest = f" (and {len(others)} more)" if others else ""
     status = status_of(violations)
     if wants_json(request):
         answer = json_answer(status, {"errors": [asdict(violation) for violation in violations]})
     else:
         answer = Answer.text(status, "\n".join(map(str, violations)))
-    return replace(answer, reason=f"{first}{more}")
+    return replace(answer, reason=f"{first}{rest}")
 
 
 def status_of(violations: Sequence[Violation]) -> int:
@@ -44,13 +44,13 @@ def status_of(violations: Sequence[Violation]) -> int:
 def error_answer(request: Request, status: int, error: WheelfitError) -> Answer:
     """Return the answer to an error."""
     where = f"{error.where}: " if error.where else ""
-    sentence = f"{where}{error.message}"
+    message = f"{where}{error.message}"
     if wants_json(request):
-        one = {"reference": error.reference, "message": error.message, "where": error.where}
-        answer = json_answer(status, {"errors": [one]})
+        details = {"reference": error.reference, "message": error.message, "where": error.where}
+        answer = json_answer(status, {"errors": [details]})
     else:
-        answer = Answer.text(status, sentence)
-    return replace(answer, reason=sentence)
+        answer = Answer.text(status, message)
+    return replace(answer, reason=message)
 
 
 def wants_json(request: Request) -> bool:
@@ -75,10 +75,10 @@ def problem(
     :param title: the fault, one sentence.
     :param errors: all faults, if there are several.
     """
-    named = [
+    problems = [
         {"source": error.where, "message": error.message, "reference": error.reference}
         for error in errors
     ]
-    value = {**META, "type": "about:blank", "status": status, "title": title, "errors": named}
-    kind = {"content-type": "application/problem+json", "cache-control": "no-store"}
-    return Answer.of(status, json.dumps(value).encode(), {**kind, **(headers or {})})
+    value = {**META, "type": "about:blank", "status": status, "title": title, "errors": problems}
+    own_headers = {"content-type": "application/problem+json", "cache-control": "no-store"}
+    return Answer.of(status, json.dumps(value).encode(), {**own_headers, **(headers or {})})

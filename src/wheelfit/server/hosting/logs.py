@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from typing import Literal, TextIO
 
 
-_MOST = 10_000
-"""Lines that wait to be written; of more the oldest go, and are counted."""
+_MAX_WAITING = 10_000
+"""Lines that wait to be written; beyond it the oldest are dropped, and counted."""
 _UNSAFE = pattern(r"[\x00-\x20\x7f-\x9f\u2028\u2029\"=]")
-_LONGEST = 2000
+_MAX_LENGTH = 2000
 
 
 class Log:
@@ -38,25 +38,25 @@ class Log:
 
     def __init__(self, stream: TextIO | None, form: Literal["json", "plain"]) -> None:
         self._stream = stream
-        self._write = in_json if form == "json" else _in_words
-        self._waiting: deque[str] = deque(maxlen=_MOST)
+        self._write = json_line if form == "json" else _plain_line
+        self._waiting: deque[str] = deque(maxlen=_MAX_WAITING)
         self._lost = 0
-        self._is_over = False
+        self._is_closed = False
         self._wake = threading.Event()
         self._thread = threading.Thread(target=self._run, name="log", daemon=True)
         self._thread.start()
 
     def __call__(self, event: str, **fields: str | float | None) -> None:
         """Log an event; fields that are None are left out."""
-        known = {name: value for name, value in fields.items() if value is not None}
-        if len(self._waiting) == _MOST:
+        event_fields = {name: value for name, value in fields.items() if value is not None}
+        if len(self._waiting) == _MAX_WAITING:
             self._lost += 1
-        self._waiting.append(self._write(datetime.now(UTC), event, known))
+        self._waiting.append(self._write(datetime.now(UTC), event, event_fields))
         self._wake.set()
 
     def close(self) -> None:
         """Write the remaining events."""
-        self._is_over = True
+        self._is_closed = True
         self._wake.set()
         self._thread.join()
 
@@ -76,15 +76,15 @@ class Log:
                     self._stream.flush()
                 except (OSError, ValueError):
                     return  # no other channel is left
-            if self._is_over and not self._waiting:
+            if self._is_closed and not self._waiting:
                 return
 
 
-def log_form(wanted: str, stream: TextIO | None) -> Literal["json", "plain"]:
+def log_form(form: str, stream: TextIO | None) -> Literal["json", "plain"]:
     """Return the form of a log: ``auto`` is words on a terminal and JSON elsewhere."""
-    if wanted == "auto":
-        wanted = "plain" if stream is not None and stream.isatty() else "json"
-    return "json" if wanted == "json" else "plain"
+    if form == "auto":
+        form = "plain" if stream is not None and stream.isatty() else "json"
+    return "json" if form == "json" else "plain"
 
 
 @contextmanager
@@ -95,7 +95,7 @@ def library_messages(log: Log) -> Iterator[None]:
     default.
     """
     root = logging.getLogger()
-    handler = _ToLog(log)
+    handler = _LogHandler(log)
     thread_hook, unraisable_hook = threading.excepthook, sys.unraisablehook
     root.addHandler(handler)
     logging.captureWarnings(capture=True)
@@ -111,7 +111,7 @@ def library_messages(log: Log) -> Iterator[None]:
         root.removeHandler(handler)
 
 
-class _ToLog(logging.Handler):
+class _LogHandler(logging.Handler):
     """A handler that turns log records of libraries into events."""
 
     def __init__(self, log: Log) -> None:
@@ -122,7 +122,7 @@ class _ToLog(logging.Handler):
         error = record.exc_info[1] if record.exc_info else None
         try:
             message = record.getMessage()
-        except Exception:  # noqa: BLE001 - a message is no reason for its library to fail
+        except Exception:  # noqa: BLE001 - a wrong message must not make its library fail
             message = str(record.msg)
         self._log(
             "library",
@@ -141,25 +141,25 @@ def _uncaught(log: Log, error: BaseException | None, where: str) -> None:
 def traceback_of(error: BaseException) -> str:
     """Return the traceback of an error, without its beginning if it is long."""
     # Before it is cut: the rest of a URL may begin with a password.
-    return redact("".join(format_exception(error)).rstrip())[-_LONGEST:]
+    return redact("".join(format_exception(error)).rstrip())[-_MAX_LENGTH:]
 
 
-def in_json(time: datetime, event: str, fields: Mapping[str, str | float]) -> str:
+def json_line(time: datetime, event: str, fields: Mapping[str, str | float]) -> str:
     """Return an event as one line of JSON."""
-    known = {"time": time.isoformat(timespec="milliseconds"), "event": event}
-    return json.dumps(known | {name: _short(value) for name, value in fields.items()})
+    event_fields = {"time": time.isoformat(timespec="milliseconds"), "event": event}
+    return json.dumps(event_fields | {name: _shortened(value) for name, value in fields.items()})
 
 
-def _in_words(time: datetime, event: str, fields: Mapping[str, str | float]) -> str:
-    parts = [f"{name}={_word(_short(value))}" for name, value in fields.items()]
+def _plain_line(time: datetime, event: str, fields: Mapping[str, str | float]) -> str:
+    parts = [f"{name}={_quoted(_shortened(value))}" for name, value in fields.items()]
     return " ".join([time.strftime("%H:%M:%S"), event, *parts])
 
 
-def _short(value: str | float) -> str | float:
-    return redact(value)[:_LONGEST] if isinstance(value, str) else value
+def _shortened(value: str | float) -> str | float:
+    return redact(value)[:_MAX_LENGTH] if isinstance(value, str) else value
 
 
-def _word(value: str | float) -> str:
+def _quoted(value: str | float) -> str:
     if not isinstance(value, str):
         return f"{value:.6g}"
     return json.dumps(value) if not value or _UNSAFE.search(value) else value

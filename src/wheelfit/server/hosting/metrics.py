@@ -34,9 +34,8 @@ class Metrics:
             raise NeedsExtra("server", "prometheus-client") from None
         registry = prometheus.CollectorRegistry()
         requests = prometheus.Counter(
-            "wheelfit_requests", "Requests, by what was asked", ["route", "status"],
-            registry=registry,
-        )  # fmt: skip
+            "wheelfit_requests", "Requests, by route", ["route", "status"], registry=registry
+        )
         seconds = prometheus.Histogram(
             "wheelfit_request_seconds", "Seconds until an answer was sent", ["route"],
             buckets=_SECONDS, registry=registry,
@@ -45,14 +44,13 @@ class Metrics:
             "wheelfit_sent_bytes", "Bytes of the bodies of answers", registry=registry
         )
         self._uploads = prometheus.Counter(
-            "wheelfit_uploads", "Uploads, by what became of them", ["outcome"], registry=registry
+            "wheelfit_uploads", "Uploads, by outcome", ["outcome"], registry=registry
         )
         self._webhooks = prometheus.Counter(
-            "wheelfit_webhooks", "Messages to webhooks, by what became of them", ["outcome"],
-            registry=registry,
-        )  # fmt: skip
+            "wheelfit_webhooks", "Messages to webhooks, by outcome", ["outcome"], registry=registry
+        )
         prometheus.ProcessCollector(registry=registry)
-        # Both come from small sets: a client cannot make more of them.
+        # Routes and statuses are from small sets, which clients cannot extend.
         self._request: Callable[[str, int], Any] = lru_cache(None)(
             lambda route, status: requests.labels(route, str(status))
         )
@@ -60,20 +58,20 @@ class Metrics:
         self._register = registry.register
         self._write: Callable[[], bytes] = lambda: prometheus.generate_latest(registry)
 
-    def served(self, route: str, status: int, sent: int, seconds: float) -> None:
+    def count_request(self, route: str, status: int, sent: int, seconds: float) -> None:
         """Count a request."""
         self._request(route, status).inc()
         self._seconds(route).observe(seconds)
         self._sent.inc(sent)
 
-    def uploaded(self, outcome: str) -> None:
+    def count_upload(self, outcome: str) -> None:
         """Count an upload.
 
         :param outcome: ``accepted``, ``repeated`` or ``refused``.
         """
         self._uploads.labels(outcome).inc()
 
-    def told_webhook(self, outcome: str) -> None:
+    def count_delivery(self, outcome: str) -> None:
         """Count an attempt to deliver to a webhook.
 
         :param outcome: ``delivered``, ``failed`` or ``lost``.
@@ -85,15 +83,15 @@ class Metrics:
 
         :param places: folders by their purpose.
         """
-        self._register(_Watched(tuple(mirrors), places))
+        self._register(_WatchedCounts(tuple(mirrors), places))
 
-    def written(self) -> bytes:
+    def exposition(self) -> bytes:
         """Return all counters, as monitoring reads them."""
         return self._write()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Watched:
+class _WatchedCounts:
     """A collector of counts that are kept elsewhere."""
 
     mirrors: tuple[MirrorCounts, ...]
@@ -113,7 +111,7 @@ class _Watched:
         )
         pages = CounterMetricFamily(
             "wheelfit_mirror_pages",
-            "Requests to upstreams for pages, by what came of them",
+            "Requests to upstreams for pages, by outcome",
             labels=["mirror", "outcome"],
         )
         sizes = CounterMetricFamily(
@@ -123,9 +121,9 @@ class _Watched:
         )
         families = {"file": files, "page": pages, "bytes": sizes}
         for mirror in self.mirrors:
-            for what, count in mirror.read().items():
-                kind, outcome = what.split()
-                families[kind].add_metric([mirror.name, outcome], count)
+            for key, count in mirror.read().items():
+                family, outcome = key.split()
+                families[family].add_metric([mirror.name, outcome], count)
         yield from families.values()
         disks = GaugeMetricFamily(
             "wheelfit_disk_bytes", "Bytes of disks", labels=["place", "state"]

@@ -49,7 +49,7 @@ def public_error(error: _Error, log: Log) -> _Error:
     public = copy(error)
     public.message = UNAVAILABLE if isinstance(error, StorageUnavailable) else _NO_ANSWER
     public.where = public.note = None
-    public.hint = "the log of the server says why"
+    public.hint = "the log of the server has the reason"
     public.details = ()
     return public
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.repository import Content, Elsewhere, Index
 
 
-_BESIDE = (".metadata", ".provenance")
+_SUFFIXES = (".metadata", ".provenance")
 
 
 class Reader(NamedTuple):
@@ -46,18 +46,18 @@ class Reader(NamedTuple):
 
 
 _READER: ContextVar[Reader] = ContextVar("reader")
-_NOBODY = Reader(("*",), ())
+_DEFAULT_READER = Reader(("*",), ())
 """The default reader, which sees nothing."""
 
 
 @contextmanager
 def reading(reader: Reader) -> Iterator[None]:
     """Read each `ReadableIndex` as a reader, in this thread."""
-    before = _READER.set(reader)
+    reset_token = _READER.set(reader)
     try:
         yield
     finally:
-        _READER.reset(before)
+        _READER.reset(reset_token)
 
 
 def is_shared(project: str) -> bool:
@@ -65,7 +65,7 @@ def is_shared(project: str) -> bool:
 
     :param project: the normalised name; empty: the list of projects.
     """
-    reader = _READER.get(_NOBODY)
+    reader = _READER.get(_DEFAULT_READER)
     return reader.sees_all or (project != "" and reader.may_read(project))  # type: ignore[arg-type]
 
 
@@ -82,7 +82,7 @@ class ReadableIndex(ReadsContent):
 
     def projects(self) -> Iterable[NormalizedName]:
         """Return the names of the projects that the reader may read."""
-        reader = _READER.get(_NOBODY)
+        reader = _READER.get(_DEFAULT_READER)
         names = self._index.projects()
         return names if reader.sees_all else tuple(filter(reader.may_read, names))
 
@@ -96,10 +96,10 @@ class ReadableIndex(ReadsContent):
 
     def content(self, filename: str) -> Content | Elsewhere | None:
         """Return the bytes of a listed file, or where they are."""
-        bare = filename
-        for suffix in _BESIDE:
-            bare = bare.removesuffix(suffix)
-        return self._index.content(filename) if _admits(project_of(bare)) else None
+        base = filename
+        for suffix in _SUFFIXES:
+            base = base.removesuffix(suffix)
+        return self._index.content(filename) if _admits(project_of(base)) else None
 
 
 def _admits(project: NormalizedName | None) -> bool:
@@ -107,7 +107,7 @@ def _admits(project: NormalizedName | None) -> bool:
 
     :param project: None: the project is unknown.
     """
-    reader = _READER.get(_NOBODY)
+    reader = _READER.get(_DEFAULT_READER)
     if reader.sees_all or (project is not None and reader.may_read(project)):
         return True
     if reader.is_anonymous and project is not None:

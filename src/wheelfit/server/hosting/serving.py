@@ -58,10 +58,10 @@ if TYPE_CHECKING:
 _TOKEN_FILE = "admin-token"  # noqa: S105 - the name of a file
 _FIRST_INHERITED = 3
 _MASK = 0o027
-_CLEAN_EVERY = 3600.0
-_LEAVE_WITHIN = 5.0
-_LOOK_EVERY = 0.1
-_ANSWER_OF_MIRRORS = 120.0
+_CLEANING_INTERVAL = 3600.0
+_CLEANING_END_TIMEOUT = 5.0
+_CHECK_INTERVAL = 0.1
+_MIRROR_ANSWER_TIMEOUT = 120.0
 _GRACE = timedelta(days=1)
 
 
@@ -98,11 +98,12 @@ def run_server(
         _listening(settings, environ) as listener,
         _watching(store.probes, log),
         _cleaning(store.acting(Actor("server")), log, timedelta(seconds=settings.audit_retention)),
-        _telling_webhooks(settings, store, log, metrics),
+        _delivering_to_webhooks(settings, store, log, metrics),
         _mirroring(settings, environ, log, advisories := _advisories(settings, log)) as mirrors,
     ):
         metrics.watch(
-            () if mirrors is None else (one.counts for one in mirrors.all()), _places(settings)
+            () if mirrors is None else (mirror.counts for mirror in mirrors.all()),
+            _places(settings),
         )
         stored = StoredIndex(store)
         index: Index = stored
@@ -113,9 +114,9 @@ def run_server(
             index = mirrors.with_own(index, owners=settings.owners, claims=store.records.claims)
             bridges = {
                 name: FamilyIndexes(
-                    one, around=lambda index: ReadableIndex(PublicErrorsIndex(index, log))
+                    mirror, around=lambda index: ReadableIndex(PublicErrorsIndex(index, log))
                 )
-                for name, one in mirrors.families.items()
+                for name, mirror in mirrors.families.items()
             }
         if settings.elsewhere:
             index = IndexWithLocations(index, settings.elsewhere)
@@ -163,7 +164,7 @@ def run_server(
 
         limits = settings.limits
         if settings.mirrors:  # whose deadlines are longer
-            limits = replace(limits, answer_timeout=_ANSWER_OF_MIRRORS)
+            limits = replace(limits, answer_timeout=_MIRROR_ANSWER_TIMEOUT)
         application = AsgiApplication(
             hosted,
             answer_from_memory=hosted.answer_from_memory,
@@ -179,7 +180,7 @@ def run_server(
         def ready() -> None:
             log("started", origin=url)
             started(ServerAddress(url, token_file, tuple(bridges)))
-            _tell_systemd(environ, "READY=1")
+            _notify_systemd(environ, "READY=1")
 
         serve(
             application,
@@ -210,15 +211,17 @@ def _private_files() -> Iterator[None]:
 
 @contextmanager
 def _listening(settings: ServerSettings, environ: Mapping[str, str]) -> Iterator[socket.socket]:
-    number = settings.fd
-    if number is None and environ.get("LISTEN_PID") == str(os.getpid()):
+    descriptor = settings.fd
+    if descriptor is None and environ.get("LISTEN_PID") == str(os.getpid()):
         if environ.get("LISTEN_FDS") != "1":
             raise InvalidConfiguration(
                 "systemd must pass exactly one socket",
                 where="LISTEN_FDS",
             )
-        number = _FIRST_INHERITED
-    opened = listen_at(settings.host, settings.port) if number is None else listen_on(number)
+        descriptor = _FIRST_INHERITED
+    opened = (
+        listen_at(settings.host, settings.port) if descriptor is None else listen_on(descriptor)
+    )
     with opened as listener:
         yield listener
 
@@ -254,7 +257,7 @@ def _recorder(log: Log, metrics: Metrics, *, access_log: bool) -> Callable[[Serv
 
     def log_request(served: ServedRequest) -> None:
         route, path = route_of(served.request.path), without_secrets(served.request.path)
-        metrics.served(route, served.status, served.sent, served.seconds)
+        metrics.count_request(route, served.status, served.sent, served.seconds)
         if (error := served.error) is not None:
             shown = f"{type(error).__name__}: {error}"
             log("failure", path=path, error=shown, traceback=traceback_of(error))
@@ -284,29 +287,29 @@ def _watching(probes: Mapping[Dependency, Callable[[], None]], log: Log) -> Iter
             facts = {"message": error.message, "where": error.where, "hint": error.hint}
         log("dependency", name=dependency.name, state=trouble or "ready", **facts)
 
-    def look() -> None:
-        while not over.wait(_LOOK_EVERY):
+    def cancel_overdue() -> None:
+        while not stop.wait(_CHECK_INTERVAL):
             for dependency in probes:
                 dependency.cancel_overdue()
 
-    over = threading.Event()
+    stop = threading.Event()
     # Daemons, because a thread that hangs in a call cannot be ended.
-    threading.Thread(target=look, name="deadlines", daemon=True).start()
+    threading.Thread(target=cancel_overdue, name="deadlines", daemon=True).start()
     for dependency, probe in probes.items():
         dependency.on_change = report
         threading.Thread(
-            target=dependency.watch, args=(probe, over), name=dependency.name, daemon=True
+            target=dependency.watch, args=(probe, stop), name=dependency.name, daemon=True
         ).start()
     try:
         yield
     finally:
-        over.set()
+        stop.set()
 
 
 @contextmanager
 def _cleaning(store: Store, log: Log, audit_retention: timedelta) -> Iterator[None]:
     """Remove unused data periodically."""
-    over = threading.Event()
+    stop = threading.Event()
 
     def run() -> None:
         while True:
@@ -319,7 +322,7 @@ def _cleaning(store: Store, log: Log, audit_retention: timedelta) -> Iterator[No
             else:
                 if any(cleaned):
                     log("cleaned", **cleaned._asdict())
-            if over.wait(_CLEAN_EVERY):
+            if stop.wait(_CLEANING_INTERVAL):
                 return
 
     thread = threading.Thread(target=run, name="cleaning", daemon=True)
@@ -327,8 +330,8 @@ def _cleaning(store: Store, log: Log, audit_retention: timedelta) -> Iterator[No
     try:
         yield
     finally:
-        over.set()
-        thread.join(_LEAVE_WITHIN)  # a silent storage must not keep the server from ending
+        stop.set()
+        thread.join(_CLEANING_END_TIMEOUT)  # a silent storage must not keep the server from ending
 
 
 def _places(settings: ServerSettings) -> Mapping[str, Path]:
@@ -353,20 +356,20 @@ def _advisories(settings: ServerSettings, log: Log) -> Advisories | None:
 
 
 @contextmanager
-def _telling_webhooks(
+def _delivering_to_webhooks(
     settings: ServerSettings, store: Store, log: Log, metrics: Metrics
 ) -> Iterator[None]:
     """Notify each webhook of changes, in a thread of its own."""
-    over = threading.Event()
+    stop = threading.Event()
     for webhook in settings.webhooks:
-        delivery = WebhookDelivery(webhook, store.records, log=log, count=metrics.told_webhook)
+        delivery = WebhookDelivery(webhook, store.records, log=log, count=metrics.count_delivery)
         # A daemon, because a silent receiver must not keep the server from ending; the rest is
         # delivered after the next start.
-        threading.Thread(target=delivery.run, args=(over,), name="webhook", daemon=True).start()
+        threading.Thread(target=delivery.run, args=(stop,), name="webhook", daemon=True).start()
     try:
         yield
     finally:
-        over.set()
+        stop.set()
 
 
 @contextmanager
@@ -413,7 +416,7 @@ def _first_token(store: Store, folder: Path) -> Path | None:
     return path if is_first else None
 
 
-def _tell_systemd(environ: Mapping[str, str], state: str) -> None:
+def _notify_systemd(environ: Mapping[str, str], state: str) -> None:
     """Notify systemd of a new state, if ``NOTIFY_SOCKET`` names its socket."""
     address = environ.get("NOTIFY_SOCKET", "")
     if not address:

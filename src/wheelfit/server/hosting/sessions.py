@@ -29,7 +29,7 @@ from wheelfit.server.messages import Answer
 from wheelfit.server.store.database import timestamp
 from wheelfit.server.store.opening import EMPTY_STAGE_LASTS
 from wheelfit.server.store.project_rules import rules_of
-from wheelfit.server.store.records import Violation, refusal, refused, violations_of
+from wheelfit.server.store.records import Violation, refusal, single_refusal, violations_of
 from wheelfit.server.store.sessions import Session, SessionUpload, shown_status
 from wheelfit.server.store.tokens import digest, new_stage
 from wheelfit.server.uploads.accepting import AcceptedUpload, accept
@@ -50,13 +50,13 @@ ROOT = "upload"
 """The path of the root endpoint."""
 _TYPE = "application/vnd.pypi.upload.v2+json"
 _MECHANISM = "http-post-bytes"
-_LONGEST = timedelta(days=28)
+_MAX_LIFETIME = timedelta(days=28)
 """The time after its creation at which a session closes, even if it was extended."""
-_WEAK = frozenset({"md5", "sha1"})
+_WEAK_ALGORITHMS = frozenset({"md5", "sha1"})
 _PIECE = 1 << 18
-_MOST_ATTESTATIONS = 16 << 20
-_MANY = 10_000
-"""Uploads that one session has at most."""
+_MAX_ATTESTATIONS = 16 << 20
+_MAX_UPLOADS = 10_000
+"""Uploads of one session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,16 +75,16 @@ class SessionApi:
     """Returns the holder of the token, or raises ``Denied``."""
     log: Callable[..., None]
 
-    def answer(self, words: Sequence[str]) -> Answer:
+    def answer(self, segments: Sequence[str]) -> Answer:
         """Answer the request.
 
-        :param words: of the path, behind that of the root endpoint.
+        :param segments: of the path, behind that of the root endpoint.
         """
         try:
-            return self._answer([word for word in words if word])
+            return self._answer([segment for segment in segments if segment])
         except Denied as error:
             headers = {"www-authenticate": BEARER} if error.status == 401 else {}
-            return problem(error.status, error.sentence, headers=headers)
+            return problem(error.status, error.message, headers=headers)
         except UploadRefused as error:
             violations = violations_of(error)
             return problem(status_of(violations), str(violations[0]), violations)
@@ -93,16 +93,16 @@ class SessionApi:
         except InvalidConfiguration as error:
             return problem(400, error.message)
 
-    def _answer(self, words: Sequence[str]) -> Answer:
-        who = self.identify()
-        api, attempt = replace(self, store=self.store.acting(who.actor)), self._attempt(words)
+    def _answer(self, segments: Sequence[str]) -> Answer:
+        user = self.identify()
+        api, attempt = replace(self, store=self.store.acting(user.actor)), self._attempt(segments)
         is_change = self.request.method not in ("GET", "HEAD")
-        with who.recording_refusals(attempt) if is_change else nullcontext():
-            return api._answer_to(who, words, attempt)  # noqa: SLF001 - of this class
+        with user.recording_refusals(attempt) if is_change else nullcontext():
+            return api._answer_to(user, segments, attempt)  # noqa: SLF001 - of this class
 
-    def _attempt(self, words: Sequence[str]) -> Attempt:
+    def _attempt(self, segments: Sequence[str]) -> Attempt:
         """Return the requested change."""
-        match self.request.method, *words:
+        match self.request.method, *segments:
             case ["POST"]:
                 return Attempt("open-stage")
             case ["POST", session, "publish"]:
@@ -111,30 +111,30 @@ class SessionApi:
                 return Attempt("drop-stage", "", session)
         return Attempt("upload")
 
-    def _answer_to(self, who: Visitor, words: Sequence[str], attempt: Attempt) -> Answer:
-        who.need_scope("upload")
+    def _answer_to(self, user: Visitor, segments: Sequence[str], attempt: Attempt) -> Answer:
+        user.require_scope("upload")
         if self.request.method == "POST":
-            self._check_type(words)
-        match self.request.method, *words:
+            self._check_type(segments)
+        match self.request.method, *segments:
             case ["POST"]:
-                return self._create(who, attempt)
-            case [_, session, *acts]:
+                return self._create(user, attempt)
+            case [_, session, *rest]:
                 opened = self._session(session)
-                if not Reader(self.rules.private, who.token.projects).may_read(opened.project):
+                if not Reader(self.rules.private, user.token.projects).may_read(opened.project):
                     raise FileProblem("the session does not exist")
                 attempt.project = opened.project
-                who.need("upload", opened.project)
-                return self._of_session(who, opened, acts)
+                user.require("upload", opened.project)
+                return self._answer_session(user, opened, rest)
         return problem(405, "a session is created by POST", headers={"allow": "POST"})
 
-    def _of_session(self, who: Visitor, session: Session, acts: Sequence[str]) -> Answer:
-        match self.request.method, *acts:
+    def _answer_session(self, user: Visitor, session: Session, segments: Sequence[str]) -> Answer:
+        match self.request.method, *segments:
             case ["GET" | "HEAD"]:
                 return self._session_answer(session)
             case ["DELETE"]:
-                return self._cancel(who, session)
+                return self._cancel(user, session)
             case ["POST", "publish"]:
-                return self._publish(who, session)
+                return self._publish(user, session)
             case ["POST", "extend"]:
                 return self._extend(session)
             case ["POST", "files"]:
@@ -142,13 +142,13 @@ class SessionApi:
             case [_, "files", token, upload, *rest] if hmac.compare_digest(
                 token.encode(), session.token.encode()
             ):
-                return self._of_upload(who, session, self._upload(session, upload), rest)
+                return self._answer_upload(user, session, self._upload(session, upload), rest)
         return problem(404, "there is no such endpoint, or not with this method")
 
-    def _of_upload(
-        self, who: Visitor, session: Session, upload: SessionUpload, acts: Sequence[str]
+    def _answer_upload(
+        self, user: Visitor, session: Session, upload: SessionUpload, segments: Sequence[str]
     ) -> Answer:
-        match self.request.method, *acts:
+        match self.request.method, *segments:
             case ["GET" | "HEAD"]:
                 return self._upload_answer(session, upload)
             case ["DELETE"]:
@@ -157,7 +157,7 @@ class SessionApi:
                 return Answer(204)
             case ["POST", "content"]:
                 _need_open(session)
-                return self._receive(who, session, upload)
+                return self._receive(user, session, upload)
             case ["POST", "attestations"]:
                 _need_open(session)
                 return self._attest(upload)
@@ -167,13 +167,13 @@ class SessionApi:
                 return self._complete(session, upload)
         return problem(404, "there is no such endpoint, or not with this method")
 
-    def _check_type(self, words: Sequence[str]) -> None:
+    def _check_type(self, segments: Sequence[str]) -> None:
         """Check the type of a body; none of these can be sent by a form of a web page."""
-        last = words[-1] if words else ""
+        last = segments[-1] if segments else ""
         binary = {"content": "application/octet-stream", "attestations": "application/json"}
         expected = binary.get(last, _TYPE)
-        kind = self.request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if kind != expected:
+        header = self.request.headers.get("content-type", "")
+        if header.partition(";")[0].strip().lower() != expected:
             raise Denied(415, f"the body of this request is sent as {expected}")
 
     # --- sessions -----------------------------------------------------------------------------
@@ -181,17 +181,17 @@ class SessionApi:
     def _session(self, id_: str) -> Session:
         """Return a session; an expired one is cancelled first."""
         session = self.store.sessions.session(id_)
-        if session is not None and session.status == "open" and self._is_over(session):
+        if session is not None and session.status == "open" and self._is_expired(session):
             self.store.records.drop(id_)
             session = self.store.sessions.session(id_)
         if session is None:
             raise FileProblem("the session does not exist")
         return session
 
-    def _is_over(self, session: Session) -> bool:
+    def _is_expired(self, session: Session) -> bool:
         return session.expires <= timestamp(self.now())
 
-    def _create(self, who: Visitor, attempt: Attempt) -> Answer:
+    def _create(self, user: Visitor, attempt: Attempt) -> Answer:
         body = _read(self.request)
         project, version = body.text("name"), body.text("version")
         try:
@@ -202,18 +202,18 @@ class SessionApi:
         except InvalidVersion:
             raise InvalidConfiguration(f"{version[:80]!r} is not a version") from None
         attempt.project = name
-        who.need("upload", name)
-        lifetime, owner = timedelta(seconds=self.rules.stage_lifetime), who.token.owner
+        user.require("upload", name)
+        lifetime, owner = timedelta(seconds=self.rules.stage_lifetime), user.token.owner
         stage, token = new_stage(owner, now=self.now(), lifetime=lifetime)
         new = Session(stage.id, name, parsed, "open", token, stage.created, stage.expires)
         session = self.store.sessions.create(new, stage, digest(token), owner)
-        if session.id != new.id and self._is_over(session):
+        if session.id != new.id and self._is_expired(session):
             self.store.records.drop(session.id)
             session = self.store.sessions.create(new, stage, digest(token), owner)
         if session.id != new.id:
             headers = {"location": f"{self._root}/{session.id}"}
             return problem(409, f"a session for {name} {parsed} is open", headers=headers)
-        self._log("session-opened", who, session)
+        self._log("session-opened", user, session)
         return self._session_answer(session, 201)
 
     def _session_answer(self, session: Session, status: int = 200) -> Answer:
@@ -250,28 +250,28 @@ class SessionApi:
         }
         return _json_answer(status, value, {"location": here} if status != 200 else {})
 
-    def _publish(self, who: Visitor, session: Session) -> Answer:
+    def _publish(self, user: Visitor, session: Session) -> Answer:
         _read(self.request)
         _need_open(session)
         self.store.records.publish(session.id, time=timestamp(self.now()))
-        self._log("session-published", who, session)
+        self._log("session-published", user, session)
         return self._session_answer(self._session(session.id), 201)
 
-    def _cancel(self, who: Visitor, session: Session) -> Answer:
+    def _cancel(self, user: Visitor, session: Session) -> Answer:
         if session.status == "published":
             return problem(409, "the session is published")
         if session.status == "open":
             self.store.records.drop(session.id)
-            self._log("session-cancelled", who, session)
+            self._log("session-cancelled", user, session)
         return Answer(204)
 
     def _extend(self, session: Session) -> Answer:
         body = _read(self.request)
         _need_open(session)
-        more = timedelta(seconds=body.seconds("extend-for", 0.0) or 0.0)
-        latest = datetime.fromisoformat(session.created) + _LONGEST
-        wanted = min(datetime.fromisoformat(session.expires) + more, latest)
-        self.store.sessions.extend(session.id, timestamp(wanted))
+        extension = timedelta(seconds=body.seconds("extend-for", 0.0) or 0.0)
+        latest = datetime.fromisoformat(session.created) + _MAX_LIFETIME
+        expires = min(datetime.fromisoformat(session.expires) + extension, latest)
+        self.store.sessions.extend(session.id, timestamp(expires))
         return self._session_answer(self._session(session.id))
 
     # --- uploads ------------------------------------------------------------------------------
@@ -288,26 +288,28 @@ class SessionApi:
         filename, size = body.text("filename"), body.values.get("size")
         release = parse_index_file_name(filename)
         if release is None:
-            if wrong := check_name(filename):
-                raise refusal(wrong)
+            if violations := check_name(filename):
+                raise refusal(violations)
             release = release_of(filename)
         if release is None:
             message = "it is not the name of a wheel or a source distribution"
-            raise refused("invalid-filename", message, filename)
+            raise single_refusal("invalid-filename", message, filename)
         if release != (session.project, session.version):
             message = f"the session is for {session.project} {session.version}"
-            raise refused("other-release", message, filename)
+            raise single_refusal("other-release", message, filename)
         if type(size) is not int or size < 0:
             raise InvalidConfiguration("size is a number of bytes")
-        own = rules_of(self.rules.projects, session.project).max_file_size
-        most = self.rules.file_size if own is None else min(own, self.rules.file_size)
-        if size > most:
-            message = f"it has more than {most} bytes"
-            raise refused("too-large", message, filename)
+        project_limit = rules_of(self.rules.projects, session.project).max_file_size
+        limit = self.rules.file_size
+        if project_limit is not None:
+            limit = min(limit, project_limit)
+        if size > limit:
+            message = f"it has more than {limit} bytes"
+            raise single_refusal("too-large", message, filename)
         if body.text("mechanism") != _MECHANISM:
-            return problem(422, f"the one mechanism here is {_MECHANISM}")
-        if len(self.store.sessions.uploads(session.id)) >= _MANY:
-            raise refused("too-large", f"the session has {_MANY} uploads", filename)
+            return problem(422, f"the only supported mechanism is {_MECHANISM}")
+        if len(self.store.sessions.uploads(session.id)) >= _MAX_UPLOADS:
+            raise single_refusal("too-large", f"the session has {_MAX_UPLOADS} uploads", filename)
         hashes = _hashes(body.values.get("hashes"))
         upload = SessionUpload(secrets.token_hex(8), session.id, filename, size, hashes)
         self.store.sessions.begin(upload)
@@ -329,7 +331,7 @@ class SessionApi:
         }
         return _json_answer(status, value, {"retry-after": "1", "location": here})
 
-    def _receive(self, who: Visitor, session: Session, upload: SessionUpload) -> Answer:
+    def _receive(self, user: Visitor, session: Session, upload: SessionUpload) -> Answer:
         """Receive the content of a file, and check it."""
         if upload.status != "pending":
             return problem(409, f"the content was received already; the upload is {upload.status}")
@@ -345,7 +347,7 @@ class SessionApi:
                     self.store,
                     now=self.now(),
                     stage=session.id,
-                    by=who.token.owner,
+                    uploader=user.token.owner,
                     rules=rules_of(self.rules.projects, session.project),
                 )
                 violations = () if isinstance(outcome, AcceptedUpload) else outcome
@@ -355,14 +357,14 @@ class SessionApi:
         if not sessions.move(upload, "received"):
             sessions.cancel(upload)
             return problem(409, "the upload was cancelled meanwhile")
-        self._log("upload", who, session, file=upload.filename, size=upload.size)
+        self._log("upload", user, session, file=upload.filename, size=upload.size)
         return Answer(201)
 
     def _attest(self, upload: SessionUpload) -> Answer:
         """Receive the attestations of a file whose content was received."""
         if upload.status != "received":
             return problem(409, f"attestations follow the content; the upload is {upload.status}")
-        text = _bounded(self.request, _MOST_ATTESTATIONS)
+        text = _bounded(self.request, _MAX_ATTESTATIONS)
         file = self.store.records.file(upload.filename, upload.session)
         sha256 = "" if file is None else file.sha256
         provenance, violations = provenance_of(text, upload.filename, sha256)
@@ -390,10 +392,10 @@ class SessionApi:
     def _link(self, session: Session, upload: SessionUpload) -> str:
         return f"{self._root}/{session.id}/files/{session.token}/{upload.id}"
 
-    def _log(self, event: str, who: Visitor, session: Session, **more: str | float) -> None:
+    def _log(self, event: str, user: Visitor, session: Session, **fields: str | float) -> None:
         release = f"{session.project} {session.version}"
-        facts = {"stage": session.id, "owner": who.token.owner, "token": who.token.id}
-        self.log(event, what=release, **facts, **more)
+        token = user.token
+        self.log(event, what=release, stage=session.id, owner=token.owner, token=token.id, **fields)
 
 
 def _read(request: Request) -> JsonBody:
@@ -408,22 +410,22 @@ def _read(request: Request) -> JsonBody:
 
 def _hashes(value: object) -> dict[str, str]:
     """Return announced digests, of algorithms that can be checked."""
-    if not isinstance(value, dict) or not all(isinstance(one, str) for one in value.values()):
+    if not isinstance(value, dict) or not all(isinstance(digest, str) for digest in value.values()):
         raise InvalidConfiguration("hashes has digests by algorithm")
     known = {name for name in hashlib.algorithms_guaranteed if not name.startswith("shake")}
     if unknown := sorted(map(str, value.keys() - known)):
         raise InvalidConfiguration(f"{unknown[0][:80]!r} is not a known algorithm of digests")
-    if not value.keys() - _WEAK:
+    if not value.keys() - _WEAK_ALGORITHMS:
         raise InvalidConfiguration("a digest by a secure algorithm is needed, as sha256")
-    return {name: one.strip().lower() for name, one in value.items()}
+    return {name: digest.strip().lower() for name, digest in value.items()}
 
 
-def _bounded(request: Request, most: int) -> str:
+def _bounded(request: Request, limit: int) -> str:
     data = b""
     while piece := request.body.read(_PIECE):
         data += piece
-        if len(data) > most:
-            raise InvalidConfiguration(f"it has more than {most} bytes")
+        if len(data) > limit:
+            raise InvalidConfiguration(f"it has more than {limit} bytes")
     try:
         return data.decode()
     except UnicodeDecodeError:
@@ -433,8 +435,8 @@ def _bounded(request: Request, most: int) -> str:
 def _need_open(session: Session) -> None:
     """Raise ``UploadRefused`` (``session-ended``) unless a session can be changed."""
     if session.status != "open":
-        words = {"published": "published", "canceled": "cancelled"}[session.status]
-        raise refused("session-ended", f"the session was {words}", session.project)
+        outcome = "published" if session.status == "published" else "cancelled"
+        raise single_refusal("session-ended", f"the session was {outcome}", session.project)
 
 
 def _differences(draft: Draft, upload: SessionUpload) -> list[Violation]:
@@ -444,7 +446,7 @@ def _differences(draft: Draft, upload: SessionUpload) -> list[Violation]:
         return [Violation("too-large", message, upload.filename)]
     violations = []
     if draft.size < upload.size:
-        message = f"{draft.size} bytes came, {upload.size} were announced"
+        message = f"{draft.size} bytes were received, {upload.size} were announced"
         violations.append(Violation("wrong-size", message, upload.filename))
     for name, announced in upload.hashes.items():
         if name == "sha256":
@@ -459,7 +461,7 @@ def _differences(draft: Draft, upload: SessionUpload) -> list[Violation]:
 
 
 def _as_form(session: Session, upload: SessionUpload, draft: Draft) -> Upload:
-    """Return an upload as the form for uploads would have brought it."""
+    """Return an upload as the upload form would have it."""
     is_sdist = upload.filename.endswith((".tar.gz", ".zip"))
     fields = {
         ":action": "file_upload",
@@ -478,5 +480,5 @@ def _seconds(time: str) -> str:
 
 
 def _json_answer(status: int, value: dict[str, Any], headers: dict[str, str]) -> Answer:
-    kind = {"content-type": _TYPE, "cache-control": "no-store"}
-    return Answer.of(status, json.dumps(value).encode(), {**kind, **headers})
+    content_type = {"content-type": _TYPE, "cache-control": "no-store"}
+    return Answer.of(status, json.dumps(value).encode(), {**content_type, **headers})

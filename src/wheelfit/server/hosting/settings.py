@@ -1,4 +1,4 @@
-"""How a server is set up: by flags, else by variables, else by a file, else by itself."""
+"""The settings of a server, from flags, variables, a file, and defaults."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from wheelfit.core.sizes import parse_size
 from wheelfit.core.table_reader import FirstFault, Table
 from wheelfit.server.asgi import ClientLimits
 from wheelfit.server.hosting.access import OPERATOR
-from wheelfit.server.hosting.administration import seconds_of
+from wheelfit.server.hosting.administration import parse_seconds
 from wheelfit.server.hosting.api import Rules
 from wheelfit.server.hosting.trusted_publishing import TrustedPublisher, check_publisher
 from wheelfit.server.hosting.webhooks import EVENTS, Webhook, check_webhook
@@ -69,7 +69,7 @@ class ServerSettings:
     allowed_hosts: tuple[str, ...]
     """Host names to answer to, besides those of this machine and of the public URL."""
     trusted_proxies: tuple[str, ...]
-    """Addresses and networks of servers in front, whose word on clients is taken."""
+    """Addresses and networks of servers in front, whose headers about clients are trusted."""
     proxy_headers: ForwardingHeaders
     """The headers in which they name the client."""
     log_format: Literal["auto", "json", "plain"]
@@ -99,31 +99,31 @@ class ServerSettings:
 
 
 def read_settings(
-    given: Mapping[str, str | None], environ: Mapping[str, str], file: str | None = None
+    flags: Mapping[str, str | None], environ: Mapping[str, str], file: str | None = None
 ) -> ServerSettings:
     """Read the settings from flags, variables and a file, in that order of precedence.
 
-    :param given: the values of flags by key; None where a flag is absent.
+    :param flags: the values of flags by key; None where a flag is absent.
     :param file: a TOML file with the same keys.
     :raises InvalidConfiguration: a setting is invalid.
     :raises FileProblem: the file cannot be read.
     """
-    read = _read(file)
+    content = _read(file)
     tables = Table(
-        {key: read.pop(key) for key in _TABLES if not isinstance(read.get(key, ""), str)},
+        {key: content.pop(key) for key in _TABLES if not isinstance(content.get(key, ""), str)},
         FirstFault(InvalidConfiguration, str(file)),
     )
-    said = {key: (str(value), f"file {file}") for key, value in read.items()}
+    texts = {key: (str(value), f"file {file}") for key, value in content.items()}
     for key in _KEYS:
         variable = PREFIX + key.upper().replace("-", "_")
         if environ.get(variable):
-            said[key] = (environ[variable], variable)
-        if (flag := given.get(key)) is not None:
-            said[key] = (flag, f"--{key}")
+            texts[key] = (environ[variable], variable)
+        if (flag := flags.get(key)) is not None:
+            texts[key] = (flag, f"--{key}")
     values: dict[str, Any] = {}
     for key, (parse, default) in _KEYS.items():
-        text, origin = said.get(key, (default, key))
-        with _said_by(origin):
+        text, origin = texts.get(key, (default, key))
+        with _with_origin(origin):
             values[key] = None if text is None else parse(text)
     return ServerSettings(
         folder=values["folder"],
@@ -151,14 +151,14 @@ def read_settings(
             projects=tuple(map(_project_rules, tables.tables("project"))),
         ),
         audit_retention=values["audit-retention"],
-        mirrors=_mirrors(values, said, tables, environ),
+        mirrors=_mirrors(values, texts, tables, environ),
         owners=_owners(values["reserved"], tables),
         elsewhere=_elsewhere(tables, str(file)),
         publishers=_publishers(tables, values["public-url"]),
         webhooks=_webhooks(tables),
         mirror_storage=values["mirror-storage"],
         vulnerabilities=values["vulnerabilities"],
-        denies_vulnerable=_denies(values, said),
+        denies_vulnerable=_deny_vulnerable(values, texts),
     )
 
 
@@ -169,51 +169,51 @@ def unknown_variables(environ: Mapping[str, str]) -> tuple[str, ...]:
     ('WHEELFIT_SERVER_PROT',)
     """
     known = {PREFIX + key.upper().replace("-", "_") for key in _KEYS}
-    return tuple(sorted(one for one in environ if one.startswith(PREFIX) and one not in known))
+    return tuple(sorted(name for name in environ if name.startswith(PREFIX) and name not in known))
 
 
 def _mirrors(
     values: Mapping[str, Any],
-    said: Mapping[str, tuple[str, str]],
+    texts: Mapping[str, tuple[str, str]],
     file: Table,
     environ: Mapping[str, str],
 ) -> tuple[MirrorSettings, ...]:
     """Return the mirrors that flags name, or the tables of a file."""
-    given = values["mirror"]
-    if given is None and not file.tables("mirror"):
+    named = values["mirror"]
+    if named is None and not file.tables("mirror"):
         return ()
     families = known_families(environ, shipped_bridges=False)
-    if given is None:
-        mirrors = [mirror_of_table(one, families) for one in file.tables("mirror")]
+    if named is None:
+        mirrors = [mirror_of_table(mirror, families) for mirror in file.tables("mirror")]
     else:
-        with _said_by(said["mirror"][1]):
-            mirrors = [mirror_of_text(text, families) for text in given]
+        with _with_origin(texts["mirror"][1]):
+            mirrors = [mirror_of_text(text, families) for text in named]
     check_names(mirrors)
     max_size = values["mirror-max-size"]
     return tuple(
         replace(
-            one,
-            max_size=one.max_size if max_size is None else max_size,
-            python=one.python or values["mirror-python"],
-            platforms=one.platforms or values["mirror-platform"],
-            uploaded_prior_to=one.uploaded_prior_to or values["uploaded-prior-to"],
+            mirror,
+            max_size=mirror.max_size if max_size is None else max_size,
+            python=mirror.python or values["mirror-python"],
+            platforms=mirror.platforms or values["mirror-platform"],
+            uploaded_prior_to=mirror.uploaded_prior_to or values["uploaded-prior-to"],
         )
-        for one in mirrors
+        for mirror in mirrors
     )
 
 
-def _denies(values: Mapping[str, Any], said: Mapping[str, tuple[str, str]]) -> bool:
+def _deny_vulnerable(values: Mapping[str, Any], texts: Mapping[str, tuple[str, str]]) -> bool:
     if values["deny-vulnerable"] and values["vulnerabilities"] is None:
         raise InvalidConfiguration(
-            "deny-vulnerable needs to know of vulnerabilities",
-            where=said["deny-vulnerable"][1],
+            "deny-vulnerable needs records of vulnerabilities",
+            where=texts["deny-vulnerable"][1],
             hint="name a folder or a zip of OSV records with --vulnerabilities",
         )
     return bool(values["deny-vulnerable"])
 
 
 @contextmanager
-def _said_by(origin: str) -> Iterator[None]:
+def _with_origin(origin: str) -> Iterator[None]:
     """Add the origin of a setting to errors about it.
 
     :param origin: a flag, a variable or a file.
@@ -278,11 +278,11 @@ def _project_rules(table: Table) -> ProjectRules:
         table.fault("is missing", "names")
     values = {}
     for key, parse in _PROJECT_KEYS.items():
-        given = table.content.get(key)
-        if type(given) is int or isinstance(given, str):
-            values[key.replace("-", "_")] = table.parsed(parse, str(given), key)
-        elif given is not None:
-            table.must_be("a string or a number", given, key)
+        value = table.content.get(key)
+        if type(value) is int or isinstance(value, str):
+            values[key.replace("-", "_")] = table.parsed(parse, str(value), key)
+        elif value is not None:
+            table.must_be("a string or a number", value, key)
     return ProjectRules(names, **values)
 
 
@@ -311,13 +311,13 @@ def _webhooks(tables: Table) -> tuple[Webhook, ...]:
 
 def _elsewhere(file: Table, where: str) -> Mapping[NormalizedName, OtherPages]:
     """Return the locations that the tables ``tracks`` and ``alternate-locations`` declare."""
-    said: dict[NormalizedName, dict[str, tuple[str, ...]]] = {}
+    locations: dict[NormalizedName, dict[str, tuple[str, ...]]] = {}
     for key, name in (("tracks", "tracks"), ("alternate-locations", "alternates")):
         for project, urls in _by_project(file.table(key)).items():
             for url in urls:
                 check_page_url(url, where=where)
-            said.setdefault(project, {})[name] = urls
-    return {project: OtherPages(**urls) for project, urls in said.items()}
+            locations.setdefault(project, {})[name] = urls
+    return {project: OtherPages(**urls) for project, urls in locations.items()}
 
 
 def _by_project(table: Table) -> dict[NormalizedName, tuple[str, ...]]:
@@ -333,13 +333,13 @@ def _read(file: str | None) -> dict[str, object]:
     try:
         if path.stat().st_size > _LARGEST_FILE:
             raise InvalidConfiguration("the settings file is too large", where=file)
-        said = strict_toml.load(path.read_bytes())
+        content = strict_toml.load(path.read_bytes())
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise FileProblem(f"the file cannot be read: {reason}", where=file) from None
     except ValueError as error:
         raise InvalidConfiguration(f"the file is not TOML: {error}", where=file) from None
-    for key, value in said.items():
+    for key, value in content.items():
         if key in _TABLES and not isinstance(value, str):
             continue
         if key not in _KEYS:
@@ -347,16 +347,16 @@ def _read(file: str | None) -> dict[str, object]:
                 f"unknown setting {key!r}", where=file, hint=f"there are {', '.join(_KEYS)}"
             )
         if isinstance(value, bool):
-            said[key] = "yes" if value else "no"
+            content[key] = "yes" if value else "no"
         elif key in _LISTS and isinstance(value, list):
-            said[key] = " ".join(map(str, value))
+            content[key] = " ".join(map(str, value))
         elif not isinstance(value, (str, int)):
             kinds = "a string or a list of strings" if key in _LISTS else "a string or a number"
             raise InvalidConfiguration(f"{key} must be {kinds}", where=file)
-    return said
+    return content
 
 
-def _one_of(*words: str) -> Callable[[str], str]:
+def _choice(*words: str) -> Callable[[str], str]:
     def parse(text: str) -> str:
         if text not in words:
             raise ValueError(f"{text[:40]!r} is none of {', '.join(words)}")
@@ -365,17 +365,17 @@ def _one_of(*words: str) -> Callable[[str], str]:
     return parse
 
 
-def _number(least: int, most: int) -> Callable[[str], int]:
+def _number(minimum: int, maximum: int) -> Callable[[str], int]:
     def parse(text: str) -> int:
-        if not (text.isascii() and text.isdigit() and least <= int(text[:20]) <= most):
-            raise ValueError(f"{text[:40]!r} is not a number from {least} to {most}")
+        if not (text.isascii() and text.isdigit() and minimum <= int(text[:20]) <= maximum):
+            raise ValueError(f"{text[:40]!r} is not a number from {minimum} to {maximum}")
         return int(text)
 
     return parse
 
 
 def _span(text: str) -> float:
-    seconds = seconds_of(text)
+    seconds = parse_seconds(text)
     if seconds > _LONGEST_SPAN:
         raise ValueError(f"{text[:40]!r} is longer than a hundred years")
     return seconds
@@ -403,8 +403,8 @@ def _cutoff(text: str) -> str:
     return text
 
 
-def _yes(text: str) -> bool:
-    return _one_of("yes", "no", "true", "false", "1", "0")(text.lower()) in ("yes", "true", "1")
+def _flag(text: str) -> bool:
+    return _choice("yes", "no", "true", "false", "1", "0")(text.lower()) in ("yes", "true", "1")
 
 
 _PROJECT_KEYS: Mapping[str, Callable[[str], Any]] = {
@@ -437,11 +437,11 @@ _KEYS = cast(
         "public-url": (parse_public_url, None),
         "allowed-host": (lambda text: tuple(map(host_name, text.split())), ""),
         "trusted-proxy": (lambda text: tuple(map(_network, text.split())), ""),
-        "proxy-headers": (_one_of("x-forwarded", "forwarded"), "x-forwarded"),
-        "log-format": (_one_of("auto", "json", "plain"), "auto"),
-        "access-log": (_yes, "yes"),
-        "metrics": (_one_of("operator", "everybody"), "operator"),
-        "read": (_one_of("everybody", "tokens"), "everybody"),
+        "proxy-headers": (_choice("x-forwarded", "forwarded"), "x-forwarded"),
+        "log-format": (_choice("auto", "json", "plain"), "auto"),
+        "access-log": (_flag, "yes"),
+        "metrics": (_choice("operator", "everybody"), "operator"),
+        "read": (_choice("everybody", "tokens"), "everybody"),
         "private": (lambda text: tuple(text.split()), None),
         "delete": (_deletes, "admin"),
         "max-file-size": (parse_size, "10GiB"),
@@ -455,7 +455,7 @@ _KEYS = cast(
         "mirror-platform": (lambda text: platforms_of(text.split()), ""),
         "mirror-storage": (str, None),
         "vulnerabilities": (Path, None),
-        "deny-vulnerable": (_yes, "no"),
+        "deny-vulnerable": (_flag, "no"),
         "uploaded-prior-to": (_cutoff, ""),
         "reserved": (lambda text: tuple(text.split()), None),
     },

@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from wheelfit.server.store.sql_records import Records
     from wheelfit.sources.client import Client
 
-_LASTS = timedelta(minutes=15)
+_TOKEN_LIFETIME = timedelta(minutes=15)
 _ALGORITHMS = ["RS256", "ES256", "PS256"]
-_NEEDED = ["exp", "iat", "iss", "aud", "jti"]
+_REQUIRED_CLAIMS = ["exp", "iat", "iss", "aud", "jti"]
 _LEEWAY = 30  # seconds that clocks may differ
-_FRESH = 3600.0  # seconds for which keys are valid
-_ASK_AGAIN = 60.0  # seconds until unknown keys are fetched again
+_KEY_LIFETIME = 3600.0  # seconds for which keys are valid
+_REFETCH_AFTER = 60.0  # seconds until unknown keys are fetched again
 _LONGEST = 1 << 20
 
 
@@ -65,8 +65,8 @@ def check_publisher(publisher: TrustedPublisher) -> None:
     :raises InvalidConfiguration: the publisher is not safe.
     """
     try:
-        place = origin(publisher.issuer)
-        is_safe = place.scheme == "https" or is_loopback(place.host)
+        issuer_origin = origin(publisher.issuer)
+        is_safe = issuer_origin.scheme == "https" or is_loopback(issuer_origin.host)
     except ValueError:
         is_safe = False
     if not is_safe:
@@ -77,7 +77,7 @@ def check_publisher(publisher: TrustedPublisher) -> None:
         raise InvalidConfiguration("a trusted publisher names its projects")
     if not any(pattern.strip("*") for pattern in publisher.claims.values()):
         raise InvalidConfiguration(
-            "a trusted publisher has claims, or every job of that service could upload",
+            "a trusted publisher needs claims, or every job of that service could upload",
             hint='as claims = {repository = "acme/spam", environment = "release"}',
         )
 
@@ -122,23 +122,23 @@ class TrustedPublishing:
             return json_answer(200, {"audience": self._audience})
         if words != ["oidc", "mint-token"]:
             return None
-        shown = body.get("token")
+        identity = body.get("token")
         try:
-            claims = self._verified(shown if isinstance(shown, str) else "")
+            claims = self._verified(identity if isinstance(identity, str) else "")
         except (self._jwt.PyJWTError, WheelfitError, ValueError) as error:
             log("refused", reason=f"identity of a job: {error}")
             return _refusal("invalid-token", f"the identity cannot be verified: {error}")
         admitting = [publisher for publisher in self._publishers if publisher.admits(claims)]
         if not admitting:
-            log("refused", reason=f"identity of a job: no trusted publisher is {_who(claims)}")
-            return _refusal("invalid-publisher", f"no trusted publisher is {_who(claims)}")
+            log("refused", reason=f"identity of a job: no trusted publisher is {_job_name(claims)}")
+            return _refusal("invalid-publisher", f"no trusted publisher is {_job_name(claims)}")
         owner = admitting[0].owner
-        projects = [one.projects for one in admitting if one.owner == owner]
+        projects = [publisher.projects for publisher in admitting if publisher.owner == owner]
         issued = self._issue(claims, frozenset().union(*projects), owner, records, now)
         if issued is None:
             return _refusal("invalid-reuse-token", "this identity was used before")
         token, secret = issued
-        log("act", act="mint-token", owner=token.owner, token=token.id, what=_who(claims))
+        log("act", act="mint-token", owner=token.owner, token=token.id, what=_job_name(claims))
         return json_answer(200, {"success": True, "token": secret, "expires": token.expires})
 
     def _issue(
@@ -149,10 +149,19 @@ class TrustedPublishing:
         records: Records,
         now: datetime,
     ) -> tuple[Token, str] | None:
-        used = hashlib.sha256(f"{claims['iss']}\0{claims['jti']}".encode()).hexdigest()[:16]
-        note = f"trusted publishing: {_who(claims)}"[:200]
+        identity_digest = hashlib.sha256(f"{claims['iss']}\0{claims['jti']}".encode()).hexdigest()[
+            :16
+        ]
+        note = f"trusted publishing: {_job_name(claims)}"[:200]
         return issue_once(
-            records, used, owner, ["upload"], now=now, projects=projects, lifetime=_LASTS, note=note
+            records,
+            identity_digest,
+            owner,
+            ["upload"],
+            now=now,
+            projects=projects,
+            lifetime=_TOKEN_LIFETIME,
+            note=note,
         )
 
     def _verified(self, token: str) -> Mapping[str, Any]:
@@ -169,15 +178,15 @@ class TrustedPublishing:
             audience=self._audience,
             issuer=issuer,
             leeway=_LEEWAY,
-            options={"require": _NEEDED},
+            options={"require": _REQUIRED_CLAIMS},
         )
         return claims
 
     def _key(self, issuer: str, kid: object) -> Any:
         with self._lock:
-            read, keys = self._keys.get(issuer, (float("-inf"), {}))
-            age = time.monotonic() - read
-            if age > _FRESH or (kid not in keys and age > _ASK_AGAIN):
+            fetched, keys = self._keys.get(issuer, (float("-inf"), {}))
+            age = time.monotonic() - fetched
+            if age > _KEY_LIFETIME or (kid not in keys and age > _REFETCH_AFTER):
                 # An issuer that does not answer is not requested again for a while.
                 self._keys[issuer] = (time.monotonic(), {})
                 keys = self._fetch(issuer)
@@ -188,13 +197,13 @@ class TrustedPublishing:
 
     def _fetch(self, issuer: str) -> dict[object, Any]:
         """Return the keys of an issuer, as its OpenID configuration names them."""
-        about = self._json(f"{issuer.rstrip('/')}/.well-known/openid-configuration")
-        if about.get("issuer") != issuer:
-            raise ValueError("the configuration of its issuer is of another one")
-        place = str(about.get("jwks_uri"))
-        if origin(place).scheme != origin(issuer).scheme:
-            raise ValueError("the keys of its issuer lie where anybody on the way can change them")
-        key_set = self._jwt.PyJWKSet.from_dict(self._json(place))
+        configuration = self._json(f"{issuer.rstrip('/')}/.well-known/openid-configuration")
+        if configuration.get("issuer") != issuer:
+            raise ValueError("the OpenID configuration of its issuer names another one")
+        keys_url = str(configuration.get("jwks_uri"))
+        if origin(keys_url).scheme != origin(issuer).scheme:
+            raise ValueError("the keys of its issuer are not served over https as the issuer is")
+        key_set = self._jwt.PyJWKSet.from_dict(self._json(keys_url))
         return {key.key_id: key for key in key_set.keys if key.key_id is not None}
 
     def _json(self, url: str) -> dict[str, Any]:
@@ -203,7 +212,7 @@ class TrustedPublishing:
             raise ValueError(f"its issuer answered {answer.status}")
         value = json.loads(answer.body)
         if not isinstance(value, dict):
-            raise ValueError("its issuer answered no JSON object")  # noqa: TRY004 - of a stranger
+            raise ValueError("its issuer answered no JSON object")  # noqa: TRY004 - untrusted data
         return value
 
 
@@ -212,7 +221,7 @@ def _matches(text: str, pattern: str) -> bool:
     return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), text, re.DOTALL) is not None
 
 
-def _who(claims: Mapping[str, Any]) -> str:
+def _job_name(claims: Mapping[str, Any]) -> str:
     """Return the name of a job for people, shortened, since it is untrusted."""
     return str(claims.get("sub") or claims.get("repository") or "nobody")[:200]
 

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 EVENTS = ("upload", "publish", "yank", "unyank", "delete", "status")
 """The default events of a webhook: changes that readers of the index see."""
 _TIMEOUT = 10.0
-_LOOK_EVERY = 1.0
-_AT_ONCE = 100
+_POLL_INTERVAL = 1.0
+_BATCH_SIZE = 100
 _LEASE = timedelta(seconds=120)
 """The time for which other servers leave a delivery to the server that started it."""
 _MOST_ATTEMPTS = 12
@@ -128,14 +128,14 @@ class WebhookDelivery:
         # From here on: changes before the first look would be lost otherwise.
         self._cursors.cursor(webhook.id, now=timestamp(now()))
 
-    def run(self, over: threading.Event) -> None:
+    def run(self, stop: threading.Event) -> None:
         """Deliver until an event is set."""
-        while not over.is_set():
+        while not stop.is_set():
             is_busy = False
             with suppress(StorageUnavailable):  # which is in the log by itself
                 is_busy = self.step()
             if not is_busy:
-                over.wait(_LOOK_EVERY)
+                stop.wait(_POLL_INTERVAL)
 
     def step(self) -> bool:
         """Deliver the next message if it is due; return whether there may be more."""
@@ -143,7 +143,7 @@ class WebhookDelivery:
         cursor = self._cursors.cursor(webhook.id, now=timestamp(now))
         if cursor.due > timestamp(now):
             return False
-        entries = self._audit.after(cursor.serial, _AT_ONCE)
+        entries = self._audit.after(cursor.serial, _BATCH_SIZE)
         entry = next(filter(webhook.wants, entries), None)
         if entry is None:
             if not entries:
@@ -211,14 +211,14 @@ def _post(url: str, body: bytes, headers: dict[str, str], admits: AddressRules) 
     port = parts.port or (443 if is_secure else 80)
     connection = (HTTPSConnection if is_secure else HTTPConnection)(host, port, timeout=_TIMEOUT)
     with closing(connection):
-        line = socket.create_connection((host, port), timeout=_TIMEOUT)
-        connection.sock = line
+        raw_socket = socket.create_connection((host, port), timeout=_TIMEOUT)
+        connection.sock = raw_socket
         # Before anything is sent: the name may lead to a server that only this machine reaches.
-        if not admits(host, line.getpeername()[0]):
+        if not admits(host, raw_socket.getpeername()[0]):
             raise OSError("its name leads to a private address; private-address = true admits that")
         if is_secure:
             context = ssl.create_default_context()
-            connection.sock = context.wrap_socket(line, server_hostname=host)
+            connection.sock = context.wrap_socket(raw_socket, server_hostname=host)
         path = f"{parts.path or '/'}{f'?{parts.query}' if parts.query else ''}"
         connection.request("POST", path, body, headers)
         return connection.getresponse().status

@@ -34,7 +34,7 @@ _BINARY: int = getattr(os, "O_BINARY", 0)  # Windows
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
 # Errors of network file systems.
 _NO_ANSWER = frozenset({errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ESTALE})
-_LITTLE = bytes(1 << 16)
+_PROBE_DATA = bytes(1 << 16)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +62,8 @@ class Draft:
         self._sha256 = hashlib.sha256()
         self._blake2 = hashlib.blake2b(digest_size=32)
         # Independent of the umask, only the operator and the group read files of an index.
-        number = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _BINARY, FILE_MODE)
-        self._file = open(number, "wb", buffering=0)  # noqa: PTH123, SIM115 - with its mode
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _BINARY, FILE_MODE)
+        self._file = open(descriptor, "wb", buffering=0)  # noqa: PTH123, SIM115 - with its mode
 
     def write(self, data: bytes) -> None:
         """Write the next bytes."""
@@ -180,7 +180,7 @@ def make_folder(folder: Path) -> None:
 def probe_with_a_draft(blobs: Blobs) -> None:
     """Write a draft to a storage, and look up an object."""
     with blobs.draft() as draft:
-        draft.write(_LITTLE)
+        draft.write(_PROBE_DATA)
     blobs.size("0" * 64)
 
 
@@ -254,9 +254,9 @@ class GuardedBlobs:
         The first piece is read at once, so that a silent storage raises before an answer starts.
         """
         pieces = iter(self._blobs.parts(sha256, start, stop))
-        return self._following(self._next(pieces), pieces)
+        return self._rest(self._next(pieces), pieces)
 
-    def _following(self, piece: bytes | None, pieces: Iterator[bytes]) -> Iterator[bytes]:
+    def _rest(self, piece: bytes | None, pieces: Iterator[bytes]) -> Iterator[bytes]:
         while piece is not None:
             yield piece
             piece = self._next(pieces)

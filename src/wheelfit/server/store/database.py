@@ -122,16 +122,16 @@ class Database:
         finally:
             turn.cancel = None
             if connection is not None:
-                self._give_back(connection, is_sound=is_sound)
+                self._return(connection, is_sound=is_sound)
 
-    def _take(self) -> Any | None:
+    def _take_idle(self) -> Any | None:
         """Return an idle connection, if there is one."""
         with self._lock:
             if self._closed:
                 raise StorageUnavailable("the database is closed", where=self._where)
             return self._idle.pop() if self._idle else None
 
-    def _give_back(self, connection: Any, *, is_sound: bool) -> None:
+    def _return(self, connection: Any, *, is_sound: bool) -> None:
         """Store a connection for the next transaction, or close it, which rolls back."""
         if is_sound:
             with self._lock:
@@ -183,22 +183,22 @@ class FairLock:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._waiting: deque[threading.Event] = deque()
-        self._is_taken = False
+        self._is_locked = False
 
     def wait(self, patience: float) -> bool:
         """Wait for a turn; return False if it did not come in time."""
         with self._lock:
-            if not self._is_taken:
-                self._is_taken = True
+            if not self._is_locked:
+                self._is_locked = True
                 return True
-            own = threading.Event()
-            self._waiting.append(own)
-        if own.wait(patience):
+            turn = threading.Event()
+            self._waiting.append(turn)
+        if turn.wait(patience):
             return True
         with self._lock:
-            if own.is_set():
+            if turn.is_set():
                 return True  # it got its turn in this very moment
-            self._waiting.remove(own)
+            self._waiting.remove(turn)
             return False
 
     def done(self) -> None:
@@ -207,7 +207,7 @@ class FairLock:
             if self._waiting:
                 self._waiting.popleft().set()
             else:
-                self._is_taken = False
+                self._is_locked = False
 
 
 MIGRATIONS: tuple[tuple[str, ...], ...] = (

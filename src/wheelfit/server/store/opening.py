@@ -187,6 +187,6 @@ def clean(store: Store, *, now: datetime, grace: timedelta) -> CleaningResult:
         size += sum(sizes[digest] for digest in removed)
     result = CleaningResult(count, size, len(stages) + empty, store.blobs.tidy(before))
     if any(result):
-        what = ", ".join(f"{number} {name}" for name, number in result._asdict().items() if number)
-        store.records.note("clean", what)
+        counts = result._asdict().items()
+        store.records.note("clean", ", ".join(f"{count} {name}" for name, count in counts if count))
     return result

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 _PATIENCE = 30.0
-_MOST = 10
+_MAX_THREADS = 10
 _COLUMN_TYPES = MappingProxyType({"bytes": "BYTEA", "number": "BIGINT"})
 # "wheelfit" on a telephone keypad, an unlikely number for other programs.
 LOCK = 94335348
@@ -67,7 +67,8 @@ class PostgresqlDatabase(Database):
         where = urlunsplit(
             parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="")
         )
-        super().__init__(where, patience, dependency or Dependency("database", max_threads=_MOST))
+        dependency = dependency or Dependency("database", max_threads=_MAX_THREADS)
+        super().__init__(where, patience, dependency)
         try:
             psycopg.conninfo.conninfo_to_dict(url)
         except psycopg.Error:
@@ -79,7 +80,7 @@ class PostgresqlDatabase(Database):
         self._url = url
         self._connect: Any = psycopg.connect
         self.error_type, self.constraint_error = psycopg.Error, psycopg.IntegrityError
-        self._wait_for_it(time.monotonic() + patience)
+        self._wait_until_ready(time.monotonic() + patience)
 
     @contextmanager
     def writing(self) -> Iterator[Execute]:
@@ -88,14 +89,14 @@ class PostgresqlDatabase(Database):
             execute("SELECT pg_advisory_xact_lock(?)", (LOCK,))
             yield execute
 
-    def _wait_for_it(self, end: float) -> None:
+    def _wait_until_ready(self, deadline: float) -> None:
         """Wait until it answers: it may have been started together with this process."""
         while True:
             try:
                 with self._transaction(Turn(self._dependency), reads=True) as execute:
                     execute("SELECT 1")
             except StorageUnavailable as error:
-                if error.trouble != "silent" or time.monotonic() > end:
+                if error.trouble != "silent" or time.monotonic() > deadline:
                     raise
                 time.sleep(0.25)
             else:
@@ -103,32 +104,32 @@ class PostgresqlDatabase(Database):
 
     def _begin(self, turn: Turn, *, reads: bool) -> Any:
         begin = _BEGIN_READING if reads else _BEGIN_WRITING
-        connection = self._take()
+        connection = self._take_idle()
         if connection is not None:
-            turn.cancel = lambda: _shut(connection)
+            turn.cancel = lambda: _shut_down(connection)
             try:
                 connection.execute(begin, prepare=False)
             except self.error_type:
                 connection.close()
                 self._close_idle()  # most likely the server was restarted
                 if turn.cancel is None:
-                    raise  # `look` has ended it: a new connection would take as long
+                    raise  # it was cancelled as overdue: a new connection would take as long
             else:
                 return connection
-        fresh = self._connect(self._url, autocommit=True, **_KEEPALIVE)
-        turn.cancel = lambda: _shut(fresh)
+        new_connection = self._connect(self._url, autocommit=True, **_KEEPALIVE)
+        turn.cancel = lambda: _shut_down(new_connection)
         try:
-            fresh.execute(_SETTINGS)
-            fresh.execute(begin, prepare=False)
+            new_connection.execute(_SETTINGS)
+            new_connection.execute(begin, prepare=False)
         except BaseException:
-            fresh.close()
+            new_connection.close()
             raise
-        return fresh
+        return new_connection
 
-    def _give_back(self, connection: Any, *, is_sound: bool) -> None:
+    def _return(self, connection: Any, *, is_sound: bool) -> None:
         if connection.broken:
             self._close_idle()
-        super()._give_back(connection, is_sound=is_sound)
+        super()._return(connection, is_sound=is_sound)
 
     def _execute(self, connection: Any, sql: str, values: Sequence[Value] = (), /) -> list[Row]:
         # The statements are ours; untrusted text is in the values.
@@ -148,7 +149,7 @@ class PostgresqlDatabase(Database):
         )
 
 
-def _shut(connection: Any) -> None:
+def _shut_down(connection: Any) -> None:
     """Abort the call that a thread waits for on a connection, from another thread."""
-    with socket.socket(fileno=os.dup(connection.fileno())) as end:
-        end.shutdown(socket.SHUT_RDWR)
+    with socket.socket(fileno=os.dup(connection.fileno())) as duplicate:
+        duplicate.shutdown(socket.SHUT_RDWR)

@@ -42,9 +42,9 @@ class ProjectRules(NamedTuple):
 NO_RULES = ProjectRules()
 
 
-def rules_of(rules: Iterable[ProjectRules], project: NormalizedName) -> ProjectRules:
+def rules_of(all_rules: Iterable[ProjectRules], project: NormalizedName) -> ProjectRules:
     """Return the first rules that are for a project."""
-    return next((one for one in rules if fits(project, one.names)), NO_RULES)
+    return next((rules for rules in all_rules if fits(project, rules.names)), NO_RULES)
 
 
 def quota_faults(execute: Execute, new: NewFile, rules: ProjectRules) -> list[Violation]:
@@ -53,15 +53,15 @@ def quota_faults(execute: Execute, new: NewFile, rules: ProjectRules) -> list[Vi
         "SELECT COUNT(*), COALESCE(SUM(size), 0) FROM file WHERE project = ?", (new.project,)
     )
     count, size = map(int, rows[0])
-    faults = []
+    messages = []
     if rules.max_files is not None and count >= rules.max_files:
-        faults.append(f"{new.project} has {count} files, and may have {rules.max_files}")
+        messages.append(f"{new.project} has {count} files, and may have {rules.max_files}")
     if rules.max_size is not None and size + new.size > rules.max_size:
-        faults.append(
+        messages.append(
             f"{new.project} has {size} bytes, and may have {rules.max_size}; "
             f"this file has {new.size}"
         )
-    return [Violation("over-quota", fault, new.filename) for fault in faults]
+    return [Violation("over-quota", message, new.filename) for message in messages]
 
 
 class ExpiredRelease(NamedTuple):
@@ -78,23 +78,21 @@ def expired_releases(
 ) -> list[ExpiredRelease]:
     """Return the releases of a project that have expired, the lowest version first.
 
-    A project that has a release which is not yanked keeps the newest one of these.
+    If all releases that are not yanked would expire, the newest of them stays.
 
     :param files: all published files of the project.
     """
     releases: dict[Version, list[StoredFile]] = {}
     for file in files:
         releases.setdefault(Version(file.version), []).append(file)
-    sound = sorted(
-        version for version, own in releases.items() if any(file.yanked is None for file in own)
-    )
+    offered = sorted({Version(file.version) for file in files if file.yanked is None})
     # Builds that differ in the local part only, as 1.0+cpu and 1.0+cu128, are one release.
-    final = sorted({Version(one.public) for one in sound if not one.is_prerelease})
+    final = sorted({Version(version.public) for version in offered if not version.is_prerelease})
     keep = rules.keep_releases or 0
     oldest = final[-keep] if 0 < keep <= len(final) else None
     reasons: dict[Version, str] = {}
-    for version, own in releases.items():
-        age = now - max(datetime.fromisoformat(file.uploaded) for file in own)
+    for version, release_files in releases.items():
+        age = now - max(datetime.fromisoformat(file.uploaded) for file in release_files)
         if oldest is not None and version < oldest:
             reasons[version] = f"older than the newest {count_of(keep, 'release')}"
         elif version.is_prerelease:
@@ -103,8 +101,9 @@ def expired_releases(
             if lifetime is not None and age > lifetime:
                 kind = "development release" if is_dev else "pre-release"
                 reasons[version] = f"a {kind} of {age.days} days ago"
-    if sound and reasons.keys() >= set(sound):
-        reasons = {one: why for one, why in reasons.items() if one.public != sound[-1].public}
+    if offered and reasons.keys() >= set(offered):
+        newest = offered[-1].public
+        reasons = {version: why for version, why in reasons.items() if version.public != newest}
     return [
         ExpiredRelease(
             releases[version][0].project, str(version), tuple(releases[version]), reasons[version]

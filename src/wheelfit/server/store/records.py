@@ -40,7 +40,7 @@ class Violation:
         return f"{self.where}: {self.message} [{self.reference}]"
 
 
-def refused(reference: str, message: str, where: str) -> UploadRefused:
+def single_refusal(reference: str, message: str, where: str) -> UploadRefused:
     """Return one violation as an error."""
     return refusal([Violation(reference, message, where)])
 
@@ -51,7 +51,7 @@ def refusal(violations: Sequence[Violation]) -> UploadRefused:
     return UploadRefused(
         first.message,
         where=first.where,
-        note="\n".join(str(other) for other in others) or None,
+        note="\n".join(str(violation) for violation in others) or None,
         details=map(asdict, violations),
     )
 

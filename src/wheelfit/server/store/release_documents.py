@@ -87,7 +87,7 @@ def make_document(
     return ReleaseDocument(index_file_name(project, version), digest, content)
 
 
-def renew(execute: Execute, project: NormalizedName, version: str) -> None:
+def rewrite_document(execute: Execute, project: NormalizedName, version: str) -> None:
     """Rewrite the document of a release (F-74)."""
     execute("DELETE FROM release_document WHERE project = ? AND version = ?", (project, version))
     wheels = wheels_of(execute, project, version, PUBLISHED)
@@ -135,12 +135,12 @@ def _spelling(execute: Execute, wheels: Sequence[WheelDocument]) -> Version:
 
 def _read(documents: Sequence[WheelDocument]) -> list[tuple[str, VariantDocument]]:
     """Read documents; equal ones are read once."""
-    first: dict[tuple[Label, bytes], str] = {}
+    filenames: dict[tuple[Label, bytes], str] = {}
     for filename, label, content in sorted(documents):
-        first.setdefault((label, content), filename)
+        filenames.setdefault((label, content), filename)
     return [
         (filename, _parsed(content, label, filename))
-        for (label, content), filename in first.items()
+        for (label, content), filename in filenames.items()
     ]
 
 
@@ -149,10 +149,12 @@ def _parsed(content: bytes, label: Label, filename: str) -> VariantDocument:
     return read_wheel_document(content, label, where=filename)
 
 
-def admit(execute: Execute, new: NewFile, stage: str, by: str | None, rules: ProjectRules) -> bool:
-    """Check that a file may be added; return False if it exists already.
+def check_new_file(
+    execute: Execute, new: NewFile, stage: str, uploader: str | None, rules: ProjectRules
+) -> bool:
+    """Return whether a file is new; False if it exists already.
 
-    :raises UploadRefused: it may not.
+    :raises UploadRefused: it may not be added.
     """
     violations: list[Violation] = []
     if stage != PUBLISHED and not execute("SELECT 1 FROM stage WHERE id = ?", (stage,)):
@@ -160,8 +162,8 @@ def admit(execute: Execute, new: NewFile, stage: str, by: str | None, rules: Pro
             Violation("no-such-stage", "the stage was published or dropped", new.filename)
         )
     owners = owners_of(execute, new.project)
-    if by is not None and owners and by not in owners:
-        message = f"{new.project} belongs to others than {by}"
+    if uploader is not None and owners and uploader not in owners:
+        message = f"{new.project} belongs to others than {uploader}"
         violations.append(Violation("not-an-owner", message, new.filename))
     violations += status_faults(execute, new.project, new.filename)
     others = execute(
@@ -170,12 +172,12 @@ def admit(execute: Execute, new: NewFile, stage: str, by: str | None, rules: Pro
     )
     if others and not violations and (new.filename, new.sha256, stage) in others:
         return False
-    violations += [_taken(new, other, stage) for other in others]
+    violations += [_name_violation(new, other, stage) for other in others]
     violations += quota_faults(execute, new, rules)
     for (deleted,) in execute(
         "SELECT filename FROM tombstone WHERE folded = ?", (folded_name(new),)
     ):
-        message = f"{deleted} was deleted, and the name of a deleted file never comes back"
+        message = f"{deleted} was deleted, and the name of a deleted file cannot be used again"
         violations.append(Violation("name-deleted", message, new.filename))
     version = canonicalize_version(new.version)
     spellings = execute(
@@ -205,24 +207,24 @@ def admit(execute: Execute, new: NewFile, stage: str, by: str | None, rules: Pro
         own = WheelDocument(new.filename, new.label, new.document)
         wheels = wheels_of(execute, new.project, version, stage)
         violations += disagreements(
-            [*(wheel for wheel in wheels if wheel.filename != own.filename), own]
+            [*(wheel for wheel in wheels if wheel.filename != new.filename), own]
         )
     if violations:
         raise refusal(violations)
     return True
 
 
-def _taken(new: NewFile, other: Row, stage: str) -> Violation:
-    filename, sha256, waits = other
+def _name_violation(new: NewFile, other: Row, stage: str) -> Violation:
+    filename, sha256, other_stage = other
     if filename != new.filename:
-        message = f"{filename} is there, and is the same name on systems that ignore case"
+        message = f"{filename} exists, and is the same name on systems that ignore case"
         return Violation("name-collision", message, new.filename)
-    if waits not in (PUBLISHED, stage):
+    if other_stage not in (PUBLISHED, stage):
         message = "a file of this name waits to be published"
     elif sha256 == new.sha256:
-        message = "this very file is published already"
+        message = "the same file is published already"
     else:
-        message = f"a file of this name with other content is there, with SHA-256 {sha256}"
+        message = f"a file of this name with other content exists, with SHA-256 {sha256}"
     return Violation("name-taken", message, new.filename)
 
 

@@ -11,7 +11,7 @@ from packaging.version import Version
 
 from wheelfit.server.store.audit import Actor, note
 from wheelfit.server.store.database import insert
-from wheelfit.server.store.records import PUBLISHED, Violation, refusal, refused
+from wheelfit.server.store.records import PUBLISHED, Violation, refusal, single_refusal
 from wheelfit.server.store.release_documents import owners_of
 
 if TYPE_CHECKING:
@@ -69,20 +69,20 @@ class Sessions:
         """Return these sessions with an actor for their changes."""
         return Sessions(self._database, actor)
 
-    def create(self, session: Session, stage: Stage, secret: bytes, by: str) -> Session:
+    def create(self, session: Session, stage: Stage, secret: bytes, uploader: str) -> Session:
         """Create a session with its stage, and reserve the name of a new project.
 
         :param secret: the digest of the token.
-        :param by: an owner of the project, which it becomes if there is none.
+        :param uploader: an owner of the project, which it becomes if there is none.
         :return: the session; or the session already open for this release.
         :raises UploadRefused: ``not-an-owner``.
         """
         version = canonicalize_version(session.version)
         with self._database.writing() as execute:
             owners = owners_of(execute, session.project)
-            if owners and by not in owners:
-                message = f"{session.project} belongs to others than {by}"
-                raise refused("not-an-owner", message, session.project)
+            if owners and uploader not in owners:
+                message = f"{session.project} belongs to others than {uploader}"
+                raise single_refusal("not-an-owner", message, session.project)
             rows = execute(
                 "SELECT id FROM session WHERE project = ? AND version = ? AND status = 'open'",
                 (session.project, version),
@@ -90,7 +90,7 @@ class Sessions:
             if rows:
                 return cast("Session", _session(execute, rows[0][0]))
             if not owners:
-                insert(execute, "owner", project=session.project, name=by)
+                insert(execute, "owner", project=session.project, name=uploader)
             insert(execute, "stage", **asdict(stage), secret=secret)
             spelling = {"version": version, "spelling": str(session.version)}
             insert(execute, "session", **{**asdict(session), **spelling})
@@ -125,16 +125,18 @@ class Sessions:
         name, session = upload.filename, upload.session
         with self._database.writing() as execute:
             if not execute("SELECT 1 FROM stage WHERE id = ?", (session,)):
-                raise refused("session-ended", "the session was published or cancelled", name)
+                raise single_refusal(
+                    "session-ended", "the session was published or cancelled", name
+                )
             if execute("SELECT 1 FROM file WHERE filename = ? AND stage = ?", (name, PUBLISHED)):
-                raise refused("name-taken", "a file of this name is published already", name)
+                raise single_refusal("name-taken", "a file of this name is published already", name)
             rows = execute(
                 f"SELECT status FROM upload WHERE session = ? AND filename = ? AND {_LIVE}",  # noqa: S608
                 (session, name),
             )
             if any(status in ("pending", "received") for (status,) in rows):
                 message = "an upload of this file is under way; cancel it first"
-                raise refused("upload-unfinished", message, name)
+                raise single_refusal("upload-unfinished", message, name)
             _cancel(execute, session, name)
             values = {**asdict(upload), "hashes": json.dumps(dict(upload.hashes))}
             insert(execute, "upload", **values)

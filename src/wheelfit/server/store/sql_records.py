@@ -27,12 +27,12 @@ from wheelfit.server.store.records import (
     refusal,
 )
 from wheelfit.server.store.release_documents import (
-    admit,
+    check_new_file,
     disagreements,
     documents_of,
     folded_name,
     owners_of,
-    renew,
+    rewrite_document,
     source_faults,
     spelling_faults,
     status_faults,
@@ -133,8 +133,8 @@ class Records:
                 ]
             else:
                 documents = [
-                    ListedDocument(one.filename, one.sha256, len(one.content))
-                    for one in documents_of(execute, project, stage)
+                    ListedDocument(document.filename, document.sha256, len(document.content))
+                    for document in documents_of(execute, project, stage)
                 ]
             status = status_of(execute, project)
         files = sorted(map(_stored, rows), key=lambda file: file.filename)
@@ -256,12 +256,12 @@ class Records:
         new: NewFile,
         *,
         stage: str = PUBLISHED,
-        by: str | None = None,
+        uploader: str | None = None,
         rules: ProjectRules = NO_RULES,
     ) -> bool:
         """Return whether `add` would add a file; False if it exists already."""
         with self._database.reading() as execute:
-            return admit(execute, new, stage, by, rules)
+            return check_new_file(execute, new, stage, uploader, rules)
 
     def add(
         self,
@@ -269,7 +269,7 @@ class Records:
         *,
         keep: Callable[[], None],
         stage: str = PUBLISHED,
-        by: str | None = None,
+        uploader: str | None = None,
         rules: ProjectRules = NO_RULES,
     ) -> bool:
         """Add a file, and rewrite the document of its release (F-70, F-74).
@@ -280,7 +280,8 @@ class Records:
         :param keep: keeps the bytes if they were cleaned up meanwhile; called under the write lock,
             so that no file without bytes is ever recorded.
         :param stage: the stage it waits in; by default it is published at once.
-        :param by: an owner of the project, which it becomes if there is none; None: not checked.
+        :param uploader: an owner of the project, which it becomes if there is none; None: not
+            checked.
         :param rules: the rules for its project.
         :return: False if the very same file was there before.
         :raises UploadRefused: ``name-taken``, ``name-collision``, ``name-deleted``,
@@ -288,7 +289,7 @@ class Records:
             ``closed-project``, ``inconsistent-variants``, or ``no-such-stage``; all that apply.
         """
         with self._database.writing() as execute:
-            if not admit(execute, new, stage, by, rules):
+            if not check_new_file(execute, new, stage, uploader, rules):
                 return False
             keep()
             metadata, version = new.metadata, canonicalize_version(new.version)
@@ -311,14 +312,14 @@ class Records:
                 provenance=new.provenance,
                 stage=stage,
             )
-            if by is not None and not owners_of(execute, new.project):
-                insert(execute, "owner", project=new.project, name=by)
+            if uploader is not None and not owners_of(execute, new.project):
+                insert(execute, "owner", project=new.project, name=uploader)
             is_staged = stage != PUBLISHED
             note(execute, self._actor, "stage" if is_staged else "upload",
                  [(new.project, new.filename)], f"stage {stage}" if is_staged else "")  # fmt: skip
             if not is_staged:
                 _log(execute, [(new.project, "upload", new.filename)], new.uploaded)
-                renew(execute, new.project, version)
+                rewrite_document(execute, new.project, version)
             return True
 
     def yank(self, filenames: Iterable[str], reason: str | None, *, time: str) -> int:
@@ -326,8 +327,8 @@ class Records:
 
         :param reason: None takes it back.
         """
-        touched = []
-        act: Action = "unyank" if reason is None else "yank"
+        changes = []
+        action: Action = "unyank" if reason is None else "yank"
         with self._database.writing() as execute:
             for filename in dict.fromkeys(filenames):
                 rows = execute(
@@ -337,20 +338,20 @@ class Records:
                 if not rows:
                     continue
                 execute("UPDATE file SET yanked = ? WHERE filename = ?", (reason, filename))
-                touched.append((rows[0][0], act, filename))
-            _log(execute, touched, time)
-            note(execute, self._actor, act, [(name, file) for name, _, file in touched],
+                changes.append((rows[0][0], action, filename))
+            _log(execute, changes, time)
+            note(execute, self._actor, action, [(name, file) for name, _, file in changes],
                  reason or "")  # fmt: skip
-        return len(touched)
+        return len(changes)
 
-    def delete(self, filenames: Iterable[str], *, time: str, why: str = "") -> int:
+    def delete(self, filenames: Iterable[str], *, time: str, reason: str = "") -> int:
         """Delete those of the files that exist; return how many there were.
 
         The name of a published one can never be used again, in no spelling.
 
-        :param why: the reason, for the audit log.
+        :param reason: for the audit log.
         """
-        count, touched, releases = 0, [], set()
+        count, changes, releases = 0, [], set()
         with self._database.writing() as execute:
             for filename in dict.fromkeys(filenames):
                 rows = execute(
@@ -364,15 +365,15 @@ class Records:
                 count += 1
                 if stage != PUBLISHED:
                     continue
-                grave = {"folded": folded, "filename": filename, "project": project}
-                insert(execute, "tombstone", **grave, sha256=sha256, deleted=time)
-                touched.append((project, "delete", filename))
+                tombstone = {"folded": folded, "filename": filename, "project": project}
+                insert(execute, "tombstone", **tombstone, sha256=sha256, deleted=time)
+                changes.append((project, "delete", filename))
                 releases.add((project, version))
-            _log(execute, touched, time)
-            about = [(name, file) for name, _, file in touched]
-            note(execute, self._actor, "delete", about, why)
+            _log(execute, changes, time)
+            subjects = [(name, file) for name, _, file in changes]
+            note(execute, self._actor, "delete", subjects, reason)
             for project, version in sorted(releases):
-                renew(execute, project, version)
+                rewrite_document(execute, project, version)
         return count
 
     # --- stages ----------------------------------------------------------------------
@@ -438,7 +439,7 @@ class Records:
             if violations:
                 raise refusal(violations)  # which undoes all of it
             for project, version in sorted(releases):
-                renew(execute, project, version)
+                rewrite_document(execute, project, version)
             return tuple(replace(file, stage=PUBLISHED, uploaded=time) for file in files)
 
     def drop(self, stage: str) -> int:
@@ -463,15 +464,15 @@ class Records:
 
     def _drop(self, execute: Execute, stage: str) -> int:
         rows = execute("SELECT project FROM file WHERE stage = ?", (stage,))
-        known = execute("SELECT 1 FROM stage WHERE id = ?", (stage,))
+        was_open = execute("SELECT 1 FROM stage WHERE id = ?", (stage,))
         execute("DELETE FROM file WHERE stage = ?", (stage,))
         execute("DELETE FROM stage WHERE id = ?", (stage,))
-        own = project_of_session(execute, stage)
+        projects = project_of_session(execute, stage)
         end_session(execute, stage, "canceled")
-        free_names(execute, {name for (name,) in rows} | own)
-        if known:
-            about = [(next(iter(own), ""), stage)]
-            note(execute, self._actor, "drop-stage", about, f"{len(rows)} files")
+        free_names(execute, {name for (name,) in rows} | projects)
+        if was_open:
+            subjects = [(next(iter(projects), ""), stage)]
+            note(execute, self._actor, "drop-stage", subjects, f"{len(rows)} files")
         return len(rows)
 
     # --- tokens and owners --------------------------------------------------------------
@@ -503,8 +504,8 @@ class Records:
             execute("DELETE FROM token WHERE id LIKE ? AND expires < ?", (f"{prefix}%", expired))
             if execute("SELECT 1 FROM token WHERE id = ?", (token.id,)):
                 return False
-            by = replace(self._actor, owner=token.owner, token=token.id, note=token.note)
-            _add_token(execute, by, token, secret, "mint-token")
+            actor = replace(self._actor, owner=token.owner, token=token.id, note=token.note)
+            _add_token(execute, actor, token, secret, "mint-token")
         return True
 
     def token(self, secret: bytes) -> Token | None:
@@ -538,7 +539,7 @@ class Records:
     ) -> tuple[str, ...]:
         """Call a function with those of the digests that no file has; return them.
 
-        :param digests: a few, because other writers wait meanwhile.
+        :param digests: few, because other writers wait meanwhile.
         """
         forgotten = []
         with self._database.writing() as execute:
@@ -576,22 +577,22 @@ def _add_token(
 def _token(row: Row) -> Token:
     id_, owner, scopes, created, projects, expires, note = row
     allowed = frozenset(cast("list[Scope]", json.loads(scopes)))
-    named = None if projects is None else frozenset(json.loads(projects))
-    return Token(id_, owner, allowed, created, named, expires, note)
+    patterns = None if projects is None else frozenset(json.loads(projects))
+    return Token(id_, owner, allowed, created, patterns, expires, note)
 
 
-def _log(execute: Execute, touched: Sequence[tuple[str, str, str]], time: str) -> None:
+def _log(execute: Execute, changes: Sequence[tuple[str, str, str]], time: str) -> None:
     """Record all changes under one serial number: project, action, and name of each file."""
-    if not touched:
+    if not changes:
         return
     execute("UPDATE counter SET value = value + 1")
     serial = execute("SELECT value FROM counter")[0][0]
-    for project in sorted({project for project, _, _ in touched}):
+    for project in sorted({project for project, _, _ in changes}):
         execute(
             "INSERT INTO project (name, serial) VALUES (?, ?)"
             " ON CONFLICT (name) DO UPDATE SET serial = excluded.serial",
             (project, serial),
         )
-    for project, action, filename in touched:
+    for project, action, filename in changes:
         file = {"filename": filename, "project": project}
         insert(execute, "change", serial=serial, **file, action=action, time=time)

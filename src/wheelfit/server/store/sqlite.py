@@ -81,7 +81,7 @@ class SqliteDatabase(Database):
             execute("SELECT 1 FROM sqlite_master")
 
     def _begin(self, turn: Turn, *, reads: bool) -> sqlite3.Connection:
-        connection = self._take() or self._connect()
+        connection = self._take_idle() or self._connect()
         turn.cancel = connection.interrupt
         try:
             patience = _READER_PATIENCE if reads else self._patience

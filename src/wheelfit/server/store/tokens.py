@@ -53,7 +53,7 @@ def issue(
 
 def issue_once(
     records: Records,
-    used: str,
+    credential_digest: str,
     owner: str,
     scopes: Iterable[Scope],
     *,
@@ -64,12 +64,12 @@ def issue_once(
 ) -> tuple[Token, str] | None:
     """Store a new token in exchange for a one-time credential; return None if it was used.
 
-    :param used: the digest of that credential, which is part of the identifier of the token.
+    :param credential_digest: the digest of that credential, part of the token's identifier.
     """
     token, secret = _token(owner, scopes, now, projects, lifetime, note)
-    token = replace(token, id=f"{ONCE}{used}")
-    long_ago = timestamp(now - timedelta(days=1))
-    is_new = records.add_token_once(token, digest(secret), prefix=ONCE, expired=long_ago)
+    token = replace(token, id=f"{ONCE}{credential_digest}")
+    day_ago = timestamp(now - timedelta(days=1))
+    is_new = records.add_token_once(token, digest(secret), prefix=ONCE, expired=day_ago)
     return (token, secret) if is_new else None
 
 
@@ -111,7 +111,7 @@ def _token(
     return token, _PREFIX + secrets.token_urlsafe(32)
 
 
-def holder(records: Records, secret: str, *, now: datetime) -> Token | None:
+def valid_token(records: Records, secret: str, *, now: datetime) -> Token | None:
     """Return the token of a secret; None if it is unknown or has expired."""
     token = records.token(digest(secret))
     if token is None or (token.expires is not None and token.expires <= timestamp(now)):
@@ -119,7 +119,7 @@ def holder(records: Records, secret: str, *, now: datetime) -> Token | None:
     return token
 
 
-def may(records: Records, token: Token, scope: Scope, project: NormalizedName) -> bool:
+def permits(records: Records, token: Token, scope: Scope, project: NormalizedName) -> bool:
     """Return whether a token permits an action on a project; ``admin`` includes all.
 
     A token for all projects is valid for those of its owner and for those without one.

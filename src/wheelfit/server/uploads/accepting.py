@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     _Compared: TypeAlias = tuple[bytes | None, tuple[Violation, ...]]
 
 
-_MOST = 100
+_MAX_VIOLATIONS = 100
 """Violations in an answer; a hostile archive may have a million."""
 
 
@@ -63,10 +63,10 @@ def accept(
     *,
     now: datetime,
     stage: str = PUBLISHED,
-    by: str | None = None,
+    uploader: str | None = None,
     rules: ProjectRules = NO_RULES,
 ) -> AcceptedUpload | tuple[Violation, ...]:
-    """Check an upload, keep its bytes, and record it; or return all violations.
+    """Check an upload, store its bytes, and record it; or return all violations.
 
     First the bytes, durably, then the record: a process that is killed in between leaves bytes
     that `wheelfit.server.store.opening.clean` removes. Permissions were checked before.
@@ -74,60 +74,64 @@ def accept(
     :param stage: where it waits; by default it is published at once.
     :param rules: the rules for its project, which the form names.
     :return: the accepted upload; or at least one violation, and nothing has changed.
-    :raises StorageUnavailable: it cannot be kept now; repeating the upload is right.
+    :raises StorageUnavailable: it cannot be stored now; the client may repeat the upload.
     """
     violations = tuple(_form_violations(upload))
-    if wrong := check_name(upload.filename):
+    if name_violations := check_name(upload.filename):
         if parse_index_file_name(upload.filename) is not None and not violations:
             return _index_file(upload, store, stage)
-        return (*violations, *wrong)
+        return (*violations, *name_violations)
     if rules.max_file_size is not None and upload.draft.size > rules.max_file_size:
         message = f"it has more than the {rules.max_file_size} bytes that its project allows"
         return (*violations, Violation("too-large", message, upload.filename))
 
-    def compare(new: NewFile) -> _Compared:
-        provenance, more = provenance_of(upload.first("attestations"), new.filename, new.sha256)
-        return provenance, (*_metadata_violations(upload, new), *more)
+    def differences_from(file: NewFile) -> _Compared:
+        attestations = upload.first("attestations")
+        provenance, faults = provenance_of(attestations, file.filename, file.sha256)
+        return provenance, (*_metadata_violations(upload, file), *faults)
 
     return _accept(
         upload.draft,
         upload.filename,
         store,
         violations,
-        compare,
+        differences_from,
         uploaded=timestamp(now),
         stage=stage,
-        by=by,
+        uploader=uploader,
         rules=rules,
     )
 
 
 def accept_listed(
     draft: Draft,
-    file: File,
+    entry: File,
     store: Store,
     *,
     provenance: bytes | None = None,
     now: datetime,
-    by: str | None = None,
+    uploader: str | None = None,
 ) -> AcceptedUpload | tuple[Violation, ...]:
     """Accept a file of another index like an upload, with its time of upload and its yank.
 
     :param draft: its content.
-    :param file: its entry in that index, which has to agree with it.
-    :param provenance: the provenance of the file on that index; None: nothing.
-    :param by: an owner of the project, as for `accept`.
+    :param entry: its entry in that index, which has to agree with it.
+    :param provenance: the provenance of the file on that index; None: there is none.
+    :param uploader: an owner of the project, as for `accept`.
     :return: as `accept`.
-    :raises StorageUnavailable: it cannot be kept now.
+    :raises StorageUnavailable: it cannot be stored now.
     """
 
-    def compare(new: NewFile) -> _Compared:
-        return provenance, (*_entry_violations(file, new), *_provenance_violations(provenance, new))
+    def differences_from(file: NewFile) -> _Compared:
+        differences = (*_entry_violations(entry, file), *_provenance_violations(provenance, file))
+        return provenance, differences
 
-    uploaded = min(time_of_upload(file) or now, now)
-    result = _accept(draft, file.filename, store, (), compare, uploaded=timestamp(uploaded), by=by)
-    if isinstance(result, AcceptedUpload) and file.yanked is not None:
-        store.records.yank([file.filename], file.yanked, time=timestamp(now))
+    uploaded = timestamp(min(time_of_upload(entry) or now, now))
+    result = _accept(
+        draft, entry.filename, store, (), differences_from, uploaded=uploaded, uploader=uploader
+    )
+    if isinstance(result, AcceptedUpload) and entry.yanked is not None:
+        store.records.yank([entry.filename], entry.yanked, time=timestamp(now))
     return result
 
 
@@ -136,62 +140,63 @@ def _accept(
     filename: str,
     store: Store,
     violations: tuple[Violation, ...],
-    compare: Callable[[NewFile], _Compared],
+    differences_from: Callable[[NewFile], _Compared],
     *,
     uploaded: str,
     stage: str = PUBLISHED,
-    by: str | None,
+    uploader: str | None,
     rules: ProjectRules = NO_RULES,
 ) -> AcceptedUpload | tuple[Violation, ...]:
     """Check a file, store its bytes, and record it; or return all violations.
 
     :param violations: violations found before.
-    :param compare: returns the provenance of a file, and its differences from the form.
+    :param differences_from: returns the provenance of a file, and its differences from the form.
     :param uploaded: the time of its upload, in RFC 3339.
     """
     verdict = check_file(
         draft.path, filename, sha256=draft.sha256, size=draft.size, uploaded=uploaded
     )
     violations += verdict.violations
-    new = verdict.file
-    if new is None:
+    file = verdict.file
+    if file is None:
         return _bounded(violations)
-    provenance, more = compare(new)
-    violations += more
-    new = replace(new, provenance=provenance)
+    provenance, differences = differences_from(file)
+    violations += differences
+    file = replace(file, provenance=provenance)
     is_new = True
     try:
-        is_new = store.records.check(new, stage=stage, by=by, rules=rules)
+        is_new = store.records.check(file, stage=stage, uploader=uploader, rules=rules)
     except UploadRefused as error:
         violations += violations_of(error)
     if violations:
         return _bounded(violations)
     try:
-        is_new = is_new and _keep(draft, new, store, stage, by, rules)
+        is_new = is_new and _store(draft, file, store, stage, uploader, rules)
     except UploadRefused as error:  # another upload was quicker
         return violations_of(error)
-    return AcceptedUpload(new.filename, new.project, new.version, is_new, verdict.warnings)
+    return AcceptedUpload(file.filename, file.project, file.version, is_new, verdict.warnings)
 
 
-def _keep(
-    draft: Draft, new: NewFile, store: Store, stage: str, by: str | None, rules: ProjectRules
+def _store(
+    draft: Draft, file: NewFile, store: Store, stage: str, uploader: str | None, rules: ProjectRules
 ) -> bool:
     def keep() -> None:
-        # It may have been cleaned up in this very moment, as the leftover of another upload.
-        if store.blobs.size(new.sha256) != new.size:
+        # Another process may have cleaned it up just now, as the leftover of an upload.
+        if store.blobs.size(file.sha256) != file.size:
             store.blobs.keep(draft)
 
     store.blobs.keep(draft)
-    return store.records.add(new, keep=keep, stage=stage, by=by, rules=rules)
+    return store.records.add(file, keep=keep, stage=stage, uploader=uploader, rules=rules)
 
 
 def _bounded(violations: tuple[Violation, ...]) -> tuple[Violation, ...]:
     """Return the first of many violations, and one with the number of the others."""
-    left_out = len(violations) - _MOST
-    if left_out <= 0:
+    others = len(violations) - _MAX_VIOLATIONS
+    if others <= 0:
         return violations
-    where = violations[_MOST].where
-    return (*violations[:_MOST], Violation("and-more", f"{left_out} more violations", where))
+    where = violations[_MAX_VIOLATIONS].where
+    more = Violation("and-more", f"{others} more violations", where)
+    return (*violations[:_MAX_VIOLATIONS], more)
 
 
 def _index_file(upload: Upload, store: Store, stage: str) -> AcceptedUpload | tuple[Violation, ...]:
@@ -200,8 +205,8 @@ def _index_file(upload: Upload, store: Store, stage: str) -> AcceptedUpload | tu
     document = store.records.release_document(upload.filename, stage)
     if release is None or document is None or document.sha256 != upload.draft.sha256:
         message = (
-            "it differs from what the index makes of the wheels; "
-            "it need not be uploaded, only the wheels (F-74)"
+            "it differs from the document that the index makes from the wheels; "
+            "upload the wheels alone (F-74)"
         )
         return (Violation("differs-from-wheels", message, upload.filename[:255]),)
     return AcceptedUpload(upload.filename, *release, is_new=False)
@@ -229,18 +234,18 @@ def _form_violations(upload: Upload) -> Iterator[Violation]:
 
 def _digest_violations(upload: Upload) -> Iterator[Violation]:
     draft = upload.draft
-    promised = {"sha256_digest": draft.sha256, "blake2_256_digest": draft.blake2_256}
-    if not any(upload.first(name) for name in promised):
+    expected = {"sha256_digest": draft.sha256, "blake2_256_digest": draft.blake2_256}
+    if not any(upload.first(name) for name in expected):
         message = "there is neither a sha256_digest nor a blake2_256_digest to compare"
         yield Violation("no-digest", message, "the form")
     if upload.first("md5_digest"):
-        promised["md5_digest"] = _md5(upload)
-    for name, actual in promised.items():
+        expected["md5_digest"] = _md5(upload)
+    for name, actual in expected.items():
         for digest in upload.fields.get(name, ()):
             if digest.strip() and not hmac.compare_digest(
                 digest.strip().lower().encode(), actual.encode()
             ):
-                message = f"it promises {digest.strip()[:128]!r}, what came has {actual}"
+                message = f"it is {digest.strip()[:128]!r}, the received file has {actual}"
                 yield Violation("hash-mismatch", message, f"the form: {name}")
 
 
@@ -250,49 +255,49 @@ def _md5(upload: Upload) -> str:
         return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
 
 
-def _metadata_violations(upload: Upload, new: NewFile) -> Iterator[Violation]:
-    """Yield differences between the form and the file, which would be used silently."""
+def _metadata_violations(upload: Upload, file: NewFile) -> Iterator[Violation]:
+    """Yield differences between the form and the file, whose values count."""
     name, version = upload.first("name"), upload.first("version")
-    if canonicalize_name(name) != new.project:
-        message = f"the form says {name[:80]!r}, the file {new.project!r}"
+    if canonicalize_name(name) != file.project:
+        message = f"the form says {name[:80]!r}, the file {file.project!r}"
         yield Violation("form-disagrees", message, "the form: name")
     try:
-        same = parse_version(version) == new.version
+        is_same = parse_version(version) == file.version
     except InvalidVersion:
-        same = False
-    if not same:
-        message = f"the form says {version[:80]!r}, the file {str(new.version)!r}"
+        is_same = False
+    if not is_same:
+        message = f"the form says {version[:80]!r}, the file {str(file.version)!r}"
         yield Violation("form-disagrees", message, "the form: version")
-    python = upload.first("requires_python")
-    if python and not _same_specifiers(python, new.requires_python or ""):
-        message = f"the form says {python[:80]!r}, the file {new.requires_python!r}"
+    requires_python = upload.first("requires_python")
+    if requires_python and not _same_specifiers(requires_python, file.requires_python or ""):
+        message = f"the form says {requires_python[:80]!r}, the file {file.requires_python!r}"
         yield Violation("form-disagrees", message, "the form: requires_python")
 
 
-def _entry_violations(file: File, new: NewFile) -> Iterator[Violation]:
+def _entry_violations(entry: File, file: NewFile) -> Iterator[Violation]:
     """Yield differences between the entry of another index and the file."""
-    python = (file.requires_python or "").strip()
-    if python and not _same_specifiers(python, new.requires_python or ""):
-        message = f"the page has Requires-Python {python[:80]!r}, the file {new.requires_python!r}"
-        yield Violation("page-disagrees", message, new.filename)
-    for name, promised in (file.metadata_hashes or {}).items():
-        if new.metadata is None or name not in _HASHES:
+    listed = (entry.requires_python or "").strip()
+    if listed and not _same_specifiers(listed, file.requires_python or ""):
+        message = f"the page has Requires-Python {listed[:80]!r}, the file {file.requires_python!r}"
+        yield Violation("page-disagrees", message, file.filename)
+    for name, expected in (entry.metadata_hashes or {}).items():
+        if file.metadata is None or name not in _HASHES:
             continue
-        if hashlib.new(name, new.metadata, usedforsecurity=False).hexdigest() != promised:
-            message = f"the page promises METADATA with {name} {promised[:128]}, which it has not"
-            yield Violation("page-disagrees", message, new.filename)
+        if hashlib.new(name, file.metadata, usedforsecurity=False).hexdigest() != expected:
+            message = f"METADATA does not match the {name} on the page: {expected[:128]}"
+            yield Violation("page-disagrees", message, file.filename)
 
 
-def _provenance_violations(provenance: bytes | None, new: NewFile) -> Iterator[Violation]:
+def _provenance_violations(provenance: bytes | None, file: NewFile) -> Iterator[Violation]:
     try:
         if provenance is not None:
-            verify_provenance(provenance, new.filename, new.sha256)
+            verify_provenance(provenance, file.filename, file.sha256)
     except (AttestationProblem, UserError) as error:
-        yield Violation("bad-attestation", error.message, new.filename)
+        yield Violation("bad-attestation", error.message, file.filename)
 
 
-def _same_specifiers(one: str, other: str) -> bool:
+def _same_specifiers(first: str, second: str) -> bool:
     try:
-        return parse_specifiers(one) == parse_specifiers(other)
+        return parse_specifiers(first) == parse_specifiers(second)
     except InvalidSpecifier:
-        return one == other.strip()
+        return first == second.strip()

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit.errors import NeedsExtra, UploadRefused
-from wheelfit.server.store.records import refused
+from wheelfit.server.store.records import single_refusal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -59,7 +59,7 @@ def read_form(
     *,
     limits: FormLimits = FormLimits(),
 ) -> Iterator[Upload]:
-    """Read a form; on leaving, a file that was not kept is removed.
+    """Read a form; on leaving, a file that was not stored is removed.
 
     :param limits: the form is refused at the first byte too many.
     :raises UploadRefused: ``bad-form`` or ``too-large``.
@@ -88,7 +88,7 @@ class _Reader:
         self._limits = limits
         self._fields: dict[str, list[str]] = {}
         self._filename: str | None = None
-        self._left = self._left_beside = limits.fields
+        self._fields_left = self._overhead_left = limits.fields
         self._parts = 0
         self._name = ""
         self._is_file = False
@@ -116,7 +116,7 @@ class _Reader:
 
     def read(self, body: Body) -> Upload:
         """Read all of it."""
-        ended = False
+        is_past_end = False
         while piece := body.read(_PIECE):
             try:
                 self._parser.write(piece)
@@ -124,8 +124,8 @@ class _Reader:
                 raise _bad(str(error)[:300]) from None
             if self._is_whole:
                 # The rest is ignored, and limited too.
-                self._take(len(piece) if ended else 0)
-                ended = True
+                self._count_overhead(len(piece) if is_past_end else 0)
+                is_past_end = True
         if not self._is_whole:
             raise _bad("it ended too early")
         if self._filename is None:
@@ -144,11 +144,11 @@ class _Reader:
         self._header = (bytearray(), bytearray())
 
     def _header_field(self, data: bytes, start: int, end: int) -> None:
-        self._take(end - start)
+        self._count_overhead(end - start)
         self._header[0].extend(data[start:end])
 
     def _header_value(self, data: bytes, start: int, end: int) -> None:
-        self._take(end - start)
+        self._count_overhead(end - start)
         self._header[1].extend(data[start:end])
 
     def _header_end(self) -> None:
@@ -159,7 +159,7 @@ class _Reader:
         kind, options = self._options(self._headers.get(b"content-disposition", b""))
         if kind != b"form-data" or b"name" not in options:
             raise _bad("a part of it has no name")
-        # Some clients of old write hyphens, and fields of metadata in any case.
+        # Some old clients write hyphens, and fields of metadata in upper or lower case.
         self._name = _text(options[b"name"]).lower().replace("-", "_")
         self._is_file = self._name == "content"
         if self._is_file:
@@ -174,18 +174,19 @@ class _Reader:
         if self._is_file:
             if self._draft.size + len(piece) > self._limits.file:
                 where = (self._filename or "")[:255]
-                raise refused("too-large", f"it has more than {self._limits.file} bytes", where)
+                message = f"it has more than {self._limits.file} bytes"
+                raise single_refusal("too-large", message, where)
             self._draft.write(piece)
             return
-        self._left -= len(piece)
-        if self._left < 0:
+        self._fields_left -= len(piece)
+        if self._fields_left < 0:
             raise _bad(f"its fields have more than {self._limits.fields} bytes")
         self._value += piece
 
-    def _take(self, size: int) -> None:
+    def _count_overhead(self, size: int) -> None:
         """Count bytes outside of fields and file."""
-        self._left_beside -= size
-        if self._left_beside < 0:
+        self._overhead_left -= size
+        if self._overhead_left < 0:
             raise _bad(f"beside its fields it has more than {self._limits.fields} bytes")
 
     def _end(self) -> None:
@@ -204,4 +205,4 @@ def _text(data: bytes) -> str:
 
 
 def _bad(message: str) -> UploadRefused:
-    return refused("bad-form", f"the form cannot be read: {message}", "the form")
+    return single_refusal("bad-form", f"the form cannot be read: {message}", "the form")

@@ -66,7 +66,7 @@ _PLATFORM = pattern(
     r"|android_[0-9]+_(?:armeabi_v7a|arm64_v8a|x86|x86_64)"
     r"|(?:pyodide|emscripten|pyemscripten)_[0-9]+_[0-9]+(?:_[0-9]+)?_wasm32|wasi_[0-9_]+_wasm32"
 )
-_NEVER_AGREED = "2.0"  # and yet in the wheels of five years
+_UNPUBLISHED_VERSION = "2.0"  # of metadata; wheels of five years have it
 _NEW_FIELD = "introduced in metadata version"
 _LONGEST_FIELD = 5_000
 
@@ -95,8 +95,8 @@ def check_file(
     :param uploaded: now, in RFC 3339.
     :raises StorageUnavailable: there is no room to unpack it.
     """
-    if wrong := check_name(filename):
-        return UploadVerdict(wrong, (), None)
+    if name_violations := check_name(filename):
+        return UploadVerdict(name_violations, (), None)
     record = partial(NewFile, filename, sha256=sha256, size=size, uploaded=uploaded)
     if filename.endswith(".whl"):
         return _check_wheel(path, filename, record)
@@ -116,19 +116,19 @@ def check_file(
 def check_name(filename: str) -> tuple[Violation, ...]:
     """Return the faults of the name of a file for an index."""
 
-    def wrong(message: str) -> tuple[Violation, ...]:
+    def violations(message: str) -> tuple[Violation, ...]:
         return (Violation("invalid-filename", message, filename[:_LONGEST_NAME]),)
 
     if len(filename) > _LONGEST_NAME:
-        return wrong(f"the name has {len(filename)} characters, more than {_LONGEST_NAME}")
+        return violations(f"the name has {len(filename)} characters, more than {_LONGEST_NAME}")
     if _NAME.fullmatch(filename) is None:
-        return wrong("the name has characters that no file of an index has")
+        return violations("the name has characters that no file of an index has")
     if (fault := path_fault(filename) or windows_fault(filename)) is not None:
-        return wrong(fault)
+        return violations(fault)
     if is_newer_format(filename):
-        return wrong(NEWER_FORMAT)
+        return violations(NEWER_FORMAT)
     if not filename.endswith((".whl", ".tar.gz", ".zip")):
-        return wrong("the file is neither a wheel nor a source distribution (.tar.gz or .zip)")
+        return violations("the file is neither a wheel nor a source distribution (.tar.gz or .zip)")
     return ()
 
 
@@ -162,9 +162,9 @@ def _check_wheel(path: Path, filename: str, record: partial[NewFile]) -> UploadV
         if not violations:  # else it was found above, in more words
             violations.append(Violation("unsound-archive", error.message, filename))
     if facts.metadata:
-        more, doubts = _metadata_violations(facts.metadata, f"{filename}: METADATA")
+        more, metadata_warnings = _metadata_violations(facts.metadata, f"{filename}: METADATA")
         violations += more
-        warnings += doubts
+        warnings += metadata_warnings
     new = record(
         project=name.name,
         version=name.version,
@@ -194,13 +194,13 @@ def _platform_violations(name: WheelFilename) -> Iterator[Violation]:
 def _archive_violations(wheel: WheelArchive) -> Iterator[Violation]:
     """Yield violations of rules that only the public registry has."""
     filename = wheel.filename.text
-    usual = "-".join(filename.split("-")[:2]) + ".dist-info"
-    if wheel.dist_info != usual:
-        message = f"its folder is {wheel.dist_info}, and not {usual} as in the file name"
+    expected = "-".join(filename.split("-")[:2]) + ".dist-info"
+    if wheel.dist_info != expected:
+        message = f"its folder is {wheel.dist_info}, and not {expected} as in the file name"
         yield Violation("dist-info-spelling", message, filename)
-    described = [member.name for member in wheel.members if member.flags & _DATA_DESCRIPTOR]
-    if described:
-        message = f"{described[0]} has its size behind its data (a data descriptor)"
+    with_descriptor = [member.name for member in wheel.members if member.flags & _DATA_DESCRIPTOR]
+    if with_descriptor:
+        message = f"{with_descriptor[0]} has its size behind its data (a data descriptor)"
         yield Violation("data-descriptor", message, filename)
     for path in license_files(wheel.metadata()):
         if f"{wheel.dist_info}/licenses/{path}" not in wheel:
@@ -211,8 +211,8 @@ def _archive_violations(wheel: WheelArchive) -> Iterator[Violation]:
         yield from _entry_point_violations(text, f"{filename}: entry_points.txt")
 
 
-_POINT = pattern(r"[\w.-]+")
-_GROUPS = frozenset({"console_scripts", "gui_scripts"})
+_ENTRY_POINT_NAME = pattern(r"[\w.-]+")
+_SCRIPT_GROUPS = frozenset({"console_scripts", "gui_scripts"})
 
 
 def _entry_point_violations(text: bytes, where: str) -> Iterator[Violation]:
@@ -227,7 +227,8 @@ def _entry_point_violations(text: bytes, where: str) -> Iterator[Violation]:
     for group in parser.sections():
         for name in parser[group]:
             # Names of scripts were checked already.
-            if group not in _GROUPS and _POINT.fullmatch(name) is None and not name.isprintable():
+            is_name = _ENTRY_POINT_NAME.fullmatch(name) is not None or name.isprintable()
+            if group not in _SCRIPT_GROUPS and not is_name:
                 yield Violation("bad-entry-points", f"{name!r} is not a name in {group}", where)
 
 
@@ -240,8 +241,8 @@ def _metadata_violations(
     """Compare metadata with its specification; return violations and warnings."""
     if (control := _CONTROL.search(data)) is not None:
         line = data.count(b"\n", 0, control.start()) + 1
-        sign = ord(control[0].decode())
-        message = f"the metadata has the control character U+{sign:04X} in line {line}"
+        code_point = ord(control[0].decode())
+        message = f"the metadata has the control character U+{code_point:04X} in line {line}"
         return (Violation("invalid-metadata", message, where),), ()
     try:
         raw, unparsed = parse_email(data)
@@ -250,13 +251,13 @@ def _metadata_violations(
     violations = [
         Violation("invalid-metadata", f"the field {name[:80]!r} cannot be read", where)
         for name in sorted(unparsed)
-        if name in _SINGLE
+        if name in _SINGLE_FIELDS
     ]
     # Dependencies of wheels were read already, by rules for variant markers.
     raw.pop("requires_dist", None)
     warnings: list[Violation] = []
-    if raw.get("metadata_version") == _NEVER_AGREED:
-        message = f"the metadata has version {_NEVER_AGREED}, which was never agreed on"
+    if raw.get("metadata_version") == _UNPUBLISHED_VERSION:
+        message = f"the metadata has version {_UNPUBLISHED_VERSION}, which was never agreed on"
         warnings.append(Violation("invalid-metadata", message, where))
         raw["metadata_version"] = "2.1"
     if is_endless(raw.get("requires_python", "")):
@@ -275,16 +276,16 @@ def _metadata_violations(
         for error in group.exceptions:
             if not isinstance(error, InvalidMetadata):
                 raise
-            one = Violation("invalid-metadata", str(error)[:500], where)
+            violation = Violation("invalid-metadata", str(error)[:500], where)
             # Usual in wheels of a few years ago, and interpreted by all tools as intended.
-            (warnings if _NEW_FIELD in str(error) else violations).append(one)
+            (warnings if _NEW_FIELD in str(error) else violations).append(violation)
     return tuple(violations), tuple(warnings)
 
 
 _CONTROL = pattern(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]|\r(?!\n)|\xc2[\x80-\x9f]")
 """Characters that control terminals, or that only some readers take for the end of a line: C0 but
 tab and ends of lines, DEL, and C1 in UTF-8."""
-_SINGLE = frozenset(
+_SINGLE_FIELDS = frozenset(
     {"metadata-version", "name", "version", "summary", "description", "requires-python",
      "description-content-type", "license-expression"}
 )  # fmt: skip
@@ -307,12 +308,12 @@ def provenance_of(text: str, filename: str, sha256: str) -> Checked:
         return None, (Violation("bad-attestation", error.message, filename),)
 
 
-_UNSUSPICIOUS = 64 << 20  # bytes that an archive may unpack to, at any ratio
+_SAFE_SIZE = 64 << 20  # bytes that an archive may unpack to, at any ratio
 _LARGEST_RATIO = 50  # beyond that size, the limit of the public registry
 _MOST_MEMBERS = 50_000
 """The largest projects have half as many; to write each as a file takes time."""
-_LONGEST = 120
-_FIRST = (2, 4)
+_LONGEST_SHOWN = 120
+_FIRST_WITH_PATHS = (2, 4)
 """The first version of metadata whose ``License-File`` names the path of the file."""
 
 
@@ -324,12 +325,14 @@ def license_files(metadata: bytes) -> tuple[str, ...]:
     """
     version = header_value(metadata, "Metadata-Version") or ""
     major, _, minor = version.partition(".")
-    if not (major.isdecimal() and minor.isdecimal()) or (int(major), int(minor)) < _FIRST:
+    if not (major.isdecimal() and minor.isdecimal()):
+        return ()
+    if (int(major), int(minor)) < _FIRST_WITH_PATHS:
         return ()
     try:
         return read_metadata(metadata, "").license.files
     except InvalidWheel:
-        return ()  # which others find
+        return ()  # other checks report it
 
 
 class SdistFacts(NamedTuple):
@@ -351,7 +354,7 @@ def check_sdist(path: Path, filename: str) -> tuple[tuple[Violation, ...], Sdist
     if release is None:
         message = "a source distribution is named name-version.tar.gz or name-version.zip"
         return (Violation("invalid-filename", message, filename),), None
-    most = max(_UNSUSPICIOUS, _LARGEST_RATIO * path.stat().st_size)
+    max_size = max(_SAFE_SIZE, _LARGEST_RATIO * path.stat().st_size)
     with tempfile.TemporaryDirectory(dir=path.parent, ignore_cleanup_errors=True) as folder:
         try:
             top = unpack_archive(
@@ -359,7 +362,7 @@ def check_sdist(path: Path, filename: str) -> tuple[tuple[Violation, ...], Sdist
                 Path(folder),
                 filename,
                 where=filename,
-                limits=ArchiveLimits(size=most, members=_MOST_MEMBERS),
+                limits=ArchiveLimits(size=max_size, members=_MOST_MEMBERS),
             )
         except InvalidSource as error:
             message = error.message if error.note is None else f"{error.message}: {error.note}"
@@ -377,14 +380,14 @@ def _check_folder(
     if top.name != stem:
         message = f"its folder is {top.name}, and not {stem} as in the file name"
         violations.append(Violation("wrong-folder", message, filename))
-    information = top / "PKG-INFO"
-    if information.is_symlink() or not information.is_file():
+    pkg_info = top / "PKG-INFO"
+    if pkg_info.is_symlink() or not pkg_info.is_file():
         message = f"it has no {top.name}/PKG-INFO"
         return (*violations, Violation("wrong-metadata", message, filename)), None
-    if information.stat().st_size > MAX_METADATA_SIZE:
+    if pkg_info.stat().st_size > MAX_METADATA_SIZE:
         message = f"its PKG-INFO has more than {MAX_METADATA_SIZE} bytes"
         return (*violations, Violation("wrong-metadata", message, filename)), None
-    metadata = information.read_bytes()
+    metadata = pkg_info.read_bytes()
     where = f"{filename}: PKG-INFO"
     try:
         core = read_metadata(metadata, filename)
@@ -399,8 +402,8 @@ def _check_folder(
     violations += _dependencies(core, where)
     violations += _licenses(top, metadata, where)
     ending = filename[len(stem) :]
-    usual = f"{name.replace('-', '_')}-{version}{ending}"
-    return tuple(violations), SdistFacts(name, version, usual, metadata)
+    expected = f"{name.replace('-', '_')}-{version}{ending}"
+    return tuple(violations), SdistFacts(name, version, expected, metadata)
 
 
 def _dependencies(core: CoreMetadata, where: str) -> Iterator[Violation]:
@@ -409,13 +412,13 @@ def _dependencies(core: CoreMetadata, where: str) -> Iterator[Violation]:
         try:
             parse_requirement(text, allow_variant_markers=False)
         except InvalidRequirement as error:
-            message = f"{shortened(text, _LONGEST)!r}: {error.message}"
+            message = f"{shortened(text, _LONGEST_SHOWN)!r}: {error.message}"
             yield Violation("invalid-requirement", message, where)
 
 
 def _licenses(top: Path, metadata: bytes, where: str) -> Iterator[Violation]:
     for path in license_files(metadata):
         # A path that leads elsewhere is not followed, not even for a check.
-        unsafe = path_fault(path) or windows_fault(path)
-        if unsafe or not (top / path).is_file():
+        fault = path_fault(path) or windows_fault(path)
+        if fault or not (top / path).is_file():
             yield Violation("missing-license", f"unknown licence {path[:300]!r}", where)
