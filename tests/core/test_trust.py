@@ -76,7 +76,7 @@ class TestJudge:
         tree = judge(question("acme-provider"), Trust((ENTRY,)))
         assert tree.refusal is None
         assert tree.files == {FILE.filename: A, DEP.filename: B}
-        assert not tree.anything
+        assert not tree.trusts_all
 
     @pytest.mark.parametrize("text", ["acme-provider==1.2", "acme_provider", "acme-provider<5"])
     def test_versions_that_overlap(self, text: str) -> None:
@@ -127,7 +127,7 @@ class TestJudge:
 
     def test_everything(self) -> None:
         """P-18: everything can be trusted, for one command."""
-        assert judge(question("stranger"), everything=True).anything
+        assert judge(question("stranger"), everything=True).trusts_all
 
 
 class TestPolicy:
@@ -156,12 +156,12 @@ class TestPolicy:
     def test_a_list_may_grant(self) -> None:
         """P-18: what the site has looked at needs no user, if its file says so safely."""
         for grants in (True, False):
-            policy = site(plugins="listed", entries=(ENTRY,), grants=grants)
+            policy = site(plugins="listed", entries=(ENTRY,), grants_trust=grants)
             assert (judge(question("acme-provider"), Trust(), policy).refusal is None) is grants
 
     def test_several_lists(self) -> None:
         """P-18: a further policy only takes away."""
-        first = PolicyFile("one", plugins="listed", entries=(ENTRY,), grants=True)
+        first = PolicyFile("one", plugins="listed", entries=(ENTRY,), grants_trust=True)
         second = PolicyFile("two", plugins="listed")
         assert judge(question("acme-provider"), policy=SitePolicy((first,))).refusal is None
         refusal = judge(question("acme-provider"), policy=SitePolicy((first, second))).refusal
@@ -179,7 +179,7 @@ class TestPolicy:
         """P-18: each of these refuses to trust everything, and can be named."""
         policy = site(**settings)
         assert policy.forbids_trust_all == ("/etc/wheelfit/policy.toml", key)
-        assert not judge(question("stranger"), policy=policy, everything=True).anything
+        assert not judge(question("stranger"), policy=policy, everything=True).trusts_all
 
     def test_the_strictest_word_counts(self) -> None:
         """P-10, P-18: what any of several policies switches off is off."""
@@ -196,7 +196,7 @@ class TestPolicy:
 
 def test_rules_can_be_off() -> None:
     """P-14: whatever is trusted, no plugin is asked when the user says so."""
-    rules = PluginRules(Trust((ENTRY,)), off="plugins are switched off")
+    rules = PluginRules(Trust((ENTRY,)), disabled_reason="plugins are switched off")
     assert rules.judge(question("acme-provider")).refusal == "plugins are switched off"
 
 

@@ -58,7 +58,7 @@ POLICY = b'version = 1\nplugins = "listed"\ndisable-provider = ["a"]\nignore-sta
 def test_reading_a_policy() -> None:
     """P-18: every key is understood."""
     text = POLICY + b"no-env-override = true\nforbid-trust-all = true\n" + ENTRY.encode()
-    assert read_policy(text, "p", grants=True) == PolicyFile(
+    assert read_policy(text, "p", grants_trust=True) == PolicyFile(
         "p",
         "listed",
         (entry(),),
@@ -66,7 +66,7 @@ def test_reading_a_policy() -> None:
         frozenset({":all:"}),
         no_env_override=True,
         forbid_trust_all=True,
-        grants=True,
+        grants_trust=True,
     )
 
 
@@ -101,7 +101,7 @@ def test_reading_a_policy() -> None:
     ("read", "code"),
     [
         (read_trust, "invalid-configuration"),
-        (lambda data, where: read_policy(data, where, grants=True), "unusable-policy"),
+        (lambda data, where: read_policy(data, where, grants_trust=True), "unusable-policy"),
     ],
 )
 def test_refused(read: Callable[[bytes, str], object], code: Code, text: str, words: str) -> None:
@@ -119,7 +119,7 @@ def test_refused(read: Callable[[bytes, str], object], code: Code, text: str, wo
 def test_the_line_is_told() -> None:
     """P-18: whoever wrote a long policy finds the place."""
     with raises_code("unusable-policy") as caught:
-        read_policy(b'version = 1\n\nplugins = "nevr"\n', "p.toml", grants=True)
+        read_policy(b'version = 1\n\nplugins = "nevr"\n', "p.toml", grants_trust=True)
     assert caught.value.where == "p.toml, line 3"
     assert caught.value.exit_code == 7
 

@@ -34,7 +34,7 @@ def rules(
 def test_by_default() -> None:
     """P-18: plugins may be asked, and none is trusted."""
     found = rules()
-    assert (found.off, found.everything, found.entries) == (None, False, ())
+    assert (found.disabled_reason, found.trusts_all, found.entries) == (None, False, ())
 
 
 @pytest.mark.parametrize(
@@ -48,13 +48,13 @@ def test_by_default() -> None:
 )
 def test_off(options: dict[str, Any], system: str, why: str) -> None:
     """P-14, P-35: whatever is trusted, no plugin is asked then, and the reason is told."""
-    assert why in str(rules(system=system, **options).off)
+    assert why in str(rules(system=system, **options).disabled_reason)
 
 
 def test_everything() -> None:
     """P-18: to trust everything is an option of one command, loud, and can be forbidden."""
     remarks = Remarks()
-    assert rules(remarks, trust_all_plugins=True).everything
+    assert rules(remarks, trust_all_plugins=True).trusts_all
     assert "warning: --trust-all-plugins" in remarks.text
     site = SitePolicy((PolicyFile("/etc/wheelfit/policy.toml", forbid_trust_all=True),))
     with pytest.raises(PolicyRefusal) as caught:

@@ -1,8 +1,8 @@
 """The plugins that may be run: trusted by the user and allowed by the site (P-14, P-18).
 
-Trust names a package, the versions that are meant, and the hash of every file that would be
-installed for it, its dependencies included. A name alone proves nothing (P-19). A site's
-policy limits that; it can never be loosened by a user.
+Trust names a package, its versions, and the hash of every file that would be installed for it,
+dependencies included, since a name alone proves nothing (P-19). A site's policy limits that, and
+users cannot loosen it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from packaging.version import Version
 
 PluginRule: TypeAlias = Literal["user", "listed", "never"]
-"""The authority on plugins: the user; the site's own list, besides the user; none."""
+"""The plugins that may run: those the user trusts; of these the listed ones; none."""
 
 
 class TrustedFile(Struct, frozen=True):
@@ -53,27 +53,27 @@ class TrustEntry(Struct, frozen=True):
     package: NormalizedName
     """The package that a provider entry requires."""
     versions: SpecifierSet
-    """Which versions of it are meant; empty: those of the files."""
+    """Its trusted versions; empty: those of the files."""
     files: tuple[TrustedFile, ...]
-    """Every wheel that may be installed, of the package and of what it needs."""
+    """The wheels that may be installed, of the package and its dependencies."""
     namespace: str | None = None
-    """The only namespace it may answer for; None: any that names it."""
+    """The only namespace it may answer for; None: any that requires it."""
     plugin_api: str | None = None
     """The only endpoint that may be called; None: any."""
     source: str = ""
-    """Where the files were found, without credentials."""
+    """The source of the files, without credentials."""
     added: str = ""
-    """When trust was given, as ``2026-11-22``."""
+    """The date on which trust was given, as ``2026-11-22``."""
 
     def applies(self, question: PluginQuestion) -> bool:
-        """Return whether the entry speaks of a namespace and an endpoint."""
+        """Return whether the entry covers a namespace and an endpoint."""
         return self.namespace in (None, question.namespace) and self.plugin_api in (
             None,
             question.endpoint,
         )
 
     def question(self) -> PluginQuestion | None:
-        """Return the question to the plugin alone; None when no namespace is named."""
+        """Return the question to the plugin; None if the entry names no namespace."""
         if self.namespace is None:
             return None
         requirement = Requirement(self.package, specifier=self.versions)
@@ -81,14 +81,14 @@ class TrustEntry(Struct, frozen=True):
         return PluginQuestion(self.namespace, (requirement,), endpoint)
 
     def usable_files(self) -> Iterable[TrustedFile]:
-        """Yield the files, without those of the package that are outside of its versions."""
+        """Yield the files, without files of the package that have other versions."""
         for file in self.files:
             if file.name != self.package or self.versions.contains(file.version, prereleases=True):
                 yield file
 
 
 class Trust(Struct, frozen=True):
-    """The user's decisions by ``wheelfit providers``."""
+    """The user's decisions about plugins and providers (``wheelfit providers``)."""
 
     entries: tuple[TrustEntry, ...] = ()
     """At most one for each package and namespace."""
@@ -103,25 +103,25 @@ class Trust(Struct, frozen=True):
 
 
 class PolicyFile(Struct, frozen=True):
-    """A policy file; several count together, the strictest rule of each."""
+    """A policy file; of several, the strictest rules count."""
 
     where: str
     """The file, for messages."""
     plugins: PluginRule = "user"
     entries: tuple[TrustEntry, ...] = ()
-    """Plugins the site has looked at."""
+    """The plugins that the site has reviewed."""
     disabled: frozenset[str] = frozenset()
     """Namespaces that are forbidden."""
     ignore_static: frozenset[str] = frozenset()
-    """Namespaces in which no package's own list counts before the machine (P-20)."""
+    """Namespaces in which the machine takes precedence over packages' own lists (P-20)."""
     no_env_override: bool = False
     """Whether variables that override detection are ignored."""
     no_bridges: bool = False
-    """Whether no bridged family counts, even if the user names it."""
+    """Whether bridged families are forbidden, even if the user names them."""
     forbid_trust_all: bool = False
-    """Whether ``--trust-all-plugins`` is refused; it is by any other rule than ``user``."""
-    grants: bool = False
-    """Whether its entries are trusted without the user, and do not merely limit."""
+    """Whether ``--trust-all-plugins`` is refused; any rule but ``user`` refuses it too."""
+    grants_trust: bool = False
+    """Whether its entries are trusted without the user; if not, they only limit trust."""
 
 
 class SitePolicy(Struct, frozen=True):
@@ -138,7 +138,7 @@ class SitePolicy(Struct, frozen=True):
 
     @property
     def ignore_static(self) -> frozenset[str]:
-        """Namespaces in which no package's own list counts before the machine."""
+        """Namespaces in which the machine takes precedence over packages' own lists."""
         return frozenset(name for file in self.files for name in file.ignore_static)
 
     @property
@@ -174,11 +174,11 @@ class SitePolicy(Struct, frozen=True):
     @property
     def granted(self) -> tuple[TrustEntry, ...]:
         """The entries trusted by policy files, without the user."""
-        return tuple(entry for file in self.files if file.grants for entry in file.entries)
+        return tuple(entry for file in self.files if file.grants_trust for entry in file.entries)
 
     @property
-    def lists(self) -> tuple[PolicyFile, ...]:
-        """The files outside of whose list nothing is allowed."""
+    def allow_lists(self) -> tuple[PolicyFile, ...]:
+        """The files that allow only the plugins they list."""
         return tuple(file for file in self.files if file.plugins == "listed")
 
 
@@ -191,10 +191,10 @@ class TrustedTree(Struct, frozen=True):
 
     files: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """File name to SHA-256, of everything that may be installed."""
-    anything: bool = False
-    """Whether the user trusts everything; ``files`` does not limit then."""
+    trusts_all: bool = False
+    """Whether the user trusts every plugin, so that ``files`` is no limit."""
     refusal: str | None = None
-    """Why the plugin is not trusted, one clause; None: it is."""
+    """The reason the plugin is not trusted, one clause; None: it is."""
 
 
 class PluginRules(Struct, frozen=True):
@@ -202,9 +202,9 @@ class PluginRules(Struct, frozen=True):
 
     trust: Trust = NO_TRUST
     policy: SitePolicy = NO_POLICY
-    everything: bool = False
+    trusts_all: bool = False
     """Whether the user trusts every plugin, for this one command (P-18)."""
-    off: str | None = None
+    disabled_reason: str | None = None
     """The reason no plugin is run, even if trusted, in a clause; None: some may be."""
 
     @property
@@ -213,7 +213,7 @@ class PluginRules(Struct, frozen=True):
         return (*self.trust.entries, *self.policy.granted)
 
     def question(self, namespace: str) -> PluginQuestion | None:
-        """Return the question about a namespace alone; None: no plugin is trusted for it."""
+        """Return the question to the plugin trusted for a namespace; None if there is none."""
         for entry in self.entries:
             if entry.namespace == namespace:
                 return entry.question()
@@ -221,13 +221,12 @@ class PluginRules(Struct, frozen=True):
 
     def judge(self, question: PluginQuestion) -> TrustedTree:
         """Decide the fifth step: whether a plugin may be installed and run (P-14, P-18)."""
-        if self.off is not None:
-            return TrustedTree(refusal=self.off)
-        never = self.policy.forbids_plugins
-        if never is not None:
-            return TrustedTree(refusal=f'plugins are forbidden by {never} (plugins = "never")')
-        if self.everything and self.policy.forbids_trust_all is None:
-            return TrustedTree(anything=True)
+        if self.disabled_reason is not None:
+            return TrustedTree(refusal=self.disabled_reason)
+        if (where := self.policy.forbids_plugins) is not None:
+            return TrustedTree(refusal=f'plugins are forbidden by {where} (plugins = "never")')
+        if self.trusts_all and self.policy.forbids_trust_all is None:
+            return TrustedTree(trusts_all=True)
         for requirement in question.requirements:
             if requirement.url is not None or requirement.extras:
                 return TrustedTree(
@@ -237,13 +236,13 @@ class PluginRules(Struct, frozen=True):
         files: dict[str, str] = {}
         for requirement in question.requirements:
             entries = [entry for entry in self.entries if entry.package == requirement.name]
-            refusal = _objection(requirement, entries, question)
+            refusal = _trust_refusal(requirement, entries, question)
             if refusal is not None:
                 return TrustedTree(refusal=refusal)
             for entry in entries:
                 if entry.applies(question):
                     files |= {file.filename: file.sha256 for file in entry.usable_files()}
-        for listing in self.policy.lists:
+        for listing in self.policy.allow_lists:
             allowed = {
                 (file.filename, file.sha256)
                 for entry in listing.entries
@@ -262,27 +261,27 @@ class PluginRules(Struct, frozen=True):
 
 def command_that_trusts(requirement: Requirement, question: PluginQuestion) -> str:
     """Return the command that trusts one package of a plugin."""
-    # A stranger wrote the specifier, and people paste what they read into a shell.
+    # The specifier is untrusted, and users paste the command into a shell.
     import shlex
 
-    wanted = shlex.quote(f"{requirement.name}{requirement.specifier}")
+    requirement_text = shlex.quote(f"{requirement.name}{requirement.specifier}")
     return (
-        f"wheelfit providers trust {wanted} --namespace {question.namespace} "
+        f"wheelfit providers trust {requirement_text} --namespace {question.namespace} "
         f"--plugin-api {question.endpoint}"
     )
 
 
-def _objection(
+def _trust_refusal(
     requirement: Requirement, entries: Sequence[TrustEntry], question: PluginQuestion
 ) -> str | None:
-    trusting = command_that_trusts(requirement, question)
+    command = command_that_trusts(requirement, question)
     if not entries and requirement.name in UNREGISTERED:  # P-19: no hint that could do harm
         return (
             f"{requirement.name} is not trusted; the name was not registered on PyPI in "
             f"{TABLE_DATE}, so check its owner first"
         )
     if not entries:
-        return f"{requirement.name} is not trusted; to trust it: `{trusting}`"
+        return f"{requirement.name} is not trusted; to trust it: `{command}`"
     applying = [entry for entry in entries if entry.applies(question)]
     if not applying:
         bounds = [
@@ -290,11 +289,11 @@ def _objection(
         ]
         return (
             f"{requirement.name} is trusted for {listed(bounds, 'or')} only; "
-            f"to trust it here: `{trusting}`"
+            f"to trust it here: `{command}`"
         )
     files = {file.filename: file.sha256 for entry in applying for file in entry.usable_files()}
     if not _fitting(requirement, files):
-        own = sorted(
+        versions = sorted(
             {
                 file.version
                 for entry in applying
@@ -302,10 +301,10 @@ def _objection(
                 if file.name == entry.package
             }
         )
-        which = listed([str(version) for version in own], "or") if own else "no version"
+        trusted = listed([str(version) for version in versions] or ["no version"], "or")
         return (
-            f"{requirement} is asked for, and {requirement.name} is trusted in version {which} "
-            f"only; to trust it: `{trusting}`"
+            f"{requirement} is asked for, and {requirement.name} is trusted in version {trusted} "
+            f"only; to trust it: `{command}`"
         )
     return None
 

@@ -1,7 +1,6 @@
 """The trusted plugins and the site's policy, as TOML: ``providers.toml`` and ``policy.toml``.
 
-Both are read strictly: an unknown key is an error, never a note, so that a mistyped limit is never
-ignored.
+Unknown keys are errors, so that a mistyped limit is never ignored.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 def read_trust(data: bytes, where: str) -> Trust:
     """Read ``providers.toml``.
 
-    :param data: content of the file; an empty one trusts nothing.
+    :param data: the content of the file; if empty, nothing is trusted.
     :raises InvalidConfiguration: it is not TOML, or has a key or value that it cannot have.
     """
     table = _load(data, where, InvalidConfiguration)
@@ -53,17 +52,17 @@ def read_trust(data: bytes, where: str) -> Trust:
     keys = [(entry.package, entry.namespace) for entry in entries]
     for name, namespace in keys:
         if keys.count((name, namespace)) > 1:
-            what = f"{name} for {namespace}" if namespace else name
-            table.fault(f"has {what} more than once", "trusted")
+            entry_name = f"{name} for {namespace}" if namespace else name
+            table.fault(f"has {entry_name} more than once", "trusted")
     return Trust(
         entries, _namespaces(table, "enable-provider"), _namespaces(table, "disable-provider")
     )
 
 
-def read_policy(data: bytes, where: str, *, grants: bool) -> PolicyFile:
+def read_policy(data: bytes, where: str, *, grants_trust: bool) -> PolicyFile:
     """Read a policy.
 
-    :param grants: whether its list is trusted without the user.
+    :param grants_trust: whether its entries are trusted without the user.
     :raises PolicyRefusal: ``unusable-policy``; it is not TOML, or has a key or value that it cannot
         have.
     """
@@ -83,18 +82,18 @@ def read_policy(data: bytes, where: str, *, grants: bool) -> PolicyFile:
         cast("PluginRule", rule),
         _entries(table),
         _namespaces(table, "disable-provider"),
-        _namespaces(table, "ignore-static", wild=":all:"),
+        _namespaces(table, "ignore-static", wildcard=":all:"),
         no_env_override=table.flag("no-env-override"),
         no_bridges="bridges" in table,
         forbid_trust_all=table.flag("forbid-trust-all"),
-        grants=grants,
+        grants_trust=grants_trust,
     )
 
 
 def format_trust(trust: Trust) -> str:
     """Return the text of ``providers.toml``; reading it gives an equal value.
 
-    Of what is not Unicode text a readable form stays.
+    Bytes that are not text are escaped.
     """
     lines = [*_HEADER, f"version = {FILE_VERSION}"]
     for key, names in (("enable-provider", trust.enabled), ("disable-provider", trust.disabled)):
@@ -129,7 +128,7 @@ _HEADER = (
 
 
 def _quoted(text: str) -> str:
-    # The path of a folder with wheels may have bytes that are no text.
+    # A path of wheels may have bytes that are not text.
     text = text.encode("utf-8", "backslashreplace").decode()
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return '"' + re.sub(r"[\x00-\x1f\x7f]", lambda sign: f"\\u{ord(sign[0]):04x}", escaped) + '"'
@@ -151,10 +150,10 @@ def _check_version(table: Table) -> None:
         table.fault(f"must be {FILE_VERSION}", "version")
 
 
-def _namespaces(table: Table, key: str, wild: str | None = None) -> frozenset[str]:
+def _namespaces(table: Table, key: str, wildcard: str | None = None) -> frozenset[str]:
     names = table.strings(key)
     for index, name in enumerate(names):
-        if not is_name(name) and name != wild:
+        if not is_name(name) and name != wildcard:
             table.fault(f"is not a valid namespace: {shown(name)}", key, index)
     return frozenset(names)
 
@@ -189,7 +188,7 @@ def _entry(row: Table) -> TrustEntry:
 
 
 def _text(row: Table, key: str) -> str | None:
-    """Return a string, which must not be empty: an empty limit would be none."""
+    """Return a string; report an empty one, which would set no limit."""
     return row.required(key) if key in row else None
 
 

@@ -65,7 +65,7 @@ def read_rules_about_plugins(
         context.reporter.warn(
             "--trust-all-plugins: code of any package that some wheel names is installed and run"
         )
-    return PluginRules(trust, site, everything=request.trust_all_plugins, off=off)
+    return PluginRules(trust, site, trusts_all=request.trust_all_plugins, disabled_reason=off)
 
 
 class OnDemandPlugins:

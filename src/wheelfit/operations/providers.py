@@ -109,7 +109,7 @@ class KnownProviders:
         """Return every plugin that is trusted, by the user or by the site."""
         entries = [self._entry(entry, "user") for entry in self.rules.trust.entries]
         for policy in self.rules.policy.files:
-            if policy.grants:
+            if policy.grants_trust:
                 entries += [self._entry(entry, policy.where) for entry in policy.entries]
         return entries
 
@@ -142,7 +142,7 @@ class KnownProviders:
                 "plugins": policy.plugins,
                 "disabled": sorted(policy.disabled),
                 "listed": sorted({entry.package for entry in policy.entries}),
-                "grants": policy.grants,
+                "grants": policy.grants_trust,
             }
             for policy in self.rules.policy.files
         ]

@@ -399,7 +399,7 @@ def _check_lists(entry: TrustEntry, site: SitePolicy) -> None:
             where=site.disabled[entry.namespace],
             note="it is in its disable-provider",
         )
-    for policy in site.lists:
+    for policy in site.allow_lists:
         listed = {
             (file.filename, file.sha256)
             for one in policy.entries

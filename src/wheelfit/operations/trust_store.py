@@ -149,7 +149,7 @@ def read_policies(environ: Mapping[str, str], system: Path | None = None) -> Sit
             ) from None
         from wheelfit.core.trust_files import read_policy
 
-        files.append(read_policy(data, str(path), grants=grants))
+        files.append(read_policy(data, str(path), grants_trust=grants))
     return SitePolicy(tuple(files)) if files else NO_POLICY
 
 

@@ -81,7 +81,7 @@ class TrustedPlugins(Struct):
         trusted = self.rules.judge(question)
         if trusted.refusal is not None:
             return _untrusted_detection(question, trusted.refusal)
-        if trusted.anything:
+        if trusted.trusts_all:
             self.note(
                 f"every plugin is trusted: {question} of {question.namespace} is installed and "
                 "run, whoever published it"
@@ -127,7 +127,7 @@ class TrustedPlugins(Struct):
             ]
         )
         # Plugins trusted by hash need no source once installed; others are resolved each time.
-        remembered = None if trusted.anything else environments.remembered(question_key)
+        remembered = None if trusted.trusts_all else environments.remembered(question_key)
         if remembered is not None and remembered.items() <= trusted.files.items():
             environment = environments.find(self.interpreter, remembered)
             if environment is not None:
@@ -138,7 +138,7 @@ class TrustedPlugins(Struct):
             try:
                 pins = resolve_plugin(
                     question.requirements,
-                    repository if trusted.anything else trusted_files,
+                    repository if trusted.trusts_all else trusted_files,
                     self.target,
                 )
                 files = _listed_hashes(pins)
@@ -152,7 +152,7 @@ class TrustedPlugins(Struct):
                     environment = environments.build(self.interpreter, pins, wheels, files)
             except (NoFit, HashMismatch) as error:
                 raise self._error_for_changed_files(error, trusted_files, question) from None
-        if not trusted.anything:
+        if not trusted.trusts_all:
             environments.remember(question_key, environment.files)
         return environment
 
