@@ -30,8 +30,8 @@ def test_read() -> None:
     table = read_project_table(pyproject({"level": "major", "libraries": ["libfast*"]}))
     assert table is not None
     assert table.abi_exports == AbiExports(AbiLevel.MAJOR, ("libfast*",))
-    assert table.abi_exports.has("libfast.so.1")
-    assert not table.abi_exports.has("libprivate.so")
+    assert table.abi_exports.covers("libfast.so.1")
+    assert not table.abi_exports.covers("libprivate.so")
     without = read_project_table(pyproject({"level": "patch"}))
     assert without is not None
     assert without.abi_exports == AbiExports(AbiLevel.PATCH)

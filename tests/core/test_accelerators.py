@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from wheelfit.core.accelerators import (
-    concerned_extras,
+    accelerator_extras,
     libraries_in_words,
     library_major,
     library_needs,
@@ -74,4 +74,4 @@ def test_extras_by_their_texts() -> None:
         b'Requires-Dist: pytest; extra == "ci"\n\n',
         "jax.whl",
     )
-    assert concerned_extras(core) == ["and-cuda", "cuda13"]
+    assert accelerator_extras(core) == ["and-cuda", "cuda13"]

@@ -78,7 +78,7 @@ def test_a_sound_file() -> None:
 def test_covered(platforms: list[str], tag: str, here: list[str], *, expected: bool) -> None:
     """Platforms are those of wheels, and of the machine where a wheel is for any."""
     member = replace(parse_family(SOUND.encode()).members[0], platforms=tuple(platforms))
-    assert member.covers(parse_tag(tag), here) is expected
+    assert member.covers_tags(parse_tag(tag), here) is expected
 
 
 def test_marker() -> None:

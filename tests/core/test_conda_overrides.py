@@ -125,7 +125,7 @@ def test_what_cannot_be_read_is_ignored_and_told(here: Target, variable: str, te
     """P-73: the sentence names variable, value and what is wanted; the rest still counts."""
     found, in_effect, problems = overridden_target(here, {variable: text})
     assert (found, in_effect) == (here, ())
-    assert problems[0].startswith(f"{variable}={text!r} is ignored: a version as ")
+    assert problems[0].startswith(f"{variable}={text!r} is ignored: it must be a version such as ")
 
 
 def test_nothing_is_stated() -> None:

@@ -7,7 +7,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from wheelfit.core.core_metadata import (
-    edited,
+    edit_metadata,
     read_metadata,
     without_variant_markers,
 )
@@ -162,7 +162,7 @@ class TestWithoutVariantMarkers:
 
 def replaced(data: bytes, dependencies: list[str]) -> bytes:
     """Return metadata with other dependencies."""
-    return edited(data, changed=lambda _text: None, added=dependencies)
+    return edit_metadata(data, changed=lambda _text: None, added=dependencies)
 
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n"])

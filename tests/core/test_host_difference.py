@@ -64,14 +64,14 @@ def test_values_and_order() -> None:
         HOST, entry(FeatureConfig("level", ("v3", "v2", "v1")), FeatureConfig("sse", ("on",)))
     )
     (one,) = more.values()
-    assert (one.path, one.only_left, one.only_right, one.reordered) == (
+    assert (one.path, one.only_left, one.only_right, one.is_reordered) == (
         "x86_64 :: level", (), ("v3",), False
     )  # fmt: skip
     swapped = found(
         HOST, entry(FeatureConfig("level", ("v1", "v2")), FeatureConfig("sse", ("on",)))
     )
     (one,) = swapped.values()
-    assert (one.only_left, one.only_right, one.reordered) == ((), (), True)
+    assert (one.only_left, one.only_right, one.is_reordered) == ((), (), True)
 
 
 def test_flags_are_told_once() -> None:
@@ -83,7 +83,7 @@ def test_flags_are_told_once() -> None:
 def test_order_of_features() -> None:
     """The order of features ranks wheels, so it counts."""
     other = entry(FeatureConfig("sse", ("on",)), LEVEL)
-    assert found(HOST, other)["x86_64 :: features"].reordered
+    assert found(HOST, other)["x86_64 :: features"].is_reordered
 
 
 def test_a_namespace_that_one_leaves_out() -> None:
@@ -162,7 +162,7 @@ def test_exchanged(left: HostFile, right: HostFile) -> None:
     there, back = host_differences(left, right, BASE), host_differences(right, left, BASE)
     assert [Difference(one.path, one.right, one.left) for one in there] == list(back)
     for one in there:
-        assert one.only_left or one.only_right or one.reordered
+        assert one.only_left or one.only_right or one.is_reordered
 
 
 @settings(max_examples=50)

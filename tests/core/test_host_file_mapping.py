@@ -69,7 +69,7 @@ def test_file_of_the_uv_experiment() -> None:
         created_by="uv 0.9",
     )
     assert file.notes == (
-        "written by uv 0.9: it says nothing of interpreter and platform, so those in use count",
+        "written by uv 0.9: it has no interpreter and platform, so the current ones count",
         "written by uv 0.9: no order of the features of nvidia, so that of the file counts",
     )
 
@@ -176,7 +176,7 @@ def test_newer_format() -> None:
 def test_unknown_platform_is_noted() -> None:
     """Markers of a platform nobody knows are not guessed in silence."""
     (note,) = read('platform = {tags = ["freebsd_14_amd64"]}').notes
-    assert note.startswith("of platform freebsd_14_amd64 no marker values are known")
+    assert note.startswith("the marker values of platform freebsd_14_amd64 are unknown")
     stated = 'platform = {tags = ["freebsd_14_amd64"]}\nenvironment = {os_name = "posix"}'
     assert read(stated).notes == ()
 
@@ -235,7 +235,7 @@ PROVIDER = {"namespace": "n", "properties": {"f": ["1"]}}
          "provider[0].evidence[0].source is missing"),
         ({"interpreter": {}}, "interpreter.version is missing"),
         ({"interpreter": {"version": "new"}}, "interpreter.version is not a version of Python"),
-        ({"interpreter": {"version": "3"}}, "interpreter.version must say at least major and"),
+        ({"interpreter": {"version": "3"}}, "interpreter.version must have at least major and"),
         ({"interpreter": {"version": "3.13", "tags": ["x"]}}, "interpreter.tags lists 'x', which"),
         ({"platform": {}}, "platform.tags is missing"),
         ({"platform": {"tags": []}}, "platform.tags is missing"),

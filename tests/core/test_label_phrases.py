@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from wheelfit.core.metadata import read_document
-from wheelfit.core.phrases import needs_in_words
+from wheelfit.core.phrases import describe_condition
 from wheelfit.core.properties import PropertySet
 from wheelfit.testing.wheels import release_document
 
@@ -37,7 +37,7 @@ from wheelfit.testing.wheels import release_document
 )  # fmt: skip
 def test_properties_in_words(properties: dict[str, dict[str, list[str]]], words: str) -> None:
     """All features of a label must hold, and of each one value."""
-    assert needs_in_words(PropertySet.from_mapping(properties), {}) == words
+    assert describe_condition(PropertySet.from_mapping(properties), {}) == words
 
 
 def test_what_no_machine_decides() -> None:
@@ -55,7 +55,7 @@ def test_what_no_machine_decides() -> None:
         where="x",
     )
     words = {
-        label: needs_in_words(properties, document.providers)
+        label: describe_condition(properties, document.providers)
         for label, properties in document.variants.items()
     }
     assert words == {"mkl": "needs x86-64-v3", "odd": "needs blas :: library :: odd"}
@@ -70,7 +70,7 @@ def test_an_optional_list_is_no_matter_of_course() -> None:
     document = read_document(content, where="x")
     properties = document.properties("mkl")
     assert properties is not None
-    assert needs_in_words(properties, document.providers) == "needs blas :: library :: mkl"
+    assert describe_condition(properties, document.providers) == "needs blas :: library :: mkl"
 
 
 def test_versions_of_other_packages() -> None:
@@ -84,4 +84,4 @@ def test_versions_of_other_packages() -> None:
     )
     properties = document.properties("t28")
     assert properties is not None
-    assert needs_in_words(properties, document.providers) == "needs torch 2.9 or 2.8"
+    assert describe_condition(properties, document.providers) == "needs torch 2.9 or 2.8"

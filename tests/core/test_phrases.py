@@ -306,6 +306,6 @@ def test_short() -> None:
     wanted = PropertySet.from_mapping(
         {"nvidia": {"a": ["1"], "b": ["2", "3"]}, "x86_64": {"level": ["v3"]}}
     )
-    assert phrases.short(wanted.features()) == (
+    assert phrases.features_text(wanted.features()) == (
         "nvidia :: a :: 1, b :: 2 or 3, x86_64 :: level :: v3"
     )

@@ -35,12 +35,14 @@ def test_odd_features() -> None:
     assert answer.features == (FeatureConfig("a", ()), FeatureConfig("b", ("1",)))
     assert answer.failure is None
     (warning,) = answer.warnings
-    assert warning.startswith("a: it is not said whether")
+    assert warning.startswith("a: multi_value is not set")
     answer = read({"name": "a", "values": []}, config("b", "1", multi="no"), config("c", "1"))
     (warning,) = answer.warnings  # however many there are of a plugin for an older draft
-    assert warning.startswith("a, b: it is not said whether")
+    assert warning.startswith("a, b: multi_value is not set")
     (warning,) = read(*({"name": f"flag{n}", "values": ["on"]} for n in range(40))).warnings
-    assert warning.startswith("flag0, flag1, flag2, flag3, flag4, flag5, 40 in all: it is not said")
+    assert warning.startswith(
+        "flag0, flag1, flag2, flag3, flag4, flag5, 40 in all: multi_value is not set"
+    )
 
 
 @pytest.mark.parametrize(

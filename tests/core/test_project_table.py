@@ -212,8 +212,8 @@ class TestBuildRequires:
         entry = {"build-requires": ["a"], "optional": True}
         table = read_project_table({"variant": changed(blas_lapack=entry)})
         assert table is not None
-        assert list(table.asked_at_build) == ["blas_lapack"]
-        assert table.asked_at_build["blas_lapack"].plugin == PluginProvider(("a",))
+        assert list(table.build_time_providers) == ["blas_lapack"]
+        assert table.build_time_providers["blas_lapack"].plugin == PluginProvider(("a",))
 
     @pytest.mark.parametrize(
         ("more", "path", "rule"),
@@ -277,7 +277,7 @@ new-key = 1
         assert table.notes == (
             "providers.blas.new-key: unknown key, ignored (F-46)",
             "x86_64: enable-if is not written (F-56)",
-            "blas: its plugin is asked at build time (F-47, B-20)",
+            "blas: its plugin is run at build time (F-47, B-20)",
         )
 
     def test_output_is_current(self) -> None:

@@ -223,8 +223,8 @@ class TestStep3:
     def test_nobody_may_be_asked(self) -> None:
         """P-17: without lists and without a machine nothing is supported, and that is said."""
         support = ask(NVIDIA, None)
-        assert support.detections["nvidia"].source == "nobody was asked"
-        assert support.notes == ("nvidia: nobody was asked, so unsupported",)
+        assert support.detections["nvidia"].source == "no provider answered"
+        assert support.notes == ("nvidia: no provider answered, so unsupported",)
 
     def test_the_machine_completes_the_lists(self) -> None:
         """P-44: with "incomplete allowed" the machine answers what the file omits."""

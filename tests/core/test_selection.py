@@ -262,7 +262,9 @@ class TestRejections:
         """F-28: nobody was asked, so nothing is supported; properties are named (A-39)."""
         selection = choose(f"{ANY}-v3", ANY, support=None)
         assert in_order(selection) == [ANY]
-        assert reason(selection, f"{ANY}-v3") == ("needs x86_64 :: level :: v3; nobody was asked")
+        assert reason(selection, f"{ANY}-v3") == (
+            "needs x86_64 :: level :: v3; no provider answered"
+        )
 
     def test_rejected_last_and_sorted(self) -> None:
         """What came farthest is told first: variants, listing entries, tags."""

@@ -14,10 +14,10 @@ from wheelfit.core.shared_requirements import (
     DATA_VERSION,
     Agreed,
     Agreement,
-    common,
-    named,
+    agreements_named,
+    common_values,
     value_key,
-    with_own,
+    with_user_agreements,
 )
 from wheelfit.core.static_families import STATIC_FAMILIES
 
@@ -117,19 +117,19 @@ class TestAgreed:
 def test_common() -> None:
     """Builds have in common what all of them go with that have a say."""
     nobody: frozenset[str] = frozenset()
-    assert common([nobody, nobody]) is None
-    assert common([frozenset("ab"), nobody, frozenset("bc")]) == frozenset("b")
-    assert common([frozenset("a"), frozenset("b")]) == nobody
+    assert common_values([nobody, nobody]) is None
+    assert common_values([frozenset("ab"), nobody, frozenset("bc")]) == frozenset("b")
+    assert common_values([frozenset("a"), frozenset("b")]) == nobody
 
 
 def test_named() -> None:
     """An agreement is named by itself, by a feature, or with all others."""
-    assert named("cuda", AGREEMENTS) == {"cuda"}
-    assert named("blas_lapack::provider", AGREEMENTS) == {"blas"}
-    assert named(":all:", AGREEMENTS) == set(BY_NAME)
+    assert agreements_named("cuda", AGREEMENTS) == {"cuda"}
+    assert agreements_named("blas_lapack::provider", AGREEMENTS) == {"blas"}
+    assert agreements_named(":all:", AGREEMENTS) == set(BY_NAME)
     for wrong in ("cuda12", "nvidia :: sm_arch", ""):
         with raises_code("invalid-property") as caught:
-            named(wrong, AGREEMENTS)
+            agreements_named(wrong, AGREEMENTS)
         assert caught.value.hint == "they agree on cuda, rocm, blas, openmp, mpi, pytorch"
 
 
@@ -138,8 +138,8 @@ def test_own() -> None:
     feature = (parse_feature("acme :: fabric"),)
     first, second = Agreement("fabric", "one", feature), Agreement("fabric", "two", feature)
     cuda = Agreement("cuda", "all of CUDA", BY_NAME["cuda"].features)
-    assert with_own([]) == AGREEMENTS
-    assert with_own([first, second, cuda]) == (cuda, *AGREEMENTS[1:], first)
+    assert with_user_agreements([]) == AGREEMENTS
+    assert with_user_agreements([first, second, cuda]) == (cuda, *AGREEMENTS[1:], first)
 
 
 def test_values_are_ordered_as_people_do() -> None:

@@ -22,7 +22,7 @@ from wheelfit.core.property_support import Support
 from wheelfit.core.shorthands import (
     NAMES,
     Shorthand,
-    combined,
+    combine_preferences,
     find_shorthand,
     shorthand_rows,
 )
@@ -79,7 +79,7 @@ DOCUMENT = VariantDocument(
 
 def left(*names: str, own: Preferences | None = None) -> set[str]:
     """Return the labels that shorthands leave on a machine that runs all of them."""
-    wishes = combined([find_shorthand(name) for name in names], own or Preferences())
+    wishes = combine_preferences([find_shorthand(name) for name in names], own or Preferences())
     return {str(one.label) for one in order_labels(DOCUMENT, EVERYTHING, wishes)}
 
 
@@ -108,13 +108,13 @@ def test_what_is_left(name: str, labels: str) -> None:
 def test_auto_leaves_everything() -> None:
     """It takes back what is configured, and nothing else."""
     assert left("auto") == left()
-    assert combined([find_shorthand("auto")], Preferences()) == Preferences()
+    assert combine_preferences([find_shorthand("auto")], Preferences()) == Preferences()
 
 
 def test_a_machine_without_it() -> None:
     """F-91: nothing becomes eligible; where the hardware is missing nothing is left."""
     nothing = Support({"x86_64": EVERYTHING.detections["x86_64"]})
-    wishes = combined([find_shorthand("cuda")], Preferences())
+    wishes = combine_preferences([find_shorthand("cuda")], Preferences())
     assert not order_labels(DOCUMENT, nothing, wishes)
 
 
@@ -201,7 +201,7 @@ def test_wishes_beside_a_shorthand() -> None:
 
 def test_reasons_name_the_shorthand() -> None:
     """Who reads why a wheel is out finds the word that was typed."""
-    wishes = combined([find_shorthand("cpu")], Preferences(forbid=("x86_64",)))
+    wishes = combine_preferences([find_shorthand("cpu")], Preferences(forbid=("x86_64",)))
     objections = {
         label: wishes.objection(DOCUMENT.variants[Label(label)], EVERYTHING)
         for label in ("cu128", "v3", "tpu", "host")
@@ -212,7 +212,7 @@ def test_reasons_name_the_shorthand() -> None:
         "tpu": "tpu :: present :: true is forbidden (--variant cpu)",
         "host": None,
     }
-    wishes = combined([find_shorthand("cu128")], Preferences())
+    wishes = combine_preferences([find_shorthand("cu128")], Preferences())
     assert wishes.objection(EMPTY, EVERYTHING) == (
         "nvidia is required (--variant cuda12.8), and this wheel does not have it"
     )
@@ -220,7 +220,7 @@ def test_reasons_name_the_shorthand() -> None:
 
 def test_a_shorthand_is_not_in_vain() -> None:
     """What it requires concerns whatever may be needed; what is typed must come true."""
-    wishes = combined([find_shorthand("cuda")], Preferences(require=("blas",)))
+    wishes = combine_preferences([find_shorthand("cuda")], Preferences(require=("blas",)))
     assert list(wishes.unmet([EMPTY])) == ["blas", "nvidia"]
     assert list(wishes.unmet_by_user([EMPTY])) == ["blas"]
 
@@ -229,14 +229,16 @@ def test_own_shorthands() -> None:
     """A user's own is found by its name, and goes together with any other that it suits."""
     mine = Shorthand("lean", "small builds", forbid=("x86_64",))
     assert find_shorthand("lean", [mine]) is mine
-    wishes = combined([mine, find_shorthand("cuda12")], Preferences())
+    wishes = combine_preferences([mine, find_shorthand("cuda12")], Preferences())
     assert "x86_64" in wishes.forbid
     assert "nvidia" in wishes.require
     with pytest.raises(UnknownShorthand, match="'leen' stands for no builds") as caught:
         find_shorthand("leen", [mine])
     assert "did you mean lean?" in (caught.value.hint or "")
     with pytest.raises(UsageError, match="--variant cuda and --variant odd contradict"):
-        combined([Shorthand("odd", "", forbid=("nvidia",)), find_shorthand("cuda")], Preferences())
+        combine_preferences(
+            [Shorthand("odd", "", forbid=("nvidia",)), find_shorthand("cuda")], Preferences()
+        )
 
 
 def test_every_accelerator_has_a_word() -> None:

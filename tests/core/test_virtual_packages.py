@@ -317,7 +317,7 @@ again = { features = ["new", "old"], solve-group = "gpu" }
     @pytest.mark.parametrize(
         ("environment", "problem"),
         [
-            ('["cuda"]', "the environment gpu has the feature 'cuda', which is not there"),
+            ('["cuda"]', "the environment gpu has the unknown feature 'cuda'"),
             ('"cuda"', "the features of the environment gpu are not a list of names"),
             ("{ features = [5] }", "are not a list of names"),
         ],
@@ -339,7 +339,7 @@ again = { features = ["new", "old"], solve-group = "gpu" }
                 "{ platform = 'linux-64', cuda = { arch = '8.6' } }",
                 "cuda of a platform has no driver",
             ),
-            ("{ platform = 'linux-64', rocm = '7' }", "rocm of a platform"),
+            ("{ platform = 'linux-64', rocm = '7' }", "rocm is not a known key of a platform"),
             ("{ platform = 'linux-64', cuda = 'new' }", "'new' is not a version"),
         ],
     )

@@ -122,7 +122,7 @@ class TestThisMachine:
         assert "manylinux_2_28_x86_64" not in tags
         assert machine.overrides == ("CONDA_OVERRIDE_GLIBC=2.17",)
         assert remarks.text == (
-            "warning: CONDA_OVERRIDE_LINUX='new' is ignored: a version as 5.10 is wanted\n"
+            "warning: CONDA_OVERRIDE_LINUX='new' is ignored: it must be a version such as 5.10\n"
             "warning: the environment overrides the system's version: CONDA_OVERRIDE_GLIBC=2.17\n"
         )
         assert choose(environ=environ, no_env_override=True).target == linux_target()

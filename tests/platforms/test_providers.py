@@ -63,7 +63,7 @@ from wheelfit.building.provider_guide import guide_to
 from wheelfit.checking.documents.document import VOCABULARIES
 from wheelfit.core.accelerators import ACCELERATORS, owner_of_libraries
 from wheelfit.core.shared_requirements import AGREEMENTS
-from wheelfit.core.phrases import missing, requirement
+from wheelfit.core.phrases import describe_requirement, describe_unmet
 from wheelfit.core.properties import Feature
 from wheelfit.core.provider_table import EMULATED_PLUGINS, HARDWARE
 from wheelfit.core.shorthands import NAMES, find_shorthand
@@ -99,8 +99,8 @@ print(json.dumps({
     "others": [str(one) for one in find_shorthand("cpu").forbid],
     "names": NAMES,
     "known": VOCABULARIES["abacus"].features["kind"].is_known("soroban"),
-    "wish": requirement(kind, ("soroban",)),
-    "missing": missing([(kind, ("soroban",))], nothing),
+    "wish": describe_requirement(kind, ("soroban",)),
+    "missing": describe_unmet([(kind, ("soroban",))], nothing),
     "hardware": [ACCELERATORS["abacus"], "abacus" in HARDWARE],
     "plugins": [row.package for row in EMULATED_PLUGINS if row.namespace == "abacus"],
     "agreement": [one.title for one in AGREEMENTS if one.name == "beads"],

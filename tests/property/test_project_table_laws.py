@@ -89,7 +89,7 @@ def test_nothing_crashes(table: object) -> None:
     if found is None:
         assert faults
         return
-    answers = dict.fromkeys(found.asked_at_build, ANSWER)
+    answers = dict.fromkeys(found.build_time_providers, ANSWER)
     for label, properties in {Label("null"): PropertySet(), **found.variants}.items():
         document = wheel_document(found, label, properties, answers=answers)
         assert list(document.priorities) == list(found.priorities) == list(document.providers)

@@ -34,7 +34,7 @@ def _lines() -> Iterator[str]:
 
 def _member(family: BridgeFamily, member: FamilyMember) -> str:
     kind = "index" if member.index else "page" if member.page else "files in"
-    where = f"{kind} `{member.place}`" if member.place else "the registry"
+    where = f"{kind} `{member.location}`" if member.location else "the registry"
     where = where if family.is_of_indexes else f"`{member.distribution}`"
     releases = f" {member.versions}" if str(member.versions) else ""
     conditions = ", ".join(

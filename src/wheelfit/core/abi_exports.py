@@ -1,8 +1,8 @@
 """The promises of a library about its binary interface: ``[variant.abi-exports]`` (B-61, P-47).
 
-The table states how many numbers of a version the users of the library must be built for, and the
-files they link with. It is for those users, not a requirement of the library itself: it never gets
-into ``variant.json``. Wheels carry it to them in a file of its own, `FILE`.
+The table states how many numbers of the library's version matter to packages that link with it, and
+the files that they link with. It is no requirement of the library: wheels carry it in a file of its
+own, `FILE`, and not in ``variant.json``.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ class AbiLevel(StrEnum):
     """The level of releases that have the same binary interface."""
 
     MAJOR = "major"
-    """All that have the same first number."""
+    """Those with the same first number."""
     MINOR = "minor"
-    """All that have the same first two numbers."""
+    """Those with the same first two numbers."""
     PATCH = "patch"
-    """None but those that have the same three numbers."""
+    """Those with the same first three numbers."""
 
     @property
     def numbers(self) -> int:
@@ -50,10 +50,10 @@ class AbiExports:
 
     level: AbiLevel = AbiLevel.MINOR
     libraries: tuple[str, ...] = ()
-    """Patterns of file names, as ``libfast*.so*``; none: every library of the wheel counts."""
+    """Patterns of file names, as ``libfast*.so*``; empty: every library of the wheel."""
 
-    def has(self, name: str) -> bool:
-        """Return whether users link with a library."""
+    def covers(self, name: str) -> bool:
+        """Return whether the promises are about a library."""
         from fnmatch import fnmatchcase
 
         return not self.libraries or any(fnmatchcase(name, library) for library in self.libraries)
@@ -63,13 +63,13 @@ _LIBRARIES, _LEVEL = "libraries", "level"
 
 
 def read_abi_exports(table: object) -> tuple[AbiExports | None, list[Fault]]:
-    """Read the table; return it, and all its faults.
+    """Read the table, and return it with all its faults.
 
     >>> read_abi_exports({"level": "minor"})[0].level
     <AbiLevel.MINOR: 'minor'>
     """
     faults = FaultList("B-61")
-    reader = Table({}, faults).below(table, KEY)
+    reader = Table({}, faults).subtable(table, KEY)
     if faults:
         return None, faults
     reader.only(_LEVEL, _LIBRARIES)
@@ -84,7 +84,7 @@ def read_abi_exports(table: object) -> tuple[AbiExports | None, list[Fault]]:
 def require_abi_exports(table: object) -> AbiExports:
     """Read the table.
 
-    :raises InvalidDocument: it has faults; names all of them.
+    :raises InvalidDocument: it has faults; lists all of them.
     """
     exports, faults = read_abi_exports(table)
     if exports is None:
@@ -93,7 +93,10 @@ def require_abi_exports(table: object) -> AbiExports:
 
 
 def parse_abi_exports(data: bytes, *, where: str) -> AbiExports:
-    """Read the file of a wheel."""
+    """Read the file of a wheel.
+
+    :raises InvalidDocument: it has faults.
+    """
     document = strict_json.load(data)
     schema = document.pop("schema", None)
     if schema != _SCHEMA or isinstance(schema, bool):
@@ -101,8 +104,10 @@ def parse_abi_exports(data: bytes, *, where: str) -> AbiExports:
         raise InvalidDocument([fault], where=where)
     exports, faults = read_abi_exports(document)
     if exports is None:
-        inside = [one._replace(path=one.path.removeprefix(f"{KEY}.")) for one in faults]
-        raise InvalidDocument(inside, where=where)
+        raise InvalidDocument(
+            [fault._replace(path=fault.path.removeprefix(f"{KEY}.")) for fault in faults],
+            where=where,
+        )
     return exports
 
 
@@ -133,12 +138,12 @@ def exported_value(version: Version, exports: AbiExports) -> str:
 def values_for(compatible: Mapping[Version, bool], exports: AbiExports) -> tuple[str, ...]:
     """Return the fewest values that admit exactly the compatible releases (P-48).
 
-    A value stands for as much as the library promises, and never for more; in a group with
-    incompatible releases, compatible ones are named by three numbers.
+    A value covers what the library promises, and never more: in a group with incompatible releases,
+    compatible ones are named by three numbers.
 
     >>> from packaging.version import Version
-    >>> found = {Version("1.9"): False, Version("2.0"): True, Version("2.0.1"): True}
-    >>> values_for({**found, Version("2.1.0"): True, Version("2.1.1"): False}, AbiExports())
+    >>> tested = {Version("1.9"): False, Version("2.0"): True, Version("2.0.1"): True}
+    >>> values_for({**tested, Version("2.1.0"): True, Version("2.1.1"): False}, AbiExports())
     ('2.0', '2.1.0')
     """
     groups: dict[str, list[Version]] = {}
@@ -148,12 +153,14 @@ def values_for(compatible: Mapping[Version, bool], exports: AbiExports) -> tuple
     patch = AbiExports(AbiLevel.PATCH)
     values: dict[str, None] = {}
     for value, versions in groups.items():
-        if all(compatible[one] for one in versions):
+        if all(compatible[version] for version in versions):
             values[value] = None
             continue
-        refused = {exported_value(one, patch) for one in versions if not compatible[one]}
-        for one in versions:
-            exact = exported_value(one, patch)
-            if compatible[one] and exact not in refused:
+        refused = {
+            exported_value(version, patch) for version in versions if not compatible[version]
+        }
+        for version in versions:
+            exact = exported_value(version, patch)
+            if compatible[version] and exact not in refused:
                 values[exact] = None
     return tuple(values)

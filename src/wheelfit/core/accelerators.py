@@ -28,19 +28,18 @@ ACCELERATORS: Mapping[str, Choice] = MappingProxyType(
 )
 """Namespaces of accelerators by name, each with the preference for builds that use it."""
 
-
 LIBRARIES: Mapping[str, str] = MappingProxyType(
     {
-        beginning: family.namespace
+        prefix: family.namespace
         for family in providers.accelerators()
-        for beginning in family.library_packages
+        for prefix in family.library_packages
     }
 )
-"""The prefixes of packages with only a vendor's libraries, with the vendor's namespace; as of
-2026-11. A package that needs one is made for that accelerator, even if it does not state so.
+"""Namespaces by the prefixes of packages with only a vendor's libraries; as of 2026-11. A package
+that needs one is for that accelerator, even if it does not state so.
 """
 
-_BEGINNINGS = tuple(LIBRARIES)
+_LIBRARY_PREFIXES = tuple(LIBRARIES)
 _NAME_END = pattern(r"[^a-z0-9-]")
 _UNUSED: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
@@ -70,12 +69,12 @@ def _is_unused(namespace: str, properties: PropertySet) -> bool:
 
 def owner_of_libraries(name: str) -> str | None:
     """Return the namespace of a package with only a vendor's libraries; None for others."""
-    if not name.startswith(_BEGINNINGS):  # as nearly all
+    if not name.startswith(_LIBRARY_PREFIXES):  # as nearly all
         return None
-    return next(owner for start, owner in LIBRARIES.items() if name.startswith(start))
+    return next(owner for prefix, owner in LIBRARIES.items() if name.startswith(prefix))
 
 
-def concerned_extras(core: CoreMetadata) -> list[str]:
+def accelerator_extras(core: CoreMetadata) -> list[str]:
     """Return the extras whose dependencies may be for an accelerator, by their texts alone."""
     extras: set[str] = set()
     for text in core.requires_texts if core.provides_extra else ():
@@ -83,26 +82,26 @@ def concerned_extras(core: CoreMetadata) -> list[str]:
         if "extra" in marker:
             name = _NAME_END.split(head, maxsplit=1)[0]
             is_library = owner_of_libraries(name) is not None
-            named = core.provides_extra if is_library else set(name.split("-"))
-            extras |= {extra for extra in core.provides_extra & named if extra in marker}
+            possible = core.provides_extra if is_library else set(name.split("-"))
+            extras |= {extra for extra in core.provides_extra & possible if extra in marker}
     return sorted(extras)
 
 
 def is_for_accelerator(name: str, extra: str) -> bool:
-    """Return whether a dependency holds a vendor's libraries, or is called after an extra.
+    """Return whether a dependency has a vendor's libraries, or the name of an extra in its own.
 
-    As the plugin ``jax-cuda13-plugin`` of ``jax[cuda13]`` is.
+    As ``jax-cuda13-plugin``, a dependency of ``jax[cuda13]``.
     """
     return owner_of_libraries(name) is not None or f"-{extra}-" in name
 
 
 def library_major(name: str, version: str) -> str | None:
-    """Return the major of its vendor's platform of a package of libraries.
+    """Return the major version of the vendor's platform that a library package is for.
 
     >>> library_major("nvidia-cudnn-cu13", "9.24.0.43"), library_major("nvidia-cufft", "12.2")
     ('13', None)
 
-    :return: None if neither shows it.
+    :return: None if neither name nor version shows it.
     """
     family = providers.by_namespace(owner_of_libraries(name) or "")
     if family is None:
@@ -115,7 +114,7 @@ def library_major(name: str, version: str) -> str | None:
 
 
 def library_needs(namespace: str, major: str) -> tuple[Property, ...]:
-    """Return the properties that a machine must support to use libraries of a major."""
+    """Return the properties that a machine must support to use libraries of a major version."""
     family = providers.by_namespace(namespace)
     needs = () if family is None else family.library_needs.get(major, ())
     return tuple(Property(namespace, feature, value) for feature, value in needs)

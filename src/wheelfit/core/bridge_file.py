@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 """The newest supported format of these files."""
-LARGEST = 1 << 20
-"""Bytes of a file, at most."""
+MAX_SIZE = 1 << 20
+"""The largest accepted size of a file, in bytes."""
 _FAMILY_KEYS = (
     "base", "by-default", "checked", "exclusive", "extras", "format", "hosts", "member", "name",
     "no-fit", "projects", "registry", "says", "source",
@@ -51,9 +51,9 @@ def parse_family(data: bytes, *, where: str = "") -> BridgeFamily:
     except ValueError as error:
         faults.append(Fault("", str(error)))
     else:
-        written = content.get("format", FORMAT)
-        if type(written) is int and written > FORMAT:
-            faults.append(Fault("format", f"is {written}, for a newer wheelfit than this one"))
+        file_format = content.get("format", FORMAT)
+        if type(file_format) is int and file_format > FORMAT:
+            faults.append(Fault("format", f"is {file_format}, for a newer wheelfit than this one"))
         else:
             family = _family(Table(content, faults))
     if faults:
@@ -69,17 +69,17 @@ def newer_format(data: bytes) -> int | None:
     from wheelfit.core.strict_toml import load
 
     try:
-        written = load(data).get("format")
+        file_format = load(data).get("format")
     except ValueError:
         return None
-    return written if type(written) is int and written > FORMAT else None
+    return file_format if type(file_format) is int and file_format > FORMAT else None
 
 
 def _family(table: Table) -> BridgeFamily:
     table.only(*_FAMILY_KEYS)
     name = _name(table, "name")
     base = _line(table, "base")
-    projects = table.each("projects", _projects)
+    projects = table.each("projects", _project_pattern)
     for key in ("projects", "hosts", "registry"):
         if key in table and not base:
             table.fault("is for a family of indexes only", key)
@@ -88,7 +88,7 @@ def _family(table: Table) -> BridgeFamily:
     if not members:
         table.fault("must have at least one table", "member")
     _check_labels(rows, members)
-    source = _line(table, "source", needed=True)
+    source = _line(table, "source", is_required=True)
     for key, address in (("source", source), ("base", base)):
         if address and not address.startswith("https://"):
             table.fault("must be an https address", key)
@@ -103,9 +103,9 @@ def _family(table: Table) -> BridgeFamily:
         tuple(members),
         source,
         checked if type(checked) is date else date.min,
-        _line(table, "says", needed=True),
+        _line(table, "says", is_required=True),
         _line(table, "no-fit"),
-        tuple(table.each("extras", _canonical)),
+        tuple(table.each("extras", _canonical_name)),
         table.flag("by-default"),
         table.flag("exclusive", default=True),
         base.rstrip("/"),
@@ -177,8 +177,8 @@ def _member(row: Table, name: NormalizedName, base: str) -> FamilyMember:
         when,
         _versions(row),
         row.strings("platforms"),
-        tuple(row.each("projects", _projects)),
-        tuple(row.each("extras", _canonical)),
+        tuple(row.each("projects", _project_pattern)),
+        tuple(row.each("extras", _canonical_name)),
         tuple(row.each("requires", _requirement)),
         _line(row, "local"),
         _place(row, "index"),
@@ -196,7 +196,7 @@ def _label(row: Table) -> Label | None:
 
 
 def _when(row: Table) -> PropertySet:
-    """Return the conditions, which have the form of the properties of a label."""
+    """Return the conditions, written like the properties of a label."""
     properties = []
     for namespace, features in row.named("when").items():
         if namespace not in PLUGINS and namespace != ABI:
@@ -221,19 +221,19 @@ def _versions(row: Table) -> SpecifierSet:
 
 def _check_labels(rows: Sequence[Table], members: Sequence[FamilyMember]) -> None:
     """Report labels with two meanings in one release (F-65)."""
-    seen: dict[tuple[object, ...], FamilyMember] = {}
+    first_members: dict[tuple[object, ...], FamilyMember] = {}
     for row, member in zip(rows, members, strict=True):
         if member.label is None:
             continue
         for project in member.projects or ("",):
             key = (member.label, project, member.versions)
-            if seen.setdefault(key, member).when != member.when:
+            if first_members.setdefault(key, member).when != member.when:
                 row.fault(f"is {member.label} as of another member, with other conditions", "label")
 
 
-def _line(table: Table, key: str, *, needed: bool = False) -> str:
+def _line(table: Table, key: str, *, is_required: bool = False) -> str:
     """Return a string of one line."""
-    text = (table.required(key) if needed else table.string(key)) or ""
+    text = (table.required(key) if is_required else table.string(key)) or ""
     if text.isprintable():
         return text
     table.fault("must be one line without control characters", key)
@@ -245,23 +245,23 @@ def _place(row: Table, key: str) -> str:
     place = _line(row, key).strip("/")
     if "://" in place and not place.startswith("https://"):
         row.fault("must be an https address, or a folder below the base", key)
-    if _leads_out(place):
+    if _leaves_base(place):
         row.fault("must not lead out of the base", key)
     return place
 
 
-def _leads_out(place: str) -> bool:
-    plain = place.lower().replace("%2e", ".").replace("%2f", "/").replace("\\", "/")
-    return ".." in plain.split("/")
+def _leaves_base(place: str) -> bool:
+    decoded = place.lower().replace("%2e", ".").replace("%2f", "/").replace("\\", "/")
+    return ".." in decoded.split("/")
 
 
 def _name(table: Table, key: str) -> NormalizedName:
-    text = _line(table, key, needed=True)
-    canonical = table.parsed(_canonical, text, key) if text else None
+    text = _line(table, key, is_required=True)
+    canonical = table.parsed(_canonical_name, text, key) if text else None
     return canonicalize_name("") if canonical is None else canonical
 
 
-def _canonical(text: str) -> NormalizedName:
+def _canonical_name(text: str) -> NormalizedName:
     try:
         name = canonicalize_name(text, validate=True)
     except InvalidName:
@@ -271,10 +271,10 @@ def _canonical(text: str) -> NormalizedName:
     return name
 
 
-def _projects(text: str) -> str:
+def _project_pattern(text: str) -> str:
     """Return the name of a project, or the beginning of names followed by ``*``."""
     name = text.removesuffix("*")
-    return text if text != name and _canonical(name.strip("-")) else str(_canonical(text))
+    return text if text != name and _canonical_name(name.strip("-")) else str(_canonical_name(text))
 
 
 def _requirement(text: str) -> str:
@@ -287,6 +287,6 @@ def _requirement(text: str) -> str:
 def _wheel(text: str) -> str:
     if not text.endswith(".whl") or ("://" in text and not text.startswith("https://")):
         raise ValueError("must be a wheel below the base, or the https address of one")
-    if _leads_out(text):
+    if _leaves_base(text):
         raise ValueError("must not lead out of the base")
     return text

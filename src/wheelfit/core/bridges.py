@@ -1,7 +1,7 @@
 """Families of published distributions, presented as variants of one project.
 
 Before variants existed, projects put the build into the name (``cupy-cuda12x``) or into an index of
-its own. A family describes, as data, which of its members a machine gets; the members keep their
+its own. A family describes, as data, the machines for each of its members; the members keep their
 names, files and hashes.
 """
 
@@ -44,31 +44,29 @@ class FamilyMember:
     """A distribution of a family, with the machines that get it."""
 
     distribution: NormalizedName
-    """Its name; that of the family if it is the project's own."""
+    """Its name; the family's name for the project itself."""
     label: Label | None
-    """As which variant it is presented; None: as the plain wheels that it has."""
+    """The label of the variant it is presented as; None: its wheels stay plain."""
     when: PropertySet = PropertySet()
-    """The properties a machine must support; empty: any machine without a better member."""
+    """The properties a machine must support; empty: for any machine without a better member."""
     versions: SpecifierSet = ANY_VERSION
-    """Of which releases that is true."""
+    """The releases that it covers."""
     platforms: tuple[str, ...] = ()
-    """Of the wheels for which platforms, as ``linux_x86_64``; empty: all."""
+    """The platforms of the wheels that it covers, as ``linux_x86_64``; empty: all."""
     projects: tuple[str, ...] = ()
-    """Of which projects of a family of indexes, as there; empty: all."""
+    """The projects that it covers, of a family of indexes; empty: all."""
     extras: tuple[NormalizedName, ...] = ()
-    """Extras of the member that its build needs, as the one that brings its libraries."""
+    """Extras of the member that its build needs, as one with its libraries."""
     requires: tuple[str, ...] = ()
     """The requirements beyond its own metadata on such a machine (PEP 508)."""
     local: str = ""
-    """Of a family of indexes: the local version of its wheels, as ``cu128``; empty: any."""
+    """The local version of its wheels in a family of indexes, as ``cu128``; empty: any."""
     index: str = ""
-    """Of a family of indexes: the folder below the base with ``/``, or a URL; empty: the registry
-    itself.
-    """
+    """Its index in a family of indexes: a folder below the base, or a URL; empty: the registry."""
     page: str = ""
-    """The same of one page with links to all wheels."""
+    """A page with links to all wheels, in place of an index."""
     files: tuple[str, ...] = ()
-    """Wheels that no page lists: below the base, or URLs."""
+    """Wheels that are on no page: paths below the base, or URLs."""
 
     @property
     def condition(self) -> str:
@@ -86,53 +84,55 @@ class FamilyMember:
         return self.files or tuple(filter(None, (self.index, self.page)))
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """The location of its wheels, below the family's base or as a URL; empty: the registry."""
         return self.files[0].rpartition("/")[0] if self.files else self.index or self.page
 
     @property
     def folder(self) -> str:
         """The folder of its wheels in a mirror of the family, below its base."""
-        return path_in_mirror(self.place)
+        return path_in_mirror(self.location)
 
     @property
-    def is_elsewhere(self) -> bool:
-        """Whether its place is named by a whole URL, not below the base of the family."""
-        return "://" in self.place
+    def has_own_url(self) -> bool:
+        """Whether its location is a URL, not a path below the base of the family."""
+        return "://" in self.location
 
-    def has(self, project: NormalizedName, version: Version) -> bool:
+    def covers_release(self, project: NormalizedName, version: Version) -> bool:
         """Return whether the member covers a release.
 
         :param project: a project of the family.
         """
-        return self.is_for(project) and self.versions.contains(version, prereleases=True)
+        return self.covers_project(project) and self.versions.contains(version, prereleases=True)
 
-    def is_for(self, project: NormalizedName) -> bool:
+    def covers_project(self, project: NormalizedName) -> bool:
         """Return whether the member covers a project.
 
         :param project: a project of the family.
         """
         return not self.projects or _is_among(project, self.projects)
 
-    def covers(self, tags: Iterable[Tag], here: Iterable[str] = ()) -> bool:
+    def covers_tags(self, tags: Iterable[Tag], machine_platforms: Iterable[str] = ()) -> bool:
         """Return whether the member covers a wheel, by its platform tags.
 
         :param tags: the tags of the wheel.
-        :param here: platform tags of a machine, on which a wheel for any platform depends; none:
-            that one is covered.
+        :param machine_platforms: platform tags of a machine, which decide about a wheel for any
+            platform; empty: that is covered.
         """
         if not self.platforms:
             return True
         platforms: Iterable[str] = {tag.platform for tag in tags}
         if "any" in platforms:
-            if not here:
+            if not machine_platforms:
                 return True
-            platforms = here
-        return any(is_of(tag, one) for tag in platforms for one in self.platforms)
+            platforms = machine_platforms
+        return any(
+            is_tag_of_platform(tag, platform) for tag in platforms for platform in self.platforms
+        )
 
     @property
     def marker(self) -> str:
-        """The marker that its platforms are (PEP 508); empty: any platform."""
+        """Its platforms as a marker (PEP 508); empty: any platform."""
         return " or ".join(map(_marker, self.platforms))
 
 
@@ -143,14 +143,14 @@ class BridgeFamily:
     name: NormalizedName
     """The name users request."""
     projects: tuple[str, ...]
-    """The projects it stands for: its own name, or of a family of indexes several; one that ends
-    with ``*`` is all names that begin so."""
+    """The projects it stands for: its own name, or several for a family of indexes; ``*`` at the
+    end of one matches the rest of a name."""
     members: tuple[FamilyMember, ...]
     """The best first."""
     source: str
     """The URL of the page on which the project documents the rules."""
     checked: date
-    """When the rule was last compared with the members' own metadata."""
+    """The date on which the rules were last compared with the members' metadata."""
     says: str = ""
     """The statement of the source that supports the rules, one sentence without a full stop."""
     no_fit: str = ""
@@ -158,19 +158,17 @@ class BridgeFamily:
     extras: tuple[NormalizedName, ...] = ()
     """Extras that the members have; others are not passed on."""
     by_default: bool = False
-    """Whether no opt-in is needed: the project itself documents these members as the way to install
-    it, or they are in its owner's index.
-    """
+    """Whether no opt-in is needed: the project documents these members as the way to install it, or
+    they are in its owner's index."""
     exclusive: bool = True
     """Whether the members own the same files."""
     base: str = ""
-    """Of a family of indexes: the address below which the indexes lie."""
+    """The URL above the indexes of a family of indexes."""
     hosts: tuple[str, ...] = ()
-    """Of a family of indexes: the hosts from which its files may come, beside those of its
-    places."""
+    """The hosts of files of a family of indexes, beside those of its locations."""
     registry: bool = False
-    """Of a family of indexes: whether what the registry has counts beside these places, for it is
-    of the same owner; otherwise only when they cannot be reached."""
+    """Whether files on the registry count beside those of a family of indexes, because they have
+    the same owner; otherwise they count only if the indexes cannot be reached."""
 
     @property
     def distributions(self) -> tuple[NormalizedName, ...]:
@@ -179,7 +177,7 @@ class BridgeFamily:
 
     @property
     def is_of_indexes(self) -> bool:
-        """Whether members differ in their index, and not in their names."""
+        """Whether the members differ in their index, not in their names."""
         return bool(self.base)
 
     @property
@@ -190,7 +188,7 @@ class BridgeFamily:
         """
         if not (self.hosts or self.by_default):
             return ()
-        places = (self.base, *(member.place for member in self.members if member.is_elsewhere))
+        places = (self.base, *(member.location for member in self.members if member.has_own_url))
         hosts = (str(urlsplit(place).hostname) for place in places)
         return tuple(dict.fromkeys((*hosts, *self.hosts)))
 
@@ -201,75 +199,80 @@ class BridgeFamily:
     def members_of(
         self, version: Version, project: NormalizedName | None = None
     ) -> tuple[FamilyMember, ...]:
-        """Return the members whose rule holds for a release.
+        """Return the members that cover a release.
 
         :param project: the project of the release; None: the one the family is named after.
         """
         name = project or self.name
-        return tuple(member for member in self.members if member.has(name, version))
+        return tuple(member for member in self.members if member.covers_release(name, version))
 
-    def further_places(self, known: BridgeFamily) -> tuple[str, ...]:
+    def new_locations(self, earlier: BridgeFamily) -> tuple[str, ...]:
         """Return the locations that an earlier edition of the family lacks, a clause each.
 
-        Neither further projects are among them, nor which machine gets which of the builds.
+        Further projects and changed conditions of members are not included.
 
-        :param known: the earlier edition.
+        :param earlier: the earlier edition.
         """
-        new = self._places() - known._places()
+        new = self._origins() - earlier._origins()
         return tuple(f"{kind} {name}" for kind, name in sorted(new))
 
-    def _places(self) -> set[tuple[str, str]]:
-        """Return everything outside that names of packages and files are taken from."""
+    def _origins(self) -> set[tuple[str, str]]:
+        """Return the external origins of packages and files: kind and name."""
         from packaging.requirements import Requirement
 
-        places = {("the base", self.base), *(("the host", host) for host in self.hosts)}
+        origins = {("the base", self.base), *(("the host", host) for host in self.hosts)}
         for member in self.members:
-            places.add(("the distribution", member.distribution))
-            places.update(
+            origins.add(("the distribution", member.distribution))
+            origins.update(
                 ("the place", location) for location in member.locations if "://" in location
             )
             for text in member.requires:
                 needed = Requirement(text)
-                places.add(("the requirement", text if needed.url else needed.name))
+                origins.add(("the requirement", text if needed.url else needed.name))
             if self.base and member.is_of_registry:
-                ways = ("the registry for", "the registry, beside its places, for")
                 for project in member.projects or self.projects:
-                    places.update((way, project) for way in ways[: 1 + self.registry])
-        return places
+                    origins.add(("the registry for", project))
+                    if self.registry:
+                        origins.add(("the registry, beside its places, for", project))
+        return origins
 
     def notes(
         self, version: Version, labels: Container[Label | None], project: NormalizedName
     ) -> tuple[str, ...]:
         """Return the notes for users of a release: the members its builds come from."""
         builds = dict.fromkeys(
-            f"{one.label} is {one.place or one.distribution}"
-            for one in self.members_of(version, project)
-            if one.label is not None and one.label in labels
+            f"{member.label} is {member.location or member.distribution}"
+            for member in self.members_of(version, project)
+            if member.label is not None and member.label in labels
         )
         return (f"{project} {version} is bridged: {', '.join(builds)}",) if builds else ()
 
-    def build(self, filename: WheelFilename) -> str:
+    def wheel_note(self, filename: WheelFilename) -> str:
         """Return the note on a wheel of the family; empty for a plain one."""
         member = self.member_of_wheel(filename)
-        return "" if member is None else f"by a bridge it is {member.place or member.distribution}"
+        return (
+            "" if member is None else f"by a bridge it is {member.location or member.distribution}"
+        )
 
     def member_of(
         self, label: Label, version: Version, project: NormalizedName | None = None
     ) -> FamilyMember | None:
         """Return the member that a label of a release stands for; None if there is none."""
-        return next((one for one in self.members_of(version, project) if one.label == label), None)
+        members = self.members_of(version, project)
+        return next((member for member in members if member.label == label), None)
 
-    def place_of(self, filenames: Iterable[WheelFilename]) -> int:
-        """Return the place of the best member that some wheels are of, 0 for the first one.
+    def rank_of(self, filenames: Iterable[WheelFilename]) -> int:
+        """Return the index of the best member with one of the wheels, 0 for the first member.
 
-        :param filenames: of one release; without any it is that behind the last member.
+        :param filenames: wheels of one release.
+        :return: the count of members if none has any of them.
         """
         members = {id(self.member_of_wheel(filename)) for filename in filenames}
-        places = (place for place, member in enumerate(self.members) if id(member) in members)
-        return next(places, len(self.members))
+        ranks = (rank for rank, member in enumerate(self.members) if id(member) in members)
+        return next(ranks, len(self.members))
 
     def member_of_wheel(self, filename: WheelFilename) -> FamilyMember | None:
-        """Return the member that a wheel under a label is of; None if it is of none."""
+        """Return the member that a variant wheel belongs to; None if there is none."""
         if filename.label is None:
             return None
         project = filename.name if self.is_of_indexes else self.name
@@ -278,8 +281,8 @@ class BridgeFamily:
                 member
                 for member in self.members
                 if member.label == filename.label  # the cheapest test of many thousands
-                and member.has(project, filename.version)
-                and member.covers(filename.tags)
+                and member.covers_release(project, filename.version)
+                and member.covers_tags(filename.tags)
             ),
             None,
         )
@@ -287,8 +290,8 @@ class BridgeFamily:
     def properties(self, member: FamilyMember) -> PropertySet:
         """Return the properties of a member's label.
 
-        Indexes differ in builds of one release that a machine may support alike; so the place of
-        a build in the family is a property too, and the first one decides.
+        A machine may support builds of several indexes; so the rank of a build in the family is a
+        property too, and comes first.
         """
         if not self.is_of_indexes or not member.when:
             return member.when
@@ -296,19 +299,20 @@ class BridgeFamily:
         return PropertySet([build, *member.when])
 
     def document(self, members: Iterable[FamilyMember]) -> dict[str, Any]:
-        """Return variant metadata for some members, as JSON has it (PEP 850).
+        """Return variant metadata for some members as plain data (PEP 850).
 
-        :param members: those with wheels; of one label the first counts.
+        :param members: the members with wheels; of each label the first counts.
         """
         labelled: dict[str, FamilyMember] = {}
         for member in members:
             if member.label is not None:
                 labelled.setdefault(member.label, member)
-        # Priorities follow the family: what its first member wants comes first.
-        used = dict.fromkeys(name for one in self.members for name in one.when.namespaces)
+        # The priorities have the order of the members.
+        used = dict.fromkeys(name for member in self.members for name in member.when.namespaces)
         providers = {name: _provider(name) for name in used}
         if self.is_of_indexes:
-            builds = dict.fromkeys(str(one.label) for one in self.members if one.when) or [NULL]
+            conditional = [str(member.label) for member in self.members if member.when]
+            builds = dict.fromkeys(conditional) or [NULL]
             providers = {
                 self._namespace: {"static-properties": {_BUILD: list(builds)}},
                 **providers,
@@ -370,7 +374,7 @@ def _marker(platform: str) -> str:
     return f"sys_platform == '{name}' and platform_machine == '{machine}'"
 
 
-def is_of(tag: str, platform: str) -> bool:
+def is_tag_of_platform(tag: str, platform: str) -> bool:
     """Return whether a platform tag belongs to a platform without version, as ``linux_x86_64``."""
     system, _, machine = platform.partition("_")
     if system == "linux":

@@ -1,7 +1,7 @@
-"""The overrides of an interpreter's facts by conda's variables about the system (CEP 30).
+"""Overrides of a target by conda's variables about the system (CEP 30).
 
-They choose wheel tags and marker values; those about hardware belong to providers. A variable that
-concerns another system is ignored, as conda does.
+They change wheel tags and marker values; providers read the variables about hardware. As in conda,
+a variable about another system is ignored.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _PATTERNS: Final = {
 def overridden_target(
     target: Target, environ: Mapping[str, str]
 ) -> tuple[Target, tuple[str, ...], tuple[str, ...]]:
-    """Return a target as conda's variables describe it, those in effect, and their faults.
+    """Return a target with conda's variables applied, with those in effect and those ignored.
 
-    An empty variable about glibc means that there is none, so no wheel for one fits; the other
-    three are ignored when empty.
+    An empty variable about glibc means a system without glibc; the other three are ignored if
+    empty.
 
-    :returns: of the variables in effect ``NAME=value``, and a sentence on each that is ignored.
+    :returns: the target; ``NAME=value`` for variables in effect; a sentence on each ignored one.
     """
     in_effect, problems = [], []
     platforms: tuple[str, ...] = ()
@@ -52,7 +52,9 @@ def overridden_target(
         pattern, example = _PATTERNS[variable]
         match = pattern.fullmatch(text)
         if text and match is None:
-            problems.append(f"{variable}={text!r} is ignored: a version as {example} is wanted")
+            problems.append(
+                f"{variable}={text!r} is ignored: it must be a version such as {example}"
+            )
             continue
         if not text and variable != overrides.CONDA_GLIBC:
             continue
@@ -67,18 +69,18 @@ def overridden_target(
         in_effect.append(f"{variable}={text}")
     if not in_effect:
         return target, (), tuple(problems)
-    # Values implied by a platform lack those of the system itself.
+    # The values that a platform implies would lack those of the system.
     environment = dict(target.environment) | values
     described = HostFile(platforms=platforms, environment=environment)
     return described.target(target, target.name), tuple(in_effect), tuple(problems)
 
 
 def _with_glibc(target: Target, minor: int | None) -> tuple[str, ...]:
-    """Return the platform tags of a target with another glibc 2, best first; None: with none."""
+    """Return the platform tags of a target with another minor version of glibc; None: with none."""
     machine = target.architecture
-    known = shorten(
+    short = shorten(
         target.tags.tags, target.environment["implementation_name"], target.python_full_version
     )
-    others = known.platforms if known else ()
-    musl = tuple(tag for tag in others if tag.startswith("musllinux"))
+    platforms = short.platforms if short else ()
+    musl = tuple(tag for tag in platforms if tag.startswith("musllinux"))
     return (*linux_platforms(machine, glibc=minor), *musl)

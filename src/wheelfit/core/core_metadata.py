@@ -1,9 +1,8 @@
 """Core metadata: the content of a wheel's ``METADATA`` about the project and its requirements.
 
 Only fields for installing and exporting are read, so that future fields and mistakes in unused
-fields do no harm. The header is read line by line, as the standard library's e-mail parser does,
-because the same reading must serve to edit it: variant markers are taken out of the lines that
-carry them and every other byte stays (B-42).
+fields do no harm. The header is read line by line, as the standard library's e-mail parser does, so
+that editing it, to remove variant markers, keeps the bytes of other lines (B-42).
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
 _NEWEST_MAJOR = {"Metadata-Version": 2, "Wheel-Version": 1}
 """The newest major version of core metadata that is read, and that of the wheel's format, which
 wheels from 2.0 on state here as well (PEP 777); a newer one must be refused."""
-_READ = frozenset(
+_FIELDS_READ = frozenset(
     {
         "classifier",
         "license",
@@ -110,8 +109,8 @@ class CoreMetadata(Struct, frozen=True):
         )
 
 
-_ONCE = ("Metadata-Version", "Name", "Version", "Requires-Python")
-"""Fields that decide which wheel is taken, and are there once."""
+_SINGLE_FIELDS = ("Metadata-Version", "Name", "Version", "Requires-Python")
+"""Fields by which a wheel is chosen, each allowed once."""
 
 
 def repeated_fields(data: bytes) -> tuple[str, ...]:
@@ -121,7 +120,7 @@ def repeated_fields(data: bytes) -> tuple[str, ...]:
     ('Version',)
     """
     names = [name for name, _, _, _ in _headers(data)]
-    return tuple(name for name in _ONCE if names.count(name.lower()) > 1)
+    return tuple(name for name in _SINGLE_FIELDS if names.count(name.lower()) > 1)
 
 
 def read_metadata(data: bytes, where: str) -> CoreMetadata:
@@ -131,10 +130,10 @@ def read_metadata(data: bytes, where: str) -> CoreMetadata:
     """
     fields: dict[str, list[str]] = {}
     for name, value, _, _ in _headers(data):
-        if name in _READ:
+        if name in _FIELDS_READ:
             fields.setdefault(name, []).append(_text(value))
     for field_name, newest in _NEWEST_MAJOR.items():
-        format_version = _only(fields, field_name.lower()) or ""
+        format_version = _first_value(fields, field_name.lower()) or ""
         major = format_version.partition(".")[0]
         if major.isascii() and major.isdecimal() and (len(major) > 1 or int(major) > newest):
             raise InvalidWheel(
@@ -142,10 +141,10 @@ def read_metadata(data: bytes, where: str) -> CoreMetadata:
                 "wheelfit does not read",
                 where=where,
             )
-    project = _only(fields, "name")
+    project = _first_value(fields, "name")
     if not project:
         raise InvalidWheel("the metadata has no Name", where=where)
-    text = _only(fields, "version")
+    text = _first_value(fields, "version")
     if not text:
         raise InvalidWheel("the metadata has no Version", where=where)
     try:
@@ -153,10 +152,10 @@ def read_metadata(data: bytes, where: str) -> CoreMetadata:
     except InvalidVersion:
         raise InvalidWheel(f"the metadata has the invalid Version {text!r}", where=where) from None
     requires_python = None
-    if wanted := _only(fields, "requires-python"):
-        # As in pip, an invalid one limits nothing: old releases have such, and did install.
+    if specifiers := _first_value(fields, "requires-python"):
+        # As in pip, an invalid one is ignored: old releases with one were installable.
         with suppress(InvalidSpecifier):
-            requires_python = parse_specifiers(wanted)
+            requires_python = parse_specifiers(specifiers)
     return CoreMetadata(
         name=canonicalize_name(project),
         version=version,
@@ -167,8 +166,8 @@ def read_metadata(data: bytes, where: str) -> CoreMetadata:
             canonicalize_name(extra) for extra in fields.get("provides-extra", ())
         ),
         license=LicenseFields(
-            _only(fields, "license-expression"),
-            _only(fields, "license"),
+            _first_value(fields, "license-expression"),
+            _first_value(fields, "license"),
             tuple(text for text in fields.get("classifier", ()) if text.startswith("License ::")),
             tuple(fields.get("license-file", ())),
         ),
@@ -183,39 +182,38 @@ def without_variant_markers(
     *,
     where: str | None = None,
     filtered: bool = True,
-    dropped: Callable[[str], None] = lambda _text: None,
+    report_removed: Callable[[str], None] = lambda _text: None,
 ) -> bytes:
     """Resolve the variant markers in core metadata (F-107, B-40, B-41).
 
-    Dependencies whose marker is false go, true parts of a marker go, and every line
-    without a variant marker keeps its bytes, the description included (B-42). Tools that
-    do not know variant markers can read the result.
+    Dependencies whose marker is false and parts of markers that are true are removed; lines without
+    a variant marker and the description keep their bytes (B-42). Tools without support for variant
+    markers can read the result.
 
-    :param dropped: called with each dependency that goes, as it was written.
-    :raises InvalidRequirement: a dependency that may carry a variant marker cannot be
-        read.
+    :param report_removed: called with each removed dependency, as written.
+    :raises InvalidRequirement: a dependency with a possible variant marker cannot be read.
     """
     if b"variant_" not in data:
         return data
 
-    def resolved(needed: str) -> str | None:
-        if "variant_" not in needed:
-            return needed
-        text = resolved_requirement(needed, context, where=where, filtered=filtered)
+    def resolved(requirement: str) -> str | None:
+        if "variant_" not in requirement:
+            return requirement
+        text = resolve_requirement(requirement, context, where=where, filtered=filtered)
         if text is None:
-            dropped(needed)
+            report_removed(requirement)
         return text
 
-    return edited(data, changed=resolved)
+    return edit_metadata(data, changed=resolved)
 
 
-def resolved_requirement(
+def resolve_requirement(
     text: str, context: VariantContext, *, where: str | None = None, filtered: bool = True
 ) -> str | None:
     """Resolve the variant markers of one dependency (F-107, B-40, B-41).
 
     >>> from wheelfit.core.markers import VariantContext
-    >>> resolved_requirement("a; variant_label != 'x'", VariantContext.PLAIN)
+    >>> resolve_requirement("a; variant_label != 'x'", VariantContext.PLAIN)
     'a'
 
     :return: the resolved text; None if the marker is false.
@@ -223,7 +221,7 @@ def resolved_requirement(
     """
     marker = parse_requirement(text, allow_variant_markers=True, where=where).marker
     if marker is None or not marker.uses_variants:
-        return text  # the word stands in a URL or in a string
+        return text  # "variant_" is in a URL or in a string
     rest = marker.resolve_variants(context, filtered=filtered)
     if rest is False:
         return None
@@ -231,7 +229,7 @@ def resolved_requirement(
     return start.rstrip(" \t") if rest is True else f"{start}; {rest}"
 
 
-def edited(
+def edit_metadata(
     data: bytes,
     *,
     name: str | None = None,
@@ -243,7 +241,7 @@ def edited(
 
     Every other line keeps its bytes, the description included.
 
-    >>> edited(b"Name: a-cu12\nRequires-Dist: b\n\nText\n", name="a", added=["c"])
+    >>> edit_metadata(b"Name: a-cu12\nRequires-Dist: b\n\nText\n", name="a", added=["c"])
     b'Name: a\nRequires-Dist: b\nRequires-Dist: c\n\nText\n'
 
     :param name: the new name; None: it stays.
@@ -256,12 +254,12 @@ def edited(
     new = {"name": name, "version": version}
     result = bytearray()
     done, end, line_end = 0, 0, b"\n"
-    place: int | None = None
+    insert_at: int | None = None
     for field_name, value, first, last in _headers(data):
         end, line_end = last.end(), first["end"] or line_end
         is_dependency = field_name == "requires-dist"
         old = _text(value) if is_dependency else ""
-        # Of several names or versions each, for readers differ in which one counts.
+        # Every name and version is replaced, since readers differ in which of several counts.
         text = changed(old) if is_dependency else new.get(field_name)
         if text == old and is_dependency:
             result += data[done:end]
@@ -271,33 +269,33 @@ def edited(
         elif is_dependency:
             result += data[done : first.start()]
             if result.endswith(b"\r") and data.startswith(b"\n", end):
-                result += b"\n"  # else two line ends would become one, and the header longer
+                result += b"\n"  # else two line ends would become one, and lengthen the header
         else:
             continue
         done = end
-        if is_dependency and (text is not None or place is None):
-            place = len(result)
-    if place is None:  # there are no dependencies yet
+        if is_dependency and (text is not None or insert_at is None):
+            insert_at = len(result)
+    if insert_at is None:  # there are no dependencies yet
         result += data[done:end]
-        done, place = end, len(result)
+        done, insert_at = end, len(result)
     lines = b"".join(
         b"Requires-Dist: " + text.encode("utf-8", "surrogateescape") + line_end for text in added
     )
-    if lines and place and not result[:place].endswith((b"\n", b"\r")):
+    if lines and insert_at and not result[:insert_at].endswith((b"\n", b"\r")):
         lines = line_end + lines
-    return bytes(result[:place] + lines + result[place:] + data[done:])
+    return bytes(result[:insert_at] + lines + result[insert_at:] + data[done:])
 
 
 _FIELD = pattern(rb"([!-9;-~]++):[ \t]*+([^\r\n]*+)(?P<end>\r\n|\r|\n|\Z)")
 _LINE = pattern(rb"[^\r\n]*+(?P<end>\r\n|\r|\n|\Z)")
-# Blanks are looked at from their first one only: there may be millions.
+# Blanks are matched from their first one only: there may be millions.
 _FOLD = pattern(rb"(?:(?<![ \t])[ \t]++)?+(?:\r\n|\r|\n)[ \t]++")
 
 
 def _headers(data: bytes) -> Iterator[tuple[str, bytes, re.Match[bytes], re.Match[bytes]]]:
     """Yield each field: its name in lower case, its value unfolded, its first and last line.
 
-    The header ends at the first line that is none.
+    The header ends at the first line that is no field.
     """
     position = 0
     while position < len(data) and (first := _FIELD.match(data, position)) is not None:
@@ -314,10 +312,10 @@ def _headers(data: bytes) -> Iterator[tuple[str, bytes, re.Match[bytes], re.Matc
 
 
 def _text(value: bytes) -> str:
-    """Return the text of a value; bytes that are no UTF-8 are surrogates."""
+    """Return the text of a value; bytes that are not UTF-8 become surrogates."""
     return value.decode("utf-8", "surrogateescape")
 
 
-def _only(fields: dict[str, list[str]], name: str) -> str:
+def _first_value(fields: dict[str, list[str]], name: str) -> str:
     """Return the first value of a field that may occur once."""
     return fields.get(name, [""])[0].strip()

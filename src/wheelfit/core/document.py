@@ -1,7 +1,7 @@
 """The model of a variant metadata document, for every layout.
 
-The JSON is read by `wheelfit.core.metadata` (which offers `VariantDocument` too) and
-the objects of `wheelfit.core.variant_json_layouts`; everything else uses this model (F-41).
+`wheelfit.core.metadata` reads the JSON with the readers of `wheelfit.core.variant_json_layouts`;
+everything else uses this model (F-41).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from msgspec.structs import force_setattr
 
 from wheelfit.core.labels import NULL, Label
 from wheelfit.core.properties import EMPTY
-from wheelfit.core.unusable_metadata import of_labels
+from wheelfit.core.unusable_metadata import degradations_of_labels
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from wheelfit.core.unusable_metadata import Degradation
 
 WITHOUT_PROVIDERS = frozenset(["L4", "L5"])
-"""The layouts of PEP 825, which knows no providers."""
+"""The layouts of PEP 825, which has no providers."""
 
 
 class VariantDocument(Struct, frozen=True):
     """The content of a ``variant.json`` or a ``-variants.json``.
 
-    The mappings are copied and cannot be changed; use `dataclasses.replace`.
+    The mappings are copied and cannot be changed; use `msgspec.structs.replace`.
     """
 
     priorities: tuple[str, ...]
@@ -44,25 +44,25 @@ class VariantDocument(Struct, frozen=True):
     value_priorities: Mapping[Feature, tuple[str, ...]] = field(default_factory=dict)
     """Legacy: values of a plugin namespace that come first, by feature (F-49)."""
     layout: str = "L7"
-    """Which layout it was read from, ``L1`` to ``L7`` (section 5 of the format rules)."""
+    """The layout it was read from, ``L1`` to ``L7`` (section 5 of the format rules)."""
     schema: str = ""
     """Its ``$schema`` as written; empty when it had none."""
     unusable: Mapping[str, str] = field(default_factory=dict)
     """Labels that are listed but broken, with the reason (F-130)."""
     notes: tuple[str, ...] = ()
     """Every degradation and oddity met on reading, one sentence each (F-136)."""
-    lost: tuple[Degradation, ...] = ()
-    """Namespaces that broken providers cost (F-130)."""
+    lost_namespaces: tuple[Degradation, ...] = ()
+    """The namespaces lost to broken providers (F-130)."""
 
     @property
-    def is_bare(self) -> bool:
-        """Whether it is of PEP 825, which knows no providers, and has none."""
+    def lacks_providers(self) -> bool:
+        """Whether it has the layout of PEP 825 and no providers."""
         return self.layout in WITHOUT_PROVIDERS and not self.providers
 
     @property
     def degradations(self) -> tuple[Degradation, ...]:
-        """Everything that is not used because it is broken (F-130, F-136)."""
-        return (*self.lost, *of_labels(self.unusable))
+        """The parts that are unused because they are broken (F-130, F-136)."""
+        return (*self.lost_namespaces, *degradations_of_labels(self.unusable))
 
     def properties(self, label: str) -> PropertySet | None:
         """Return the properties of a label; ``null`` needs no entry (F-26).

@@ -32,7 +32,7 @@ _SUFFIX = ".whl"
 _NEWER_SUFFIX = ".whlx"
 _INDEX_SUFFIX = "-variants.json"
 NEWER_FORMAT = "its wheel format is 2.0 or newer, and this version of wheelfit reads 1.x"
-"""The reason for which a wheel of a newer format is left out (PEP 777)."""
+"""The reason a wheel of a newer format is not used (PEP 777)."""
 _MAX_LENGTH = 255
 """Bytes of a file name on common file systems (F-3)."""
 _MAX_TAGS = 1024
@@ -113,8 +113,8 @@ def parse_wheel_filename(text: str) -> WheelFilename:
             build = _build(text, parts.pop(2))
             label = parts.pop()
         case count:
-            parted = count_of(count, "part")
-            _refuse(text, f"it has {parted} between hyphens, a wheel's has 5 to 7")
+            parts_found = count_of(count, "part")
+            _refuse(text, f"it has {parts_found} between hyphens, a wheel's has 5 to 7")
     name, version, *tags = parts
     if label is not None and not is_label(label):
         _refuse(text, f"{_shown(label)} is not a valid label (F-2)")
@@ -204,7 +204,7 @@ def release_of(filename: str) -> tuple[NormalizedName, Version] | None:
     if (release := parse_index_file_name(filename)) is not None:
         return release
     try:
-        if filename.endswith(".whl"):
+        if filename.endswith(_SUFFIX):
             wheel = parse_wheel_filename(filename)
             return wheel.name, wheel.version
     except InvalidFilename:
@@ -232,7 +232,7 @@ def project_of(filename: str) -> NormalizedName | None:
 
 def _build(text: str, part: str) -> BuildTag:
     match = _BUILD.fullmatch(part)
-    if match is None or is_endless(part):  # F-13: with 7 parts nothing else can stand there
+    if match is None or is_endless(part):  # F-13: of 7 parts the third must be one
         _refuse(text, f"{_shown(part)} is not a valid build tag")
     digits, rest = match.groups()
     return (int(digits), rest)
@@ -257,7 +257,7 @@ def _version(text: str) -> Version | None:
 
 
 def wheel_tags(filename: WheelFilename) -> str:
-    """Return the tags of a wheel as its file name has them: ``py3-none-any``."""
+    """Return the tags of a wheel as written in its file name: ``py3-none-any``."""
     stem, _, _ = filename.plain.rpartition(".")
     return "-".join(stem.rsplit("-", 3)[1:])
 

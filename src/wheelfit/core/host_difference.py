@@ -1,7 +1,7 @@
 """The differences between two host files: interpreter, platform, support.
 
-Only what can change a choice is compared; who wrote a file, when detection was overridden
-and what was seen on the way is not.
+Only data that can change a choice is compared; the author of a file, the overrides and the evidence
+are not.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ class Difference:
 
     @property
     def only_left(self) -> tuple[str, ...]:
-        """Return the items the second machine lacks, in the order of the first."""
+        """The items the second machine lacks, in the order of the first."""
         other = frozenset(self.right)
         return tuple(item for item in self.left if item not in other)
 
     @property
     def only_right(self) -> tuple[str, ...]:
-        """Return the items the first machine lacks, in the order of the second."""
+        """The items the first machine lacks, in the order of the second."""
         other = frozenset(self.left)
         return tuple(item for item in self.right if item not in other)
 
     @property
-    def reordered(self) -> bool:
-        """Return whether the common items are in another order."""
-        left, right = frozenset(self.left), frozenset(self.right)
-        return [i for i in self.left if i in right] != [i for i in self.right if i in left]
+    def is_reordered(self) -> bool:
+        """Whether the common items are in another order."""
+        left = [item for item in self.left if item in self.right]
+        return left != [item for item in self.right if item in self.left]
 
     def to_mapping(self) -> dict[str, object]:
         """Return it as plain data, for ``--json``."""
@@ -55,7 +55,7 @@ class Difference:
             "right": list(self.right),
             "only_left": list(self.only_left),
             "only_right": list(self.only_right),
-            "reordered": self.reordered,
+            "reordered": self.is_reordered,
         }
 
 
@@ -66,24 +66,24 @@ def host_differences(left: HostFile, right: HostFile, base: Target) -> tuple[Dif
 
     :param base: the target in use; used where a file states nothing.
     """
-    differences = [*_of_targets(left.target(base, "left"), right.target(base, "right"))]
+    differences = [*_target_differences(left.target(base, "left"), right.target(base, "right"))]
     namespaces = {entry.namespace for file in (left, right) for entry in file.providers}
     for namespace in sorted(namespaces):
-        for path, one, other in _pairs(namespace, left, right):
-            differences += _of_entries(path, one, other)
-    return tuple(one for one in differences if one.left != one.right)
+        for path, *entries in _entry_pairs(namespace, left, right):
+            differences += _entry_differences(path, *entries)
+    return tuple(difference for difference in differences if difference.left != difference.right)
 
 
-def _of_targets(left: Target, right: Target) -> Iterator[Difference]:
+def _target_differences(left: Target, right: Target) -> Iterator[Difference]:
     yield Difference("interpreter", (_interpreter(left),), (_interpreter(right),))
-    parts = [_parts(one) for one in (left, right)]
+    parts = [_parts(left), _parts(right)]
     for number, path in enumerate(("abi", "platform")):
         yield Difference(path, parts[0][number], parts[1][number])
     if parts[0] == parts[1]:
         yield Difference("tags", tuple(map(str, left.tags)), tuple(map(str, right.tags)))
     for name in sorted(left.environment.keys() | right.environment.keys()):
         if not name.startswith(("python_", "implementation_")):
-            values = [one.environment.get(name) for one in (left, right)]
+            values = [target.environment.get(name) for target in (left, right)]
             first, second = (() if value is None else (value,) for value in values)
             yield Difference(f"environment.{name}", first, second)
 
@@ -106,7 +106,7 @@ def _parts(target: Target) -> tuple[tuple[str, ...], tuple[str, ...]]:
     )
 
 
-def _pairs(
+def _entry_pairs(
     namespace: str, left: HostFile, right: HostFile
 ) -> Iterator[tuple[str, HostProvider | None, HostProvider | None]]:
     """Yield the entries of a namespace to compare with each other, with their names."""
@@ -114,15 +114,18 @@ def _pairs(
         [entry for entry in file.providers if entry.namespace == namespace]
         for file in (left, right)
     ]
-    if all(len(some) < 2 for some in entries):
-        one, other = (some[0] if some else None for some in entries)
-        yield namespace, one, other
+    if all(len(entries_of_file) < 2 for entries_of_file in entries):
+        first, second = (next(iter(entries_of_file), None) for entries_of_file in entries)
+        yield namespace, first, second
         return
-    # Of several entries each answers for a plugin of its own; the first one that does, counts.
-    keyed = [{_filters(entry): entry for entry in reversed(some)} for some in entries]
-    for filters in sorted(keyed[0].keys() | keyed[1].keys()):
+    # Several entries are for different plugins; of those for the same one the first counts.
+    by_filters = [
+        {_filters(entry): entry for entry in reversed(entries_of_file)}
+        for entries_of_file in entries
+    ]
+    for filters in sorted(by_filters[0].keys() | by_filters[1].keys()):
         path = f"{namespace} for {' '.join(filters)}" if filters else namespace
-        yield path, keyed[0].get(filters), keyed[1].get(filters)
+        yield path, by_filters[0].get(filters), by_filters[1].get(filters)
 
 
 def _filters(entry: HostProvider | None) -> tuple[str, ...]:
@@ -132,21 +135,24 @@ def _filters(entry: HostProvider | None) -> tuple[str, ...]:
     return (*((entry.plugin_api,) if entry.plugin_api else ()), *entry.resolved)
 
 
-def _of_entries(
+def _entry_differences(
     path: str, left: HostProvider | None, right: HostProvider | None
 ) -> Iterator[Difference]:
-    both = (left, right)
-    yield Difference(path, *((_status(one),) for one in both))
+    entries = (left, right)
+    yield Difference(path, (_status(left),), (_status(right),))
     if left is not None and right is not None:
         yield Difference(f"{path} :: for plugins", _filters(left), _filters(right))
-    features = [{f.name: f.values for f in one.features} if one else {} for one in both]
+    features = [
+        {feature.name: feature.values for feature in entry.features} if entry else {}
+        for entry in entries
+    ]
     yield Difference(f"{path} :: features", tuple(features[0]), tuple(features[1]))
     for name in sorted(features[0].keys() | features[1].keys()):
-        values = [some.get(name, ()) for some in features]
+        values = [values_by_name.get(name, ()) for values_by_name in features]
         # The presence of a flag is reported already.
         if (values[0] and values[1]) or not {*values[0], *values[1]} <= {"on"}:
             yield Difference(f"{path} :: {name}", *values)
-    yield Difference(f"{path} :: devices", *(_devices(one) for one in both))
+    yield Difference(f"{path} :: devices", _devices(left), _devices(right))
 
 
 def _status(entry: HostProvider | None) -> str:
@@ -158,4 +164,7 @@ def _status(entry: HostProvider | None) -> str:
 def _devices(entry: HostProvider | None) -> tuple[str, ...]:
     if entry is None:
         return ()
-    return tuple(f"{d.device}: {d.feature} {' '.join(sorted(d.values))}" for d in entry.devices)
+    return tuple(
+        f"{device.device}: {device.feature} {' '.join(sorted(device.values))}"
+        for device in entry.devices
+    )

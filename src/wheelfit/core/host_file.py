@@ -1,8 +1,7 @@
 """Host files: the support of a machine, as a file (P-44).
 
-``probe`` writes one, commands that choose wheels read it. The model is independent of TOML: it is
-made from a mapping and returns one. Files of uv's experiment (``variant-lock.toml``) have the same
-shape and load unchanged.
+``probe`` writes one, and commands that choose wheels read it. Files of uv's experiment
+(``variant-lock.toml``) have the same shape and can be read.
 
 A host file may also state the machine's interpreter and platform. By default those of the current
 target count.
@@ -49,13 +48,13 @@ class HostProvider:
 
     namespace: str
     features: tuple[FeatureConfig, ...] = ()
-    """Most preferred first; empty: looked, and nothing is supported."""
+    """Most preferred first; empty: nothing is supported."""
     plugin_api: str | None = None
-    """Only for a provider with this effective ``plugin-api``; none: for any."""
+    """The effective ``plugin-api`` of the provider it is for; None: any."""
     resolved: tuple[str, ...] = ()
-    """Only for a provider whose first requirement is one of these; empty: for any."""
+    """The first requirements of the providers it is for; empty: any."""
     evidence: tuple[Evidence, ...] = ()
-    """How it was found out."""
+    """The observations that led to it."""
     devices: tuple[DeviceValues, ...] = ()
     """The values supported by each of several unlike devices (P-88)."""
     version: str = ""
@@ -65,7 +64,7 @@ class HostProvider:
     def applies(self, package: str | None, plugin_api: str | None) -> bool:
         """Return whether the entry answers for a provider of its namespace (P-44).
 
-        A filter counts only where there is something to compare it with.
+        A filter is ignored if there is nothing to compare it with.
         """
         if self.plugin_api and plugin_api and self.plugin_api != plugin_api:
             return False
@@ -82,13 +81,13 @@ class HostInterpreter:
     """The Python of a machine: ``[interpreter]``."""
 
     version: Version
-    """All parts of it, as 3.13.1."""
+    """The full version, as 3.13.1."""
     implementation: str = "cpython"
     """As ``sys.implementation.name``."""
     abis: tuple[str, ...] = ()
     """ABI tags, best first; empty: those of a usual build."""
     tags: tuple[Tag, ...] = ()
-    """Every wheel tag, best first, where they do not follow from the rest."""
+    """Every wheel tag, best first, if they do not follow from the other fields."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +137,7 @@ class HostFile:
         :param scrub: removes data that identifies the machine or its user from a text; users share
             these files.
         """
-        known = (detection for detection in detections if detection.status not in _UNANSWERED)
+        answered = (detection for detection in detections if detection.status not in _UNANSWERED)
         file = cls(
             providers=tuple(
                 HostProvider(
@@ -149,16 +148,17 @@ class HostFile:
                     if detection.plugin
                     else (),
                     evidence=tuple(
-                        Evidence(scrub(one.source), scrub(one.value)) for one in detection.evidence
+                        Evidence(scrub(item.source), scrub(item.value))
+                        for item in detection.evidence
                     ),
                     devices=tuple(
-                        one._replace(device=scrub(one.device)) for one in detection.devices
+                        device._replace(device=scrub(device.device)) for device in detection.devices
                     ),
                     version=detection.version
                     or (detection.plugin.version if detection.plugin else ""),
                     warnings=tuple(dict.fromkeys(map(scrub, detection.warnings))),
                 )
-                for detection in known
+                for detection in answered
             ),
             created_by=created_by,
             origin=origin,
@@ -251,7 +251,7 @@ class HostDetector:
     name: str
     """The host file, for messages."""
     kind: Literal["file", "preset", "machine"] = "file"
-    """Its kind, for messages too: ``machine`` is the one in use."""
+    """Its kind, for messages; ``machine``: the current machine."""
 
     def detect(
         self, namespace: str, *, package: str | None = None, plugin_api: str | None = None
@@ -260,7 +260,7 @@ class HostDetector:
 
         :returns: ``Status.UNKNOWN`` when the file has no entry that applies (P-44).
         """
-        called = f"{_KINDS[self.kind]}{self.name}"
+        name = f"{_KINDS[self.kind]}{self.name}"
         entries = [entry for entry in self.file.providers if entry.namespace == namespace]
         for entry in entries:
             if entry.applies(package, plugin_api):
@@ -269,13 +269,13 @@ class HostDetector:
                     namespace,
                     features=entry.features,
                     status=Status.SUPPORTED if supported else Status.NOTHING,
-                    source=called,
+                    source=name,
                     evidence=entry.evidence,
                     warnings=entry.warnings,
                     devices=entry.devices,
                     version=entry.version,
                 )
         source = (
-            f"{called} has {namespace} for another provider only" if entries else f"not in {called}"
+            f"{name} has {namespace} for another provider only" if entries else f"not in {name}"
         )
         return Detection(namespace, status=Status.UNKNOWN, source=source)

@@ -84,7 +84,7 @@ def read_host_file(
     )
     if file.platforms and not platform_values(file.platforms[0]) and not file.environment:
         reader.notes.append(
-            f"of platform {file.platforms[0]} no marker values are known; "
+            f"the marker values of platform {file.platforms[0]} are unknown; "
             "those of the current platform count, unless [environment] has others"
         )
     reader.notes += _notes_on_uv_file(file, root)
@@ -100,8 +100,8 @@ def _notes_on_uv_file(file: HostFile, root: _Table) -> Iterator[str]:
         return
     if file.interpreter is None and not file.platforms:
         yield (
-            f"written by {file.created_by}: it says nothing of interpreter and platform, "
-            "so those in use count"
+            f"written by {file.created_by}: it has no interpreter and platform, "
+            "so the current ones count"
         )
     for provider, table in zip(file.providers, root.tables("provider"), strict=True):
         if len(provider.features) > 1 and "feature-order" not in table.content:
@@ -136,7 +136,7 @@ def _without_empty(mapping: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class _Reader(FirstFault):
-    """The notes of one host file, whose first fault is raised."""
+    """A reporter that raises the first fault of a host file, with the notes on others."""
 
     def __init__(self, where: str, line_of: Callable[[str], int | None] | None) -> None:
         super().__init__(UserError, where, line_of, code="invalid-host-file")
@@ -170,8 +170,8 @@ class _Table(Table):
         """Return a list of distinct strings."""
         items = self.strings(key)
         if len(set(items)) != len(items):
-            twice = next(item for item in items if items.count(item) > 1)
-            self.fail(key, f"lists {twice!r} twice")
+            repeated = next(item for item in items if items.count(item) > 1)
+            self.fail(key, f"lists {repeated!r} twice")
         return items
 
 
@@ -185,7 +185,7 @@ def _file_version(metadata: _Table) -> str:
                 "version",
                 f"is {version!r}, and only {FILE_VERSION!r} is known",
                 hint="it is the version of the file format; upgrade wheelfit, "
-                "or write the file anew with probe -o",
+                "or write the file again with probe -o",
             )
         metadata.report.is_newer = True
         metadata.report.notes.append(
@@ -228,15 +228,17 @@ _VALUES: Final = "use lower-case ASCII letters, digits, '_' and '.' only (F-2)"
 def _features(table: _Table) -> tuple[FeatureConfig, ...]:
     properties = table.optional("properties")
     if properties is None:
-        table.fail("properties", "is missing", hint="an empty table says: nothing is supported")
+        table.fail(
+            "properties", "is missing", hint="an empty table means that nothing is supported"
+        )
     names = list(properties.content)
     order = table.distinct("feature-order")
-    several = table.distinct("multi-value")
-    for key, listed in (("feature-order", order), ("multi-value", several)):
-        if unknown := next((name for name in listed if name not in names), None):
+    multi_value = table.distinct("multi-value")
+    for key, listed_names in (("feature-order", order), ("multi-value", multi_value)):
+        if unknown := next((name for name in listed_names if name not in names), None):
             table.fail(key, f"names {unknown!r}, which is not in properties")
     return tuple(
-        FeatureConfig(name, _feature_values(properties, name), multi_value=name in several)
+        FeatureConfig(name, _feature_values(properties, name), multi_value=name in multi_value)
         for name in dict.fromkeys([*order, *names])
     )
 
@@ -270,7 +272,9 @@ def _interpreter(table: _Table) -> HostInterpreter:
     except InvalidVersion:
         table.fail("version", f"is not a version of Python: {text!r}", hint="write 3.13.1")
     if len(version.release) < 2:
-        table.fail("version", f"must say at least major and minor: {text!r}", hint="write 3.13")
+        table.fail(
+            "version", f"must have at least major and minor numbers: {text!r}", hint="write 3.13"
+        )
     # One ABI is usual, and people write it as a string.
     one_abi = isinstance(table.content.get("abi"), str)
     return HostInterpreter(
@@ -289,8 +293,6 @@ def _tag(table: _Table, text: str) -> Tag:
 
 
 _LIBC_VERSION: Final = {"glibc": re.compile(r"2\.(\d{1,3})"), "musl": re.compile(r"1\.(\d{1,3})")}
-
-
 _MACOS_VERSION: Final = re.compile(r"(10|1[1-9]|[2-9]\d)\.(\d{1,2})")
 
 
@@ -300,7 +302,7 @@ def _platforms(table: _Table) -> tuple[str, ...]:
     if machine is None:
         for key in (*_LIBC_VERSION, "macos"):
             if key in table.content:
-                table.fail("machine", f"is missing; {key} alone does not say enough")
+                table.fail("machine", f"is missing; {key} alone is not enough")
         tags = table.distinct("tags")
         if not tags:
             table.fail("tags", "is missing", hint='or write machine = "x86_64", glibc = "2.39"')
@@ -349,24 +351,24 @@ def _interpreter_mapping(interpreter: HostInterpreter) -> dict[str, Any]:
     )
 
 
-_FIRST_TAGS = re.compile(
+_LINUX_TAGS = re.compile(
     r"linux_(?P<machine>\S+) (?:many|musl)linux_[12]_(?P<minor>\d+)_(?P=machine)"
 )
 
-_FIRST_OF_MACOS = re.compile(
+_MACOS_TAG = re.compile(
     r"macosx_(?P<major>[1-9]\d{1,8})_(?P<minor>0|[1-9]\d{0,8})_(?P<machine>\S+)"
 )
 
 
 def _platform_mapping(platforms: tuple[str, ...]) -> dict[str, Any]:
     """Return the machine and a version if they are equivalent to the tags, else the tags."""
-    if match := _FIRST_TAGS.fullmatch(" ".join(platforms[:2])):
+    if match := _LINUX_TAGS.fullmatch(" ".join(platforms[:2])):
         machine, minor = match["machine"], int(match["minor"])
         if platforms == linux_platforms(machine, glibc=minor):
             return {"machine": machine, "glibc": f"2.{minor}"}
         if platforms == linux_platforms(machine, musl=minor):
             return {"machine": machine, "musl": f"1.{minor}"}
-    if match := _FIRST_OF_MACOS.fullmatch(platforms[0]):
+    if match := _MACOS_TAG.fullmatch(platforms[0]):
         version, machine = f"{match['major']}.{match['minor']}", match["machine"]
         known = _MACOS_VERSION.fullmatch(version)
         if known and platforms == macos_platforms(machine, int(known[1]), int(known[2])):

@@ -1,7 +1,7 @@
 """Index-level metadata: one document for a release, combined from its wheels (F-60 to F-65).
 
-The result does not depend on the order of the input (F-63), nor does the error. Also the comparison
-of a wheel's own metadata with the index's (F-93).
+Result and error do not depend on the order of the input (F-63). `disagreement` compares a wheel's
+own metadata with the index's (F-93).
 """
 
 from __future__ import annotations
@@ -78,14 +78,14 @@ class Contradiction(NamedTuple):
 def contradictions(
     documents: Iterable[tuple[str, VariantDocument]],
 ) -> tuple[Contradiction, ...]:
-    """Return everything that keeps documents of one release from being combined (F-131)."""
+    """Return all contradictions between the documents of a release (F-131)."""
     return tuple(_combined(documents)[1])
 
 
 def _combined(
     documents: Iterable[tuple[str, VariantDocument]],
 ) -> tuple[VariantDocument, list[Contradiction]]:
-    """Return the union and the contradictions; with any of them the union is meaningless."""
+    """Return the union and the contradictions; if there are any, ignore the union."""
     ordered = sorted(documents, key=lambda pair: pair[0])
     if not ordered:
         raise ValueError("nothing to combine")
@@ -127,7 +127,9 @@ def _combined(
         schema=schema,
         unusable=_unusable(ordered, conflicts),
         notes=tuple(sorted({note for _, document in ordered for note in document.notes})),
-        lost=tuple(sorted({one for _, document in ordered for one in document.lost}, key=str)),
+        lost_namespaces=tuple(
+            sorted({one for _, document in ordered for one in document.lost_namespaces}, key=str)
+        ),
     )
     return combined, conflicts
 
@@ -174,17 +176,17 @@ def disagreement(
     fault = label_fault(wheel_document, label)
     if fault is not None:
         return fault
-    in_index = index_document.properties(label)
-    if in_index is None:
+    indexed = index_document.properties(label)
+    if indexed is None:
         return f"the index does not describe the label {label}"
-    here, there = set(wheel_document.properties(label) or ()), set(in_index)
-    if here == there:
+    in_wheel, in_index = set(wheel_document.properties(label) or ()), set(indexed)
+    if in_wheel == in_index:
         return None
     parts = []
-    if here - there:
-        parts.append(f"only the wheel has {_listed(here - there)}")
-    if there - here:
-        parts.append(f"only the index has {_listed(there - here)}")
+    if in_wheel - in_index:
+        parts.append(f"only the wheel has {_listed(in_wheel - in_index)}")
+    if in_index - in_wheel:
+        parts.append(f"only the index has {_listed(in_index - in_wheel)}")
     return f"the properties of {label} differ: {'; '.join(parts)}"
 
 
@@ -239,7 +241,7 @@ def _merge(
     conflicts: list[Contradiction],
     comparable: Callable[[Value], object] = lambda value: value,
 ) -> dict[Key, Value]:
-    """Return the union; a key that is there twice must mean the same (F-61, F-62)."""
+    """Return the union; a repeated key must have equivalent values (F-61, F-62)."""
     merged: dict[Key, tuple[str, Value]] = {}
     for where, document in documents:
         for key, value in part(document).items():
@@ -250,7 +252,7 @@ def _merge(
                 shown = (str(first), str(value))
                 conflicts.append(Contradiction(first_where, where, steps(key), shown))
                 continue
-            # Equal in meaning: keep one in any order of the input (F-63).
+            # Equivalent values: keep the same one in any order of the input (F-63).
             merged[key] = (first_where, min(first, value, key=repr))
     return {key: value for key, (_, value) in merged.items()}
 
@@ -282,33 +284,33 @@ def _check_providers(
     providers: Mapping[str, Provider],
     conflicts: list[Contradiction],
 ) -> None:
-    """Check that documents without providers name nothing that the others lack (F-64)."""
+    """Check that documents without providers use no namespace that the others lack (F-64)."""
     without: list[tuple[str, VariantDocument]] = []
-    having: list[tuple[str, VariantDocument]] = []
+    with_providers: list[tuple[str, VariantDocument]] = []
     for where, document in documents:
-        (without if document.is_bare else having).append((where, document))
-    if not without or not having:
+        (without if document.lacks_providers else with_providers).append((where, document))
+    if not without or not with_providers:
         return
-    known = {*providers, *(name for _, item in having for name in item.priorities)}
+    known = {*providers, *(name for _, document in with_providers for name in document.priorities)}
     first: dict[str, str] = {}
-    for where, item in reversed(without):
-        first.update(dict.fromkeys(item.priorities, where))
+    for where, document in reversed(without):
+        first.update(dict.fromkeys(document.priorities, where))
     for namespace in priorities:
         if namespace not in known:
             steps, values = ("providers", namespace), (f"names {namespace}", "does not")
-            conflicts.append(Contradiction(first[namespace], having[0][0], steps, values))
+            conflicts.append(Contradiction(first[namespace], with_providers[0][0], steps, values))
 
 
 def _unusable(documents: Documents, conflicts: list[Contradiction]) -> dict[str, str]:
     """Return broken labels; a label valid elsewhere is a contradiction (F-61)."""
-    sound: dict[str, str] = {}
+    usable_in: dict[str, str] = {}
     for where, document in reversed(documents):
-        sound.update(dict.fromkeys(document.variants, where))
+        usable_in.update(dict.fromkeys(document.variants, where))
     reasons: dict[str, str] = {}
     for where, document in documents:
         for label, reason in document.unusable.items():
-            if label in sound:
-                steps, told = ("variants", label), ("it is usable", reason)
-                conflicts.append(Contradiction(sound[label], where, steps, told))
+            if label in usable_in:
+                steps, values = ("variants", label), ("it is usable", reason)
+                conflicts.append(Contradiction(usable_in[label], where, steps, values))
             reasons[label] = min(reason, reasons.get(label, reason))
     return dict(sorted(reasons.items()))

@@ -1,7 +1,7 @@
 """Labels: the last part of a variant wheel's file name.
 
-A label stands for one property set within a release (F-8). ``null`` always stands for
-the variant without properties (F-6).
+A label names one property set within a release (F-8). ``null`` is always the variant without
+properties (F-6).
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ Label = NewType("Label", str)
 NULL = Label("null")
 """The variant without properties (F-6)."""
 OLD_NULL = Label("00000000")
-"""The same in wheels of 2025; the label is kept as it is (F-53)."""
+"""The label of the null variant in wheels of 2025, which is not converted (F-53)."""
 
 _LABEL = pattern(r"[0-9a-z_.]+")
-_LONG = 32
-"""Characters from which on writers warn; old tools stop at 16 (F-3)."""
-DEVICES = frozenset(
+_USUAL = 32
+"""Characters above which writers warn; old tools allow 16 (F-3)."""
+RESERVED_NAMES = frozenset(
     ["con", "prn", "aux", "nul"]
     + [f"{port}{number}" for port in ("com", "lpt") for number in range(10)]
 )
@@ -39,7 +39,7 @@ def is_label(text: str) -> bool:
 
 
 def parse_label(text: str) -> Label:
-    """Read a label; nothing is stripped, no length is too long (F-2, F-3).
+    """Parse a label, without stripping, of any length (F-2, F-3).
 
     :raises UserError: ``invalid-label``; the text breaks F-2.
     """
@@ -56,16 +56,16 @@ def writer_faults(label: Label) -> tuple[str, ...]:
     """Return the faults for which writers and indexes refuse a label that readers accept (F-4)."""
     faults: list[str] = []
     if not label.strip("."):
-        faults.append(f"the label {label[:_LONG]!r} consists of dots only")
-    if label.split(".", 1)[0] in DEVICES:
-        faults.append(f"the label {label[:_LONG]!r} is a reserved device name on Windows")
+        faults.append(f"the label {label[:_USUAL]!r} consists of dots only")
+    if label.split(".", 1)[0] in RESERVED_NAMES:
+        faults.append(f"the label {label[:_USUAL]!r} is a reserved device name on Windows")
     return tuple(faults)
 
 
 def writer_warnings(label: Label) -> tuple[str, ...]:
     """Return a writer's warnings for its user about a label (F-3)."""
-    if len(label) > _LONG:
-        return (f"the label {label!r} has {len(label)} characters; choose at most {_LONG} (F-3)",)
+    if len(label) > _USUAL:
+        return (f"the label {label!r} has {len(label)} characters; choose at most {_USUAL} (F-3)",)
     return ()
 
 

@@ -1,8 +1,7 @@
 """Variant metadata: read, check and write the document beside and inside wheels.
 
-Reading is lenient, because a bad entry must not take the rest with it (F-130);
-checking is strict and names everything at once (F-131); writing refuses what may not
-be written (F-132).
+Reading is lenient, so that a bad entry does not make the others unusable (F-130); checking is
+strict and reports all faults at once (F-131); writing refuses invalid documents (F-132).
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ def read_document(
     strict: bool = False,
     registry: Registry = DEFAULT_REGISTRY,
 ) -> VariantDocument:
-    """Read a document leniently: use valid parts, note the rest (F-130, F-136).
+    """Read a document leniently: use the valid parts and note the others (F-130, F-136).
 
     :param data: the bytes of the file, or plain data (dicts, lists, scalars) as from a
         lock file.
@@ -76,7 +75,7 @@ def check_document(
     accept_unknown_drafts: bool = False,
     registry: Registry = DEFAULT_REGISTRY,
 ) -> tuple[Fault, ...]:
-    """Return every violation at once; nothing when the document is valid (F-131)."""
+    """Return every violation; empty if the document is valid (F-131)."""
     try:
         mapping, findings, _ = _read(
             data,
@@ -109,7 +108,7 @@ def examine_document(
         faults = error.faults
     else:
         if not faults:
-            # What a lenient reader passes over is a fault, so without any both see the same.
+            # A lenient reader ignores only faults, so without any both results are the same.
             return (), document
     try:
         return faults, read_document(data, where=where)
@@ -153,8 +152,8 @@ def to_mapping(
 def losses(document: VariantDocument, layout: WrittenLayout = "850") -> tuple[str, ...]:
     """Return the data that a written layout cannot express (F-56).
 
-    Writing PEP 825 needs no consent to the loss of the providers: choosing that layout is consent
-    (F-57). The effect is reported all the same (F-39).
+    PEP 825 loses the providers without consent, since the user chose that layout (F-57); the loss
+    is reported all the same (F-39).
     """
     lost = [
         f"the preferred features of {namespace} are lost: {', '.join(names)}"
@@ -181,16 +180,16 @@ def writing_faults(document: VariantDocument, layout: WrittenLayout = "850") -> 
         Fault(path_of("variants", label), f"the label is unusable: {reason}", "F-132")
         for label, reason in document.unusable.items()
     ]
-    skipped = set()
+    reported_paths = set()
     for name, provider in document.providers.items():
         if isinstance(provider, BrokenProvider):
             path = path_of("providers", name)
             faults.append(Fault(path, f"it is unusable: {provider.reason}", "F-132"))
-            skipped.add(path)
+            reported_paths.add(path)
     own_faults = check_document(_WRITERS[layout](document))
     if layout == "825":
         return (*faults, *own_faults)
-    return (*faults, *(fault for fault in own_faults if fault.path not in skipped))
+    return (*faults, *(fault for fault in own_faults if fault.path not in reported_paths))
 
 
 NEWEST_KEYS = pep850.KEYS
@@ -228,7 +227,7 @@ def _read(
         schema=mapping.get("$schema", ""),
         unusable=findings.unusable,
         notes=findings.notes,
-        lost=tuple(findings.lost),
+        lost_namespaces=tuple(findings.degradations),
     )
     return mapping, findings, document
 
@@ -258,5 +257,5 @@ def _without_unsound_releases(parts: Parts, findings: Findings) -> Parts:
     if not count:
         return parts
     labels = "label does" if count == 1 else "labels do"
-    findings.note(f"{count} {labels} not say which releases of a package are meant (P-46, P-47)")
+    findings.note(f"{count} {labels} not name releases of a package (P-46, P-47)")
     return replace(parts, variants=kept)

@@ -25,22 +25,22 @@ _LONGEST_WORD = 200
 _MOST_ALIASES = 50
 _MOST_EVENTS = 2_000
 _MOST_VERSIONS = 20_000
-_FIXED, _INTRODUCED, _LAST = range(3)
-"""The order of events at one version: what is fixed there may begin there again, and what begins
-and ends there affects that version alone."""
+_FIXED, _INTRODUCED, _LAST_AFFECTED = range(3)
+"""The order of events at one version: a fixed one may be affected again from there on, and one that
+is introduced and last affected there affects that version alone."""
 
 
 class Event(Struct, frozen=True):
-    """A version at which something changes; one of these is given."""
+    """A bound of a range; one of the fields is set."""
 
     introduced: str | None = None
-    """The first affected version; ``0``: all from the beginning."""
+    """The first affected version; ``0``: the first of all."""
     fixed: str | None = None
     """The first version that is not affected any more."""
     last_affected: str | None = None
     """The last affected version."""
     limit: str | None = None
-    """The first version that nothing is known of."""
+    """The version from which on nothing is known."""
 
 
 class Vulnerability(Struct, frozen=True):
@@ -52,7 +52,7 @@ class Vulnerability(Struct, frozen=True):
     summary: str = ""
     """One line; may be empty."""
     details: str = ""
-    """Markdown by a stranger, cut if it is long."""
+    """Untrusted Markdown, cut if it is long."""
     aliases: tuple[str, ...] = ()
     """The same vulnerability in other databases, as ``CVE-2021-3281``."""
     withdrawn: str | None = None
@@ -73,7 +73,7 @@ class Vulnerability(Struct, frozen=True):
         return tuple(sorted(fixed, key=lambda text: _version(text) or Version("0")))
 
     def affected(self) -> Affected:
-        """Return the versions that it affects, read."""
+        """Return the parsed affected versions."""
         return Affected(
             frozenset(filter(None, map(_version, self.versions))),
             tuple(map(_read_range, self.ranges)),
@@ -90,12 +90,14 @@ class AffectedRange(Struct, frozen=True):
 
     def __contains__(self, version: Version) -> bool:
         is_affected = False
-        for moment, kind in self.events:
-            if kind == _INTRODUCED and version >= moment:
+        for bound, kind in self.events:
+            if kind == _INTRODUCED and version >= bound:
                 is_affected = True
-            elif (kind == _FIXED and version >= moment) or (kind == _LAST and version > moment):
+            elif (kind == _FIXED and version >= bound) or (
+                kind == _LAST_AFFECTED and version > bound
+            ):
                 is_affected = False
-        return is_affected and (not self.limits or any(version < one for one in self.limits))
+        return is_affected and (not self.limits or any(version < limit for limit in self.limits))
 
 
 class Affected(Struct, frozen=True):
@@ -105,21 +107,20 @@ class Affected(Struct, frozen=True):
     ranges: tuple[AffectedRange, ...]
 
     def __contains__(self, version: Version) -> bool:
-        # Databases know no builds: 2.8.0+cu128 is as vulnerable as 2.8.0.
+        # Databases have no local versions: 2.8.0+cu128 is as vulnerable as 2.8.0.
         public = Version(version.public) if version.local else version
-        return version in self.versions or public in self.versions or any(
-            public in one for one in self.ranges
-        )  # fmt: skip
+        is_listed = version in self.versions or public in self.versions
+        return is_listed or any(public in affected for affected in self.ranges)
 
 
 def _read_range(events: tuple[Event, ...]) -> AffectedRange:
-    """Return a range; a bound that is no version makes it larger, never smaller."""
+    """Return a range; an invalid bound makes it larger, never smaller."""
     bounds: list[tuple[Version, int]] = []
     limits = []
     for event in events:
         if event.introduced is not None:
             bounds.append((_version(event.introduced) or Version("0.dev0"), _INTRODUCED))
-        for text, kind in ((event.fixed, _FIXED), (event.last_affected, _LAST)):
+        for text, kind in ((event.fixed, _FIXED), (event.last_affected, _LAST_AFFECTED)):
             if text is not None and (version := _version(text)) is not None:
                 bounds.append((version, kind))
         if event.limit is not None and (version := _version(event.limit)) is not None:
@@ -128,7 +129,7 @@ def _read_range(events: tuple[Event, ...]) -> AffectedRange:
 
 
 def _version(text: str) -> Version | None:
-    """Return a version; None for an invalid one, and for the start of all versions."""
+    """Return a version; None for an invalid one and for ``0``."""
     try:
         return None if text == "0" else parse_version(text)
     except InvalidVersion:
@@ -183,21 +184,19 @@ def read_record(data: bytes) -> tuple[Vulnerability, ...]:
 
 def _of_projects(record: _Record) -> Iterator[Vulnerability]:
     by_project: dict[NormalizedName, list[_Affected]] = {}
-    for one in record.affected or ():
-        package = one.package
+    for affected in record.affected or ():
+        package = affected.package
         if package is not None and package.ecosystem.partition(":")[0] == _ECOSYSTEM:
-            by_project.setdefault(canonicalize_name(package.name), []).append(one)
+            by_project.setdefault(canonicalize_name(package.name), []).append(affected)
     aliases = tuple(
         alias for alias in (record.aliases or ())[:_MOST_ALIASES] if len(alias) < _LONGEST_WORD
     )
-    for project, several in by_project.items():
-        ranges = [one for each in several for one in each.ranges or () if one.type != "GIT"]
-        versions = [text for each in several for text in each.versions or ()]
-        if (
-            sum(len(one.events or ()) for one in ranges) > _MOST_EVENTS
-            or len(versions) > _MOST_VERSIONS
-        ):
-            raise ValueError(f"it names more than {_MOST_VERSIONS} versions of {project[:80]}")
+    for project, entries in by_project.items():
+        all_ranges = [item for entry in entries for item in entry.ranges or ()]
+        ranges = [tuple(item.events or ()) for item in all_ranges if item.type != "GIT"]
+        versions = [text for entry in entries for text in entry.versions or ()]
+        if sum(map(len, ranges)) > _MOST_EVENTS or len(versions) > _MOST_VERSIONS:
+            raise ValueError(f"it lists more than {_MOST_VERSIONS} versions of {project[:80]}")
         yield Vulnerability(
             record.id,
             project,
@@ -205,7 +204,7 @@ def _of_projects(record: _Record) -> Iterator[Vulnerability]:
             (record.details or "")[:_LONGEST_TEXT],
             aliases,
             record.withdrawn,
-            tuple(tuple(one.events or ()) for one in ranges),
-            # The same few versions are named again and again.
+            tuple(ranges),
+            # Records repeat the same few versions.
             tuple(map(sys.intern, versions)),
         )

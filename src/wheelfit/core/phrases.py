@@ -1,7 +1,7 @@
-"""The words for properties that are missing, and for those that decided.
+"""Descriptions in words of the properties that a variant needs and of those that a machine lacks.
 
-The namespaces of hardware have words of their own, which stand with their families. All others get
-the generic words; the properties themselves are named in every case.
+The hardware families have words for their namespaces; other namespaces get generic words. The
+properties themselves are named in every case.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from wheelfit.core.providers import Provider
 
 
-def short(features: Iterable[tuple[Feature, Iterable[str]]]) -> str:
-    """Write features with values in the order given, a namespace only where it changes.
+def features_text(features: Iterable[tuple[Feature, Iterable[str]]]) -> str:
+    """Return features with values in the given order, with a namespace only where it changes.
 
     As ``nvidia :: cuda_version_lower_bound :: 12.9, sm_arch :: 80_real or 90_real``.
     """
@@ -37,14 +37,14 @@ def short(features: Iterable[tuple[Feature, Iterable[str]]]) -> str:
     namespace = ""
     for feature, values in features:
         text = properties_text(feature, values)
-        repeated = feature.namespace == namespace
-        parts.append(text.removeprefix(f"{namespace} :: ") if repeated else text)
+        is_repeated = feature.namespace == namespace
+        parts.append(text.removeprefix(f"{namespace} :: ") if is_repeated else text)
         namespace = feature.namespace
     return ", ".join(parts)
 
 
-def missing(
-    wanted: Sequence[tuple[Feature, tuple[str, ...]]],
+def describe_unmet(
+    unmet: Sequence[tuple[Feature, tuple[str, ...]]],
     detection: Detection,
     *,
     machine: str = THIS_MACHINE,
@@ -53,49 +53,50 @@ def missing(
 
     >>> from wheelfit.core.properties import Feature
     >>> from wheelfit_runtime.platforms.features import Detection, FeatureConfig, Status
-    >>> found = Detection("x86_64", (FeatureConfig("level", ("v3", "v2", "v1")),), Status.SUPPORTED)
-    >>> missing([(Feature("x86_64", "level"), ("v4",))], found)
+    >>> levels = FeatureConfig("level", ("v3", "v2", "v1"))
+    >>> detection = Detection("x86_64", (levels,), Status.SUPPORTED)
+    >>> describe_unmet([(Feature("x86_64", "level"), ("v4",))], detection)
     'needs x86-64-v4, this CPU is v3 (x86_64 :: level :: v4)'
     """
     namespace = detection.namespace
     match detection.status:
         case Status.DISABLED:
             reason = detection.warnings[0] if detection.warnings else detection.source
-            return f"needs {short(wanted)}; {namespace} is disabled: {reason}"
+            return f"needs {features_text(unmet)}; {namespace} is disabled: {reason}"
         case Status.FAILED:
-            return f"needs {short(wanted)}; {_failure(detection, machine)}"
+            return f"needs {features_text(unmet)}; {_failure(detection, machine)}"
         case Status.UNKNOWN:
-            return f"needs {short(wanted)}; {detection.source or 'nobody was asked'}"
+            return f"needs {features_text(unmet)}; {detection.source or 'no provider answered'}"
         case _:
             words = _words(detection, machine)
             if not any(config.values for config in detection.features):
-                properties = short(wanted)
-                return _with(words.unsupported_namespace(properties), properties)
+                properties = features_text(unmet)
+                return _named(words.unsupported_namespace(properties), properties)
             return "; ".join(
-                _with(words.unsupported_feature(feature, values), properties_text(feature, values))
-                for feature, values in wanted
+                _named(words.unsupported_feature(feature, values), properties_text(feature, values))
+                for feature, values in unmet
             )
 
 
-def missing_on_device(feature: Feature, wanted: tuple[str, ...], device: str) -> str:
-    """Return the words for one of several devices that lacks a feature of the others (P-88)."""
-    needs = _words(Detection(feature.namespace)).requirement(feature, wanted)
-    return _with(f"{needs}, which {device} does not meet", properties_text(feature, wanted))
+def describe_unmet_on_device(feature: Feature, values: tuple[str, ...], device: str) -> str:
+    """Return the reason one of several devices does not meet a feature (P-88)."""
+    needs = _words(Detection(feature.namespace)).requirement(feature, values)
+    return _named(f"{needs}, which {device} does not meet", properties_text(feature, values))
 
 
-def lacking(
-    feature: Feature, wanted: tuple[str, ...], detection: Detection, machine: str = THIS_MACHINE
+def describe_supported(
+    feature: Feature, values: tuple[str, ...], detection: Detection, machine: str = THIS_MACHINE
 ) -> str:
-    """Return the values of a feature that a machine has in place of those needed, in words."""
-    return _words(detection, machine).unsupported_feature(feature, wanted)
+    """Return the values of a feature that a machine supports in place of the needed ones."""
+    return _words(detection, machine).unsupported_feature(feature, values)
 
 
-def requirement(feature: Feature, wanted: tuple[str, ...]) -> str:
-    """Return the requirement of a feature for any machine, as ``needs CUDA driver >= 12.8``."""
-    return _words(Detection(feature.namespace)).requirement(feature, wanted)
+def describe_requirement(feature: Feature, values: tuple[str, ...]) -> str:
+    """Return a feature as a requirement on any machine, as ``needs CUDA driver >= 12.8``."""
+    return _words(Detection(feature.namespace)).requirement(feature, values)
 
 
-def _with(words: str, properties: str) -> str:
+def _named(words: str, properties: str) -> str:
     return words if properties in words else f"{words} ({properties})"
 
 
@@ -112,30 +113,32 @@ def _words(detection: Detection, machine: str = THIS_MACHINE) -> NamespaceWords:
     family = providers.by_namespace(detection.namespace)
     if family is None:
         return NamespaceWords(detection, machine)
-    usual = ProcessorWords if family.is_processor else AcceleratorWords
-    kind: type[NamespaceWords] = getattr(family.module("vocabulary"), "Words", usual)
-    needed = family.needed or family.device
-    return kind(detection, machine, needed=needed, level_feature=(family.lowest or ("",))[0])
+    default_words = ProcessorWords if family.is_processor else AcceleratorWords
+    words_class: type[NamespaceWords] = getattr(family.module("vocabulary"), "Words", default_words)
+    device_name = family.needed or family.device
+    return words_class(
+        detection, machine, needed=device_name, level_feature=(family.lowest or ("",))[0]
+    )
 
 
 _NEEDS = "needs "
 
 
-def needs_in_words(properties: PropertySet, providers: Mapping[str, Provider]) -> str:
+def describe_condition(properties: PropertySet, providers: Mapping[str, Provider]) -> str:
     """Return the condition of a variant in words, without a final full stop.
 
     >>> from wheelfit.core.properties import PropertySet
-    >>> wanted = PropertySet.from_mapping(
+    >>> properties = PropertySet.from_mapping(
     ...     {"nvidia": {"cuda_version_lower_bound": ["12.8"], "sm_arch": ["90_real"]}}
     ... )
-    >>> needs_in_words(wanted, {})
+    >>> describe_condition(properties, {})
     'needs CUDA driver >= 12.8 and a GPU of compute capability 9.0'
     """
     clauses = list(_clauses(properties, providers))
-    wishes = [clause.removeprefix(_NEEDS) for clause in clauses if clause.startswith(_NEEDS)]
+    needs = [clause.removeprefix(_NEEDS) for clause in clauses if clause.startswith(_NEEDS)]
     others = [clause for clause in clauses if not clause.startswith(_NEEDS)]
-    together = [_NEEDS + " and ".join(wishes)] if wishes else []
-    return "; ".join((*together, *others)) or "fits every machine"
+    joined = [_NEEDS + " and ".join(needs)] if needs else []
+    return "; ".join((*joined, *others)) or "fits every machine"
 
 
 def _clauses(properties: PropertySet, providers: Mapping[str, Provider]) -> Iterator[str]:
@@ -145,7 +148,7 @@ def _clauses(properties: PropertySet, providers: Mapping[str, Provider]) -> Iter
             continue
         project = abi_dependency.project_of(feature.name) if feature.namespace in builds else None
         if project is None:
-            yield requirement(feature, values)
+            yield describe_requirement(feature, values)
         else:  # P-51
             yield f"{_NEEDS}{project} {listed(abi_dependency.recent_first(values), 'or')}"
 
@@ -153,8 +156,13 @@ def _clauses(properties: PropertySet, providers: Mapping[str, Provider]) -> Iter
 def _is_met_everywhere(
     feature: Feature, values: tuple[str, ...], provider: Provider | None
 ) -> bool:
-    """Return whether the package's own list has a value: then no machine is detected (P-11)."""
+    """Return whether the package's own list has a value, so that no machine is detected (P-11)."""
     if not isinstance(provider, StaticProvider) or provider.optional:
         return False
-    listed = (one.values for one in provider.features if one.name == feature.name)
-    return any(value in known for known in listed for value in values)
+    supported = {
+        value
+        for config in provider.features
+        if config.name == feature.name
+        for value in config.values
+    }
+    return not supported.isdisjoint(values)

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 MOST_FEATURES = 64
 MOST_VALUES = 100_000
 """Of all features together (P-34)."""
-_NAMED = 6
-"""Features of which a warning about all has the names."""
+_MAX_NAMED = 6
+"""Features that one warning names."""
 _ALL_COMPATIBLE = "all_properties_compatible"
 _OLDER_NAMES = ("is_aot_plugin", "is_build_plugin")
 
@@ -44,13 +44,13 @@ class PluginAnswer:
 
 
 def read_report(configs: object, flags: Mapping[str, object]) -> PluginAnswer:
-    """Read the result of a plugin, as it came out of its process.
+    """Read the result of a plugin from its process.
 
     Only meaningful attributes are read: a ``namespace`` of the plugin is ignored, since the
     metadata of the wheel has it (P-31).
 
     :param configs: the result of its ``get_supported_configs()`` or ``get_all_configs()``: a list
-        of mappings with ``name``, ``values`` and ``multi_value``, as far as they were there (P-27).
+        of mappings with ``name``, ``values`` and ``multi_value``, each optional (P-27).
         ``{"kind": "a bytes"}`` stands for a value that is not JSON.
     :param flags: its attributes that are flags, by name (P-29).
     """
@@ -60,11 +60,11 @@ def read_report(configs: object, flags: Mapping[str, object]) -> PluginAnswer:
     if len(configs) > MOST_FEATURES:  # P-34
         return PluginAnswer(failure=f"it names more features than the limit of {MOST_FEATURES}")
     features: dict[str, FeatureConfig] = {}
-    silent: list[str] = []
-    room = MOST_VALUES
+    without_flag: list[str] = []
+    values_left = MOST_VALUES
     for config in configs:
         fields = config if isinstance(config, Mapping) else {}
-        feature = _feature(fields, warnings, room)
+        feature = _feature(fields, warnings, values_left)
         if isinstance(feature, str):
             return PluginAnswer(failure=feature)
         if feature is None:
@@ -73,13 +73,14 @@ def read_report(configs: object, flags: Mapping[str, object]) -> PluginAnswer:
             warnings[f"the feature {feature.name} is there more than once"] = None
             continue
         features[feature.name] = feature
-        room -= len(feature.values)
+        values_left -= len(feature.values)
         if not isinstance(fields.get("multi_value"), bool):
-            silent.append(feature.name)
-    if silent:  # plugins for an older draft never set it
-        words = "it is not said whether it takes several values; taken as one"
-        names = silent if len(silent) <= _NAMED else [*silent[:_NAMED], f"{len(silent)} in all"]
-        warnings[f"{', '.join(names)}: {words}"] = None
+            without_flag.append(feature.name)
+    if without_flag:  # plugins for an older draft never set it
+        names = without_flag
+        if len(names) > _MAX_NAMED:
+            names = [*names[:_MAX_NAMED], f"{len(names)} in all"]
+        warnings[f"{', '.join(names)}: multi_value is not set, so one value is allowed"] = None
     return PluginAnswer(tuple(features.values()), _all_compatible(flags, warnings), tuple(warnings))
 
 
@@ -88,12 +89,12 @@ def vocabulary_faults(
     properties: PropertySet,
     vocabulary: Mapping[str, Iterable[FeatureConfig]],
     *,
-    asked: Collection[str] = (),
+    queried: Collection[str] = (),
 ) -> tuple[Fault, ...]:
     """Return the properties of a wheel unknown to its plugins (P-28, P-30).
 
     :param vocabulary: the valid values, by namespace; others are not checked.
-    :param asked: namespaces whose plugin was run for this wheel: values it does not list are not
+    :param queried: namespaces whose plugin was run for this wheel: values it does not list are not
         supported (B-22).
     """
     faults: list[Fault] = []
@@ -105,13 +106,13 @@ def vocabulary_faults(
         if feature.namespace not in known:
             continue
         path = path_of("variants", label, feature.namespace, feature.name)
-        rule = "B-22" if feature.namespace in asked else "P-28"
+        rule = "B-22" if feature.namespace in queried else "P-28"
         config = known[feature.namespace].get(feature.name)
         if config is None:
-            faults.append(Fault(path, "the provider knows no such feature", rule))
+            faults.append(Fault(path, "the provider has no such feature", rule))
             continue
         faults += [
-            Fault(path, f"the provider knows no value {value}", rule)
+            Fault(path, f"the provider has no value {value}", rule)
             for value in values
             if value not in config.values
         ]
@@ -122,9 +123,9 @@ def vocabulary_faults(
 
 
 def _feature(
-    config: Mapping[str, object], warnings: dict[str, None], room: int
+    config: Mapping[str, object], warnings: dict[str, None], values_left: int
 ) -> FeatureConfig | str | None:
-    """Read one feature; a text is the reason the whole answer is unusable (P-27, P-34)."""
+    """Read a feature; a string is the reason the whole answer is unusable (P-27, P-34)."""
     name, values = config.get("name"), config.get("values")
     if not isinstance(name, str) or not is_name(name):
         warnings[f"{_shown(name)} is not a valid feature name and is dropped"] = None
@@ -132,21 +133,21 @@ def _feature(
     if not isinstance(values, list | tuple):
         warnings[f"{name}: expected a list of values, found {_shown(values)}; it is dropped"] = None
         return None
-    if len(values) > room:
+    if len(values) > values_left:
         return f"it names more than {MOST_VALUES} values"
-    kept: dict[str, None] = {}
+    valid: dict[str, None] = {}
     for value in values:
         if not isinstance(value, str) or not is_value(value):
             warnings[f"{name}: {_shown(value)} is not a valid value and is dropped"] = None
-        elif value in kept:
+        elif value in valid:
             warnings[f"{name}: {value} is there more than once"] = None
         else:
-            kept[value] = None
-    return FeatureConfig(name, tuple(kept), config.get("multi_value") is True)
+            valid[value] = None
+    return FeatureConfig(name, tuple(valid), config.get("multi_value") is True)
 
 
 def _all_compatible(flags: Mapping[str, object], warnings: dict[str, None]) -> bool:
-    """Read the flag of P-29, under an older name with a note."""
+    """Read the flag of P-29; an older name causes a warning."""
     for name in (_ALL_COMPATIBLE, *_OLDER_NAMES):
         flag = flags.get(name)
         if flag is None:
@@ -161,7 +162,7 @@ def _all_compatible(flags: Mapping[str, object], warnings: dict[str, None]) -> b
 
 
 def _shown(value: object) -> str:
-    """Write a value for a message; a value that was not JSON is named by its kind."""
+    """Return a value for a message, or the kind of a value that was not JSON."""
     if isinstance(value, Mapping) and isinstance(value.get("kind"), str):
         return shown(value["kind"])[1:-1]
     return shown(value)

@@ -92,8 +92,8 @@ class ProjectTable:
             object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
 
     @property
-    def asked_at_build(self) -> Mapping[str, BuildTimeProvider]:
-        """The plugins that a build runs, including optional ones (B-20)."""
+    def build_time_providers(self) -> Mapping[str, BuildTimeProvider]:
+        """The providers whose plugin a build runs, including optional ones (B-20)."""
         return {
             namespace: provider
             for namespace, provider in self.providers.items()
@@ -113,13 +113,13 @@ class ProjectTable:
         ]
         if faults:
             raise InvalidDocument(faults)
-        left = tuple(name for name in self.priorities if name != namespace)
-        if not left:
+        remaining = tuple(name for name in self.priorities if name != namespace)
+        if not remaining:
             return None
         return replace(
             self,
-            priorities=left,
-            providers={name: self.providers[name] for name in left if name in self.providers},
+            priorities=remaining,
+            providers={name: self.providers[name] for name in remaining if name in self.providers},
             feature_priorities=_without(self.feature_priorities, namespace),
             value_priorities={
                 feature: values
@@ -201,7 +201,7 @@ def wheel_document(
             continue
         path = path_of("providers", namespace)
         answer = answers.get(namespace)
-        problem, rule = _unusable(answer)
+        problem, rule = _answer_fault(answer)
         if answer is None or problem is not None:
             faults.append(Fault(path, problem or "", rule))
             continue
@@ -215,8 +215,8 @@ def wheel_document(
         for namespace in properties.namespaces
         if namespace not in table.providers
     ]
-    asked = table.asked_at_build
-    faults += vocabulary_faults(label, properties, known, asked=asked)
+    build_time = table.build_time_providers
+    faults += vocabulary_faults(label, properties, known, queried=build_time)
     document = VariantDocument(
         table.priorities,
         providers,
@@ -224,12 +224,12 @@ def wheel_document(
         {
             namespace: names
             for namespace, names in table.feature_priorities.items()
-            if namespace not in asked
+            if namespace not in build_time
         },
         {
             feature: values
             for feature, values in table.value_priorities.items()
-            if feature.namespace not in asked
+            if feature.namespace not in build_time
         },
         notes=(*table.notes, *writer_warnings(label)),
     )
@@ -240,10 +240,10 @@ def wheel_document(
     return document
 
 
-def _unusable(answer: PluginAnswer | None) -> tuple[str | None, str]:
+def _answer_fault(answer: PluginAnswer | None) -> tuple[str | None, str]:
     """Return the reason an answer cannot be written as a static list, with the rule."""
     if answer is None:
-        return "its plugin was not asked", "B-22"
+        return "its plugin was not run", "B-22"
     if answer.failure is not None:
         return answer.failure, "P-34"
     if not answer.all_compatible:
@@ -256,15 +256,15 @@ def _read(table: Mapping[str, Any]) -> ProjectTable:
     findings = _Findings(pedantic=True)
     # B-4: without $schema the table is current, in any shape.
     document = {schema.KEY: schema.PEP_850, variants.KEY: {}, **table}
-    promised = None
+    exports = None
     if abi_exports.KEY in table:
-        promised, faults = abi_exports.read_abi_exports(document.pop(abi_exports.KEY))
+        exports, faults = abi_exports.read_abi_exports(document.pop(abi_exports.KEY))
         findings.faults += faults
     build_time: dict[str, BuildTimeProvider] = {}
-    given = table.get(entries.KEY)
-    if isinstance(given, Mapping):
-        document[entries.KEY] = dict(given)
-        for namespace, entry in given.items():
+    table_entries = table.get(entries.KEY)
+    if isinstance(table_entries, Mapping):
+        document[entries.KEY] = dict(table_entries)
+        for namespace, entry in table_entries.items():
             if isinstance(entry, Mapping) and entries.BUILD_REQUIRES in entry:
                 build_time[namespace] = _build_time(namespace, entry, findings)
                 document[entries.KEY][namespace] = _PLACEHOLDER
@@ -273,36 +273,36 @@ def _read(table: Mapping[str, Any]) -> ProjectTable:
     notes = [*detected.notes, *findings.notes]
     providers: dict[str, TableProvider] = {}
     for namespace, provider in parts.providers.items():
-        old = _old_build_time(namespace, provider, given, findings)
-        providers[namespace] = build_time.get(namespace) or old or provider
-        if old is not None:
+        legacy_provider = _old_build_time(namespace, provider, table_entries, findings)
+        providers[namespace] = build_time.get(namespace) or legacy_provider or provider
+        if legacy_provider is not None:
             notes = [note for note in notes if not note.startswith(f"{namespace}: no static")]
-            notes.append(f"{namespace}: its plugin is asked at build time (F-47, B-20)")
+            notes.append(f"{namespace}: its plugin is run at build time (F-47, B-20)")
         if getattr(provider, "enabled_by", None) is not None:
             notes.append(f"{namespace}: enable-if is not written (F-56)")
     if findings.faults:
         raise InvalidDocument(findings.faults)
-    first_of_old = priorities.read_prefixes(document, Findings(pedantic=False))
-    asked = {name for name, item in providers.items() if isinstance(item, BuildTimeProvider)}
+    old_prefixes = priorities.read_prefixes(document, Findings(pedantic=False))
+    at_build = {name for name, item in providers.items() if isinstance(item, BuildTimeProvider)}
     return ProjectTable(
         parts.priorities,
         providers,
         parts.variants,
         {
             **parts.feature_priorities,
-            **{name: first for name, first in first_of_old.features.items() if name in asked},
+            **{name: first for name, first in old_prefixes.features.items() if name in at_build},
         },
         {
             **parts.value_priorities,
             **{
                 Feature(namespace, name): first
-                for namespace, by_feature in first_of_old.values.items()
-                if namespace in asked
+                for namespace, by_feature in old_prefixes.values.items()
+                if namespace in at_build
                 for name, first in by_feature.items()
             },
         },
         tuple(dict.fromkeys(notes)),
-        promised,
+        exports,
     )
 
 
@@ -311,9 +311,9 @@ class _Findings(Findings):
 
     __slots__ = ()
 
-    def overlook(self, steps: tuple[str | int, ...], message: str, rule: str) -> None:
+    def minor_fault(self, steps: tuple[str | int, ...], message: str, rule: str) -> None:
         if rule not in _RULES_OF_DOCUMENTS:
-            super().overlook(steps, message, rule)
+            super().minor_fault(steps, message, rule)
 
 
 def _build_time(namespace: str, values: Mapping[str, Any], findings: Findings) -> BuildTimeProvider:
@@ -322,28 +322,28 @@ def _build_time(namespace: str, values: Mapping[str, Any], findings: Findings) -
     entry = entries.Entry((entries.KEY, namespace), values, findings)
     for other in ("requires", "static-properties"):
         if other in values:
-            entry.broken(f"{key} excludes it", "B-20", other)
+            entry.fault(f"{key} excludes it", "B-20", other)
     if "builtin" in values:
-        entry.broken(f"{key} excludes it", "P-1", "builtin")
+        entry.fault(f"{key} excludes it", "P-1", "builtin")
     if "feature-order" in values:
-        entry.broken("only together with static-properties", "P-4", "feature-order")
+        entry.fault("only together with static-properties", "P-4", "feature-order")
     for other in values:
         if other not in entries.KNOWN_KEYS and other != key:
-            entry.broken("unknown key", "F-130", other)
+            entry.fault("unknown key", "F-130", other)
     requires = entry.requires(key)
     if not requires and entry.reason is None:
-        entry.broken("at least one requirement is needed", "P-6", key)
+        entry.fault("at least one requirement is needed", "P-6", key)
     optional = entry.flag("optional", default=False)
     return BuildTimeProvider(requires, entry.plugin_api(requires), optional)
 
 
 def _old_build_time(
-    namespace: str, provider: Provider, given: object, findings: Findings
+    namespace: str, provider: Provider, table_entries: object, findings: Findings
 ) -> BuildTimeProvider | None:
     """Read the keys of old tables in place of ``build-requires`` (F-47)."""
     if not isinstance(provider, StaticProvider) or provider.features:
         return None
-    values = given.get(namespace) if isinstance(given, Mapping) else None
+    values = table_entries.get(namespace) if isinstance(table_entries, Mapping) else None
     if not isinstance(values, Mapping) or not values.get("requires"):
         return None
     if values.get("plugin-use") == "none" or "static-properties" in values:

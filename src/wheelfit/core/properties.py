@@ -1,8 +1,8 @@
 """Properties: the requirements of a variant, as values.
 
 A *property* is ``namespace :: feature :: value``; a *feature* is the first two parts
-(F-1). A `PropertySet` is all properties of one label, in canonical order. What breaks F-2 is
-refused by a `UserError` with the code ``invalid-property``.
+(F-1). A `PropertySet` is all properties of one label, in canonical order. A name
+or value that breaks F-2 raises a `UserError` with the code ``invalid-property``.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def is_value(text: str) -> bool:
 
 class _FeatureParts(NamedTuple):
     namespace: str
-    """The namespace that it belongs to, as ``nvidia``."""
+    """As ``nvidia``."""
     name: str
     """Name within the namespace, as ``sm_arch``."""
 
@@ -62,11 +62,11 @@ class _PropertyParts(NamedTuple):
     namespace: str
     feature: str
     value: str
-    """One value of it, as ``90_real``."""
+    """As ``90_real``."""
 
 
 class Property(_PropertyParts):
-    """A property: ``namespace :: feature :: value`` (F-1); sorts as F-141 wants."""
+    """A property: ``namespace :: feature :: value`` (F-1); sorts by F-141."""
 
     __slots__ = ()
 
@@ -87,20 +87,20 @@ class Property(_PropertyParts):
 
 def parse_namespace(text: str) -> str:
     """Read a namespace; blanks around it are ignored."""
-    (namespace,) = _parts(text, 1, "a namespace")
+    (namespace,) = _split(text, 1, "a namespace")
     _check_name("namespace", namespace)
     return namespace
 
 
 def parse_feature(text: str) -> Feature:
     """Read a feature; blanks around ``::`` are ignored (F-5)."""
-    namespace, name = _parts(text, 2, "a feature")
+    namespace, name = _split(text, 2, "a feature")
     return Feature(namespace, name)
 
 
 def parse_property(text: str) -> Property:
     """Read a property; blanks around ``::`` are ignored (F-5)."""
-    namespace, feature, value = _parts(text, 3, "a property")
+    namespace, feature, value = _split(text, 3, "a property")
     return Property(namespace, feature, value)
 
 
@@ -110,8 +110,8 @@ class PropertySet:
     Iterating gives every `Property` in ascending order. Equality does not depend on the order of
     construction.
 
-    >>> wanted = PropertySet.from_mapping({"nvidia": {"sm_arch": ["90_real", "80_real"]}})
-    >>> [str(item) for item in wanted]
+    >>> properties = PropertySet.from_mapping({"nvidia": {"sm_arch": ["90_real", "80_real"]}})
+    >>> [str(item) for item in properties]
     ['nvidia :: sm_arch :: 80_real', 'nvidia :: sm_arch :: 90_real']
     """
 
@@ -129,13 +129,13 @@ class PropertySet:
     @classmethod
     def of(cls, *properties: Property | Iterable[Property]) -> PropertySet:
         """Build a set from properties, or from iterables of them."""
-        flat: list[Property] = []
-        for item in properties:
-            if isinstance(item, Property):
-                flat.append(item)
+        all_properties: list[Property] = []
+        for argument in properties:
+            if isinstance(argument, Property):
+                all_properties.append(argument)
             else:
-                flat.extend(item)
-        return cls(flat)
+                all_properties.extend(argument)
+        return cls(all_properties)
 
     @classmethod
     def from_mapping(cls, mapping: Mapping[str, Mapping[str, Iterable[str]]]) -> PropertySet:
@@ -165,7 +165,7 @@ class PropertySet:
         return self
 
     def _freeze(self, rows: Iterable[tuple[Feature, tuple[str, ...]]]) -> None:
-        object.__setattr__(self, "_features", tuple(sorted(rows, key=_order)))
+        object.__setattr__(self, "_features", tuple(sorted(rows, key=_sort_key)))
         object.__setattr__(self, "_hash", None)
 
     def to_mapping(self) -> dict[str, dict[str, list[str]]]:
@@ -191,10 +191,10 @@ class PropertySet:
 
     def values(self, namespace: str, name: str) -> tuple[str, ...]:
         """Return the values of a feature, ascending; none when it is not in the set."""
-        wanted = (namespace, name)
-        index = bisect_left(self._features, wanted, key=_order)
+        key = (namespace, name)
+        index = bisect_left(self._features, key, key=_sort_key)
         items = self._features[index : index + 1]
-        return items[0][1] if items and _order(items[0]) == wanted else ()
+        return items[0][1] if items and _sort_key(items[0]) == key else ()
 
     def has(self, namespace: str, name: str, value: str) -> bool:
         """Return whether a property is in the set."""
@@ -204,7 +204,7 @@ class PropertySet:
 
     def uses(self, namespace: str) -> bool:
         """Return whether any property is of a namespace."""
-        index = bisect_left(self._features, (namespace, ""), key=_order)
+        index = bisect_left(self._features, (namespace, ""), key=_sort_key)
         return any(row[0].namespace == namespace for row in self._features[index : index + 1])
 
     def __contains__(self, item: object) -> bool:
@@ -244,14 +244,11 @@ class PropertySet:
 
 @lru_cache(maxsize=4096)
 def feature_of(namespace: str, name: str) -> Feature:
-    """Return the feature of that name, the same object for the same parts.
-
-    One release names the same few features in every label.
-    """
+    """Return a feature, as the same object for the same parts: labels share few features."""
     return Feature(namespace, name)
 
 
-def _order(row: tuple[Feature, tuple[str, ...]]) -> tuple[str, str]:
+def _sort_key(row: tuple[Feature, tuple[str, ...]]) -> tuple[str, str]:
     return (row[0].namespace, row[0].name)
 
 
@@ -259,7 +256,7 @@ EMPTY = PropertySet()
 """The set of the null variant."""
 
 
-def _parts(text: str, count: int, what: str) -> list[str]:
+def _split(text: str, count: int, what: str) -> list[str]:
     parts = [part.strip(" \t") for part in text.split("::")]
     if len(parts) != count:
         raise UserError(

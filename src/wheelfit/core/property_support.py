@@ -1,8 +1,8 @@
-"""The support of a target, and its meaning for the properties of a variant.
+"""The support of a target for the properties of variants.
 
 `support_for` detects the namespaces of a document by the six steps
 (`wheelfit.core.provider_lookup`). The answers are one `Support`, which decides whether the target
-runs a property set (F-28), why not, and which of its properties hold there (F-103).
+runs a property set (F-28), with the reason, and which properties it supports (F-103).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from wheelfit.core.provider_lookup import (
     NoPlugins,
     Plugins,
     ProviderPolicy,
-    Steps,
+    ProviderSteps,
 )
 from wheelfit_runtime.platforms.features import Detection, Status
 from wheelfit_runtime.platforms.words import THIS_MACHINE
@@ -38,10 +38,10 @@ if TYPE_CHECKING:
     from wheelfit_runtime.platforms.features import DeviceValues
 
 _Unmet: TypeAlias = tuple[Feature, tuple[str, ...], str | None]
-"""A feature that is not met, the values of which one would do, and the device that has
-none of them; no device: the whole target."""
+"""An unmet feature, the values of which one is needed, and the device that has none of them;
+None: the whole target."""
 
-_LOOKED = (Status.SUPPORTED, Status.NOTHING)
+_DETECTED = (Status.SUPPORTED, Status.NOTHING)
 
 _NO_VALUES: Mapping[str, frozenset[str]] = MappingProxyType({})
 
@@ -55,15 +55,15 @@ class Support(Struct, frozen=True, dict=True):
     """Notes on missing entries in the user's lists, one sentence each (P-44)."""
     device_policy: DevicePolicy = "all"
     holders: Mapping[str, str] = field(default_factory=dict)
-    """Whose answer it is, by namespace, in words; this machine's when not listed."""
-    abi: frozenset[str] = frozenset()
-    """Namespaces that speak of versions of other packages (P-45)."""
+    """The machine or list that was detected, in words, by namespace; default: this machine."""
+    abi_namespaces: frozenset[str] = frozenset()
+    """The namespaces with versions of other packages (P-45)."""
     known: KnownVersions = KnownVersions()
-    """The versions that are known of those packages (P-51)."""
+    """The known versions of those packages (P-51)."""
 
     @cached_property
     def _values(self) -> Mapping[str, Mapping[str, frozenset[str]]]:
-        """Values by namespace and feature; of a feature named twice the first counts (P-34)."""
+        """Values by namespace and feature; of a repeated feature the first entry counts (P-34)."""
         return {
             namespace: {
                 config.name: frozenset(config.values) for config in reversed(detection.features)
@@ -73,13 +73,16 @@ class Support(Struct, frozen=True, dict=True):
 
     @cached_property
     def _devices(self) -> Mapping[str, Mapping[str, tuple[DeviceValues, ...]]]:
-        """The devices every wheel must run on (P-88), for the few namespaces that have any."""
-        narrowed = ((name, self._narrowing(each)) for name, each in self.detections.items())
+        """The devices that every wheel must run on, by namespace and feature (P-88)."""
+        narrowed = (
+            (namespace, self._narrowing(detection))
+            for namespace, detection in self.detections.items()
+        )
         return {namespace: narrowing for namespace, narrowing in narrowed if narrowing}
 
     @cached_property
-    def _said(self) -> dict[tuple[_Unmet, ...], str]:
-        return {}  # the labels of a release lack the same few properties
+    def _refusals(self) -> dict[tuple[_Unmet, ...], str]:
+        return {}  # a cache: the labels of a release lack the same few properties
 
     def _narrowing(self, detection: Detection) -> dict[str, tuple[DeviceValues, ...]]:
         """Return the devices every wheel must run on, by feature (P-88)."""
@@ -118,19 +121,19 @@ class Support(Struct, frozen=True, dict=True):
     def refusal(self, properties: PropertySet) -> str | None:
         """Return the reason the target does not run a variant, or None when it does (F-28, P-88).
 
-        :return: in words of the user, without a final full stop; names the properties.
+        :return: in plain words, without a final full stop; names the properties.
         """
         unmet = tuple(self._unmet(properties))
         if not unmet:
             return None
-        reason = self._said.get(unmet)
+        reason = self._refusals.get(unmet)
         if reason is None:
-            reason = self._said[unmet] = "; ".join(self._reasons(unmet))
+            reason = self._refusals[unmet] = "; ".join(self._reasons(unmet))
         return reason
 
-    def fixed_against(self, properties: PropertySet) -> Iterator[str]:
+    def conflicting_installed(self, properties: PropertySet) -> Iterator[str]:
         """Yield the installed packages that a variant was not built for (P-56)."""
-        for project, values in self._builds(properties):
+        for project, values in self._abi_values(properties):
             known = self.known.versions.get(project)
             if known is None or not known.is_installed:
                 continue
@@ -138,54 +141,55 @@ class Support(Struct, frozen=True, dict=True):
                 yield project
 
     def built_for(self, properties: PropertySet) -> Iterator[tuple[str, str, KnownVersion | None]]:
-        """Yield the packages that a variant was built for: project, best value, its version."""
-        for project, values in self._builds(properties):
+        """Yield the packages that a variant was built for: project, best value, known version."""
+        for project, values in self._abi_values(properties):
             known = self.known.versions.get(project)
             for value in abi_dependency.recent_first(values):
                 if known is None or abi_dependency.matches(value, known.version):
                     yield project, value, known
                     break
 
-    def _builds(self, properties: PropertySet) -> Iterator[tuple[NormalizedName, tuple[str, ...]]]:
+    def _abi_values(
+        self, properties: PropertySet
+    ) -> Iterator[tuple[NormalizedName, tuple[str, ...]]]:
         for feature, values in properties.features():
             project = abi_dependency.project_of(feature.name)
-            if feature.namespace in self.abi and project is not None:
+            if feature.namespace in self.abi_namespaces and project is not None:
                 yield project, values
 
     def filter(self, properties: PropertySet) -> PropertySet:
         """Return the properties the target supports, as markers see them (F-103).
 
-        The user's forbidden properties do not matter here, so options cannot make dependencies
-        vanish (F-110).
+        Properties that the user forbids are kept, or options could remove dependencies (F-110).
         """
         return PropertySet(item for item in properties if self.supports(item))
 
     def _unmet(self, properties: PropertySet) -> Iterator[_Unmet]:
         # F-28: OR over the values of a feature, AND over features and namespaces.
-        for feature, wanted in properties.features():
+        for feature, values_needed in properties.features():
             namespace, name = feature.namespace, feature.name
             known = self._values.get(namespace, _NO_VALUES).get(name)
-            if known is None or known.isdisjoint(wanted):
-                yield feature, wanted, None
+            if known is None or known.isdisjoint(values_needed):
+                yield feature, values_needed, None
             elif namespace in self._devices:  # few have any
                 for device in self.devices(namespace, name):  # P-88
-                    if device.values.isdisjoint(wanted):
-                        yield feature, wanted, device.device
+                    if device.values.isdisjoint(values_needed):
+                        yield feature, values_needed, device.device
 
     def _reasons(self, unmet: tuple[_Unmet, ...]) -> Iterator[str]:
         for namespace, group in groupby(unmet, lambda item: item[0].namespace):
             items = tuple(group)
             detection = self.detections.get(namespace) or Detection(namespace)
-            anywhere = [(feature, wanted) for feature, wanted, device in items if device is None]
-            if anywhere and namespace in self.abi and detection.status in _LOOKED:
-                for feature, wanted in anywhere:
-                    yield abi_dependency.refusal(feature, wanted, self.known)
-            elif anywhere:
+            missing = [(feature, values) for feature, values, device in items if device is None]
+            if missing and namespace in self.abi_namespaces and detection.status in _DETECTED:
+                for feature, values in missing:
+                    yield abi_dependency.refusal(feature, values, self.known)
+            elif missing:
                 holder = self.holders.get(namespace, THIS_MACHINE)
-                yield phrases.missing(anywhere, detection, machine=holder)
-            for feature, wanted, device in items:
+                yield phrases.describe_unmet(missing, detection, machine=holder)
+            for feature, values, device in items:
                 if device is not None:
-                    yield phrases.missing_on_device(feature, wanted, device)
+                    yield phrases.describe_unmet_on_device(feature, values, device)
 
 
 def namespaces_used(properties: Iterable[PropertySet]) -> frozenset[str]:
@@ -206,22 +210,22 @@ def support_for(
 ) -> Support:
     """Detect every namespace by the six steps and return the answers.
 
-    A namespace that cannot be answered is unsupported with its reason; it never
-    affects another one (P-17).
+    A namespace whose detection fails is unsupported, with the reason; others are not affected
+    (P-17).
 
-    :param machine: answers step 4, for recognised plugins (P-60); None: only the user's lists are
-        used, and missing entries are unsupported (P-44).
+    :param machine: the detector of step 4, for recognised plugins (P-60); None: only the user's
+        lists are used, and missing entries are unsupported (P-44).
     :param environment: marker environment of the target, for legacy ``enable-if`` (F-51).
-    :param user_lists: answers step 3, for any plugin; as a host file.
+    :param user_lists: the detector of step 3, for any plugin; as a host file.
     :param namespaces: the namespaces to detect; None: every namespace that a label uses.
     :param known: the versions of packages that builds may be made for (P-51).
-    :param plugins: decides step 5 and answers step 6; default: no plugin is run.
+    :param plugins: the plugins of steps 5 and 6; default: none is run.
     """
-    wanted = namespaces_used(document.variants.values()) if namespaces is None else namespaces
-    steps = Steps(document, machine, user_lists, environment, policy, known, plugins)
-    # Priority order, so that what is printed and probed does not depend on hashing.
+    used = namespaces_used(document.variants.values()) if namespaces is None else namespaces
+    steps = ProviderSteps(document, machine, user_lists, environment, policy, known, plugins)
+    # In order of priority, so that probes and messages do not depend on hashing.
     order = {namespace: index for index, namespace in enumerate(document.priorities)}
-    for namespace in sorted(set(wanted), key=lambda item: (order.get(item, len(order)), item)):
+    for namespace in sorted(set(used), key=lambda item: (order.get(item, len(order)), item)):
         steps.ask(namespace)
     return Support(
         steps.detections,

@@ -5,7 +5,7 @@ The first that applies decides:
 1. disabled: nothing is supported or detected (P-10);
 2. the package's own static list (P-11);
 3. a list the user supplied, as a host file (P-12);
-4. a provider of wheelfit's own that stands in for the plugin (P-13);
+4. a built-in provider that stands in for the plugin (P-13);
 5. the plugin is not trusted: nothing is supported (P-14);
 6. the plugin is installed and run (P-15), by `Plugins`.
 
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from wheelfit.core.providers import Provider, Recognition
 
 DevicePolicy: TypeAlias = Literal["all", "highest", "lowest", "any"]
-"""On which of several unlike devices a chosen wheel must run (P-88)."""
+"""The devices on which a chosen wheel must run, if they differ (P-88)."""
 
 
 class Detector(Protocol):
@@ -76,7 +76,7 @@ class Plugins(Protocol):
     def refusal(self, question: PluginQuestion) -> str | None:
         """Return the reason a plugin may not be run, one clause; None when it may (P-14).
 
-        Neither a source nor the plugin is touched.
+        No source is read, and the plugin is not run.
         """
         ...
 
@@ -88,17 +88,17 @@ class Plugins(Protocol):
 class NoPlugins(Struct, frozen=True):
     """Plugins of which none is run, even if trusted."""
 
-    why: str = "no plugin is asked here"
-    """One clause."""
+    reason: str = "no plugin is asked here"
+    """The reason, one clause."""
 
     def refusal(self, question: PluginQuestion) -> str | None:
         """Return the reason no plugin is run."""
         del question
-        return self.why
+        return self.reason
 
     def ask(self, question: PluginQuestion) -> Detection:
         """Return the answer for a plugin that was not run."""
-        return _unknown(question.namespace, self.why, "not-trusted")
+        return _unknown(question.namespace, self.reason, "not-trusted")
 
 
 class ProviderPolicy(Struct, frozen=True):
@@ -111,19 +111,19 @@ class ProviderPolicy(Struct, frozen=True):
     forbidden: Mapping[str, str] = field(default_factory=dict)
     """Namespaces that a site's policy switches off, with the policy file (P-10)."""
     ignore_static: frozenset[str] = frozenset()
-    """Namespaces whose static list gives way to what the detector knows (P-20)."""
+    """Namespaces in which the detector takes precedence over static lists (P-20)."""
     table: tuple[EmulatedPlugin, ...] = EMULATED_PLUGINS
-    """Which plugins the built-in providers stand in for (P-60, P-64)."""
+    """The plugins that built-in providers replace (P-60, P-64)."""
     device_policy: DevicePolicy = "all"
     """``all``: every device; ``highest``: the most capable one; ``lowest``: the least capable
     one, as conda decides; ``any``: at least one (P-88)."""
     abi_dependency: bool = True
     """Whether builds made for a version of another package may be chosen (P-50)."""
     abi_versions: Mapping[NormalizedName, KnownVersion] = field(default_factory=dict)
-    """Versions of such packages that the user declares, in place of installed ones (P-57)."""
+    """Versions of such packages that the user declares; they replace installed ones (P-57)."""
 
 
-class Steps(Struct, eq=False):
+class ProviderSteps(Struct, eq=False):
     """The six steps for one document and one target."""
 
     document: VariantDocument
@@ -134,17 +134,18 @@ class Steps(Struct, eq=False):
     known: KnownVersions = KnownVersions()
     plugins: Plugins = NoPlugins()
     detections: dict[str, Detection] = field(default_factory=dict)
-    """The answers so far, by namespace."""
+    """The detections so far, by namespace."""
     holders: dict[str, str] = field(default_factory=dict)
-    """Whose answer it is, in words, where it is not this machine's."""
-    left_out: dict[str, list[str]] = field(default_factory=dict)
+    """The machine or list that was detected, in words, if it is not this machine."""
+    missing_entries: dict[str, list[str]] = field(default_factory=dict)
+    """The namespaces without an entry in the user's lists, by reason."""
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Notes on missing entries in the user's lists (P-44)."""
         return tuple(
-            f"{', '.join(namespaces)}: {why}, so unsupported"
-            for why, namespaces in self.left_out.items()
+            f"{', '.join(namespaces)}: {reason}, so unsupported"
+            for reason, namespaces in self.missing_entries.items()
         )
 
     def ask(self, namespace: str) -> None:
@@ -160,17 +161,17 @@ class Steps(Struct, eq=False):
             case BrokenProvider(reason):  # F-130
                 return _unknown(namespace, f"its provider entry is broken: {reason}", "broken")
             case BuiltinProvider():  # P-16
-                return self._builtin(namespace, provider)._replace(step="named-built-in")
+                return self._from_builtin(namespace, provider)._replace(step="named-built-in")
             case StaticProvider():
-                return self._static(namespace, provider)
+                return self._from_static_list(namespace, provider)
             case _:
-                return self._asked(namespace, provider)
+                return self._plugin_or_builtin(namespace, provider)
 
     # Step 1
 
     def _disabled(self, namespace: str, provider: Provider | None) -> Detection | None:
-        def disabled(why: str, *warnings: str) -> Detection:
-            return Detection(namespace, status=Status.DISABLED, source=why, warnings=warnings)
+        def disabled(reason: str, *warnings: str) -> Detection:
+            return Detection(namespace, status=Status.DISABLED, source=reason, warnings=warnings)
 
         if namespace in self.policy.forbidden:
             return disabled(f"switched off by {self.policy.forbidden[namespace]}")
@@ -192,19 +193,19 @@ class Steps(Struct, eq=False):
 
     # In place of steps 2 to 6
 
-    def _builtin(self, namespace: str, provider: BuiltinProvider) -> Detection:
+    def _from_builtin(self, namespace: str, provider: BuiltinProvider) -> Detection:
         if provider.name != ABI_DEPENDENCY:  # P-8
             return _unknown(namespace, f"there is no built-in provider {provider.name!r}")
-        if not self.policy.abi_dependency:  # P-50: without it the user has chosen so
+        if not self.policy.abi_dependency:  # P-50
             source = "builds for a version of another package are switched off"
             return Detection(namespace, status=Status.DISABLED, source=source, warnings=(source,))
         return abi_dependency.detect(namespace, self.document, self.known)
 
     # Step 2
 
-    def _static(self, namespace: str, provider: StaticProvider) -> Detection:
+    def _from_static_list(self, namespace: str, provider: StaticProvider) -> Detection:
         if namespace in self.policy.ignore_static:  # P-20
-            for detected in (self._listed(namespace), self._detected(namespace)):
+            for detected in (self._from_user_list(namespace), self._from_machine(namespace)):
                 if _is_known(detected):
                     source = f"{detected.source}, instead of the static list of the package"
                     return detected._replace(source=source)
@@ -221,25 +222,25 @@ class Steps(Struct, eq=False):
 
     # Steps 3 to 6
 
-    def _asked(self, namespace: str, provider: PluginProvider | None) -> Detection:
+    def _plugin_or_builtin(self, namespace: str, provider: PluginProvider | None) -> Detection:
         plugin = None
         if provider is not None:
             plugin = recognise(namespace, provider, self.environment, table=self.policy.table)
-        listed = self._listed(namespace, plugin)
-        if _is_known(listed):  # P-12
-            return listed
-        if self.machine is None:  # P-44: that the lists do not know it is the answer
-            answer = listed or _unknown(namespace, "nobody was asked")
-            self.left_out.setdefault(answer.source, []).append(namespace)
+        user_entry = self._from_user_list(namespace, plugin)
+        if _is_known(user_entry):  # P-12
+            return user_entry
+        if self.machine is None:  # P-44: only the lists count
+            answer = user_entry or _unknown(namespace, "no provider answered")
+            self.missing_entries.setdefault(answer.source, []).append(namespace)
             return answer
         if plugin is None or provider is None:
             return _unknown(namespace, "the metadata names no provider for it", "missing")
         if plugin.builtin is None:  # P-63
-            return self._plugin(namespace, provider, plugin, plugin.reason)
-        detected = self._detected(plugin.builtin, plugin)  # P-13
+            return self._from_plugin(namespace, provider, plugin, plugin.reason)
+        detected = self._from_machine(plugin.builtin, plugin)  # P-13
         if detected is None:
             why = f"wheelfit does not stand in for {plugin.package} yet"
-            return self._plugin(namespace, provider, plugin, why)
+            return self._from_plugin(namespace, provider, plugin, why)
         source = detected.source
         if (
             self.policy.table != EMULATED_PLUGINS
@@ -248,25 +249,27 @@ class Steps(Struct, eq=False):
             source += f", which {plugin.reason} by the configured table"  # P-64
         return detected._replace(namespace=namespace, source=source)
 
-    def _plugin(
-        self, namespace: str, provider: PluginProvider, plugin: Recognition, why: str
+    def _from_plugin(
+        self, namespace: str, provider: PluginProvider, plugin: Recognition, reason: str
     ) -> Detection:
         """Return the plugin's own answer, if it may be run, or the reason it is unsupported."""
         required = required_packages(provider, self.environment)
         if not required or plugin.plugin_api is None:
             fault = "" if not required else ", and its plugin-api is not an object reference"
-            return _unknown(namespace, f"{why}{fault}", "not-trusted")
+            return _unknown(namespace, f"{reason}{fault}", "not-trusted")
         question = PluginQuestion(namespace, required, plugin.plugin_api)
         refusal = self.plugins.refusal(question)  # P-14, P-18: neither installed nor run
         if refusal is not None:
-            return _unknown(namespace, f"{why}, and {refusal}", "not-trusted")
+            return _unknown(namespace, f"{reason}, and {refusal}", "not-trusted")
         try:
             answer = self.plugins.ask(question)  # P-15
-        except Exception as error:  # noqa: BLE001 - P-17: whatever it is, it is an answer
+        except Exception as error:  # noqa: BLE001 - P-17: any error is an answer
             return _failed(namespace, f"plugin {question}", error, "plugin")
         return answer._replace(namespace=namespace)
 
-    def _listed(self, namespace: str, plugin: Recognition | None = None) -> Detection | None:
+    def _from_user_list(
+        self, namespace: str, plugin: Recognition | None = None
+    ) -> Detection | None:
         if self.user_lists is None:
             return None
         listed = _detect(self.user_lists, namespace, plugin)
@@ -275,7 +278,7 @@ class Steps(Struct, eq=False):
             return listed._replace(step="user-list")
         return listed
 
-    def _detected(self, builtin: str, plugin: Recognition | None = None) -> Detection | None:
+    def _from_machine(self, builtin: str, plugin: Recognition | None = None) -> Detection | None:
         if self.machine is None:
             return None
         detected = _detect(self.machine, builtin, plugin)
@@ -291,7 +294,7 @@ def _detect(detector: Detector, namespace: str, plugin: Recognition | None) -> D
     plugin_api = plugin.plugin_api if plugin else None
     try:
         return detector.detect(namespace, package=package, plugin_api=plugin_api)
-    except Exception as error:  # noqa: BLE001 - P-17: whatever it is, it is an answer
+    except Exception as error:  # noqa: BLE001 - P-17: any error is an answer
         return _failed(namespace, f"detection of {namespace}", error)
 
 

@@ -1,6 +1,6 @@
-"""Which published plugins wheelfit's own providers stand in for: dated data (P-60).
+"""The published plugins that built-in providers replace, as dated data (P-60).
 
-The rows stand with their families, in ``platforms/providers``.
+The rows are in ``platforms/providers``, with the hardware families.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from msgspec import Struct
 from wheelfit_runtime.platforms import providers
 
 TABLE_DATE = "2026-11"
-"""When the rows were compared with the published packages (P-64)."""
+"""The month in which the rows were compared with the published packages (P-64)."""
 
 
 class EmulatedPlugin(Struct, frozen=True):
@@ -19,9 +19,9 @@ class EmulatedPlugin(Struct, frozen=True):
     namespace: str
     package: str
     versions: tuple[str, ...]
-    """Its versions that the built-in provider agrees with."""
+    """The versions that the built-in provider is equivalent to."""
     endpoints: tuple[str, ...]
-    """Effective ``plugin-api`` values that mean its plugin (P-7)."""
+    """The effective ``plugin-api`` values of its plugin (P-7)."""
 
 
 EMULATED_PLUGINS = tuple(
@@ -37,9 +37,9 @@ UNREGISTERED = frozenset(
     for plugin in family.plugins
     if not plugin.is_registered
 )
-"""Names of these not registered on PyPI at that date, so that anyone could register them since
+"""Names that were not registered on PyPI at that date; anyone could have registered them since
 (P-19).
 """
 
 HARDWARE = frozenset(providers.namespaces())
-"""Namespaces of hardware, of which a package cannot know what a machine has (P-20)."""
+"""The namespaces of hardware, for which a static list may be wrong on a machine (P-20)."""

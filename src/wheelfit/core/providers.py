@@ -1,7 +1,7 @@
 """Provider metadata as values: the sources of a machine's support (P-1 to P-9).
 
-Some plugins need not be run: wheelfit brings a provider of its own that gives the same answer.
-`recognise` returns them (P-60 to P-63).
+Some plugins need not be run, because a built-in provider returns the same answer. `recognise`
+recognises them (P-60 to P-63).
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from wheelfit_runtime.platforms.features import FeatureConfig
 
 ABI_DEPENDENCY = "abi_dependency"
-"""The only built-in provider there is (P-8), and its namespace in old documents (F-54)."""
+"""The only built-in provider (P-8), and its namespace in old documents (F-54)."""
 
 
 class StaticProvider(Struct, frozen=True):
-    """A provider whose list is the complete answer; no code runs (P-3)."""
+    """A provider with a static list, for which no code is run (P-3)."""
 
     features: tuple[FeatureConfig, ...]
     """Supported features, most preferred first; empty: nothing is supported."""
@@ -41,7 +41,7 @@ class StaticProvider(Struct, frozen=True):
 
 
 class PluginProvider(Struct, frozen=True):
-    """A provider that is a plugin, in packages (P-6)."""
+    """A plugin that packages contain (P-6)."""
 
     requires: tuple[str, ...]
     """Dependency specifiers of the plugin, as written; at least one."""
@@ -54,7 +54,7 @@ class PluginProvider(Struct, frozen=True):
 
 
 class BuiltinProvider(Struct, frozen=True):
-    """A provider that every tool must bring itself (P-8)."""
+    """A provider that is built into every tool (P-8)."""
 
     name: str
     """Any but `ABI_DEPENDENCY` makes the namespace unsupported."""
@@ -68,7 +68,7 @@ class BrokenProvider(Struct, frozen=True):
     """A provider entry that cannot be used (F-130)."""
 
     reason: str
-    """What is wrong with it, in the words of the document."""
+    """Its fault, as in the document."""
 
 
 Provider: TypeAlias = StaticProvider | PluginProvider | BuiltinProvider | BrokenProvider
@@ -79,11 +79,11 @@ class Recognition(Struct, frozen=True):
     """The decision whether a built-in provider stands in for a plugin (P-60 to P-63)."""
 
     builtin: str | None
-    """Name of the built-in provider; None when none stands in."""
+    """The name of the built-in provider; None if none stands in."""
     reason: str
-    """Why, or why not, one sentence without a final full stop."""
+    """The reason, one sentence without a final full stop."""
     package: str | None = None
-    """Normalised name of the first package that is required here; None when none is."""
+    """The normalised name of the first required package; None if there is none."""
     plugin_api: str | None = None
     """Effective endpoint, blanks removed (P-7)."""
 
@@ -93,7 +93,7 @@ class PluginQuestion(Struct, frozen=True):
 
     namespace: str
     requirements: tuple[Requirement, ...]
-    """The packages to install, of which markers hold in the plugin's environment; at least one."""
+    """The packages to install in the plugin's environment; at least one."""
     endpoint: str
     """Effective object reference, blanks removed (P-7)."""
 
@@ -111,9 +111,9 @@ _ENDPOINT = pattern(
 
 
 def parse_endpoint(text: str) -> str | None:
-    """Read an object reference ``module(.sub)*(:attr(.attr)*)?`` (P-7).
+    """Parse an object reference ``module(.sub)*(:attr(.attr)*)?`` (P-7).
 
-    :return: the reference without blanks; None when it is none.
+    :return: the reference without blanks; None if it is invalid.
     """
     match = _ENDPOINT.fullmatch(text.strip(" \t"))
     if match is None:
@@ -123,7 +123,7 @@ def parse_endpoint(text: str) -> str | None:
 
 
 def default_endpoint(package: str) -> str:
-    """Return the endpoint of a plugin that names none (P-7)."""
+    """Return the endpoint of a plugin without ``plugin-api`` (P-7)."""
     return canonicalize_name(package).replace("-", "_")
 
 
@@ -134,15 +134,15 @@ def required_packages(
 
     :return: the requirements whose marker holds, in order.
     """
-    remaining: list[Requirement] = []
+    requirements: list[Requirement] = []
     for text in provider.requires:
         # Readers refused invalid requirements (F-130); a marker may still use a variable missing
         # from the environment.
         with suppress(InvalidRequirement, InvalidMarker):
             requirement = parse_requirement(text, allow_variant_markers=False)
             if requirement.applies(environment):
-                remaining.append(requirement)
-    return tuple(remaining)
+                requirements.append(requirement)
+    return tuple(requirements)
 
 
 def effective_endpoint(provider: PluginProvider, environment: Mapping[str, str]) -> str | None:
@@ -152,8 +152,8 @@ def effective_endpoint(provider: PluginProvider, environment: Mapping[str, str])
     """
     if provider.plugin_api is not None:
         return parse_endpoint(provider.plugin_api)
-    remaining = required_packages(provider, environment)
-    return default_endpoint(remaining[0].name) if remaining else None
+    requirements = required_packages(provider, environment)
+    return default_endpoint(requirements[0].name) if requirements else None
 
 
 def recognise(
@@ -163,18 +163,18 @@ def recognise(
     *,
     table: Iterable[EmulatedPlugin] = EMULATED_PLUGINS,
 ) -> Recognition:
-    """Return whether a built-in provider stands in for a plugin (P-60, P-62, P-63)."""
-    remaining = required_packages(provider, environment)
-    package = remaining[0].name if remaining else None
+    """Return the decision whether a built-in provider stands in for a plugin (P-60, P-62, P-63)."""
+    requirements = required_packages(provider, environment)
+    package = requirements[0].name if requirements else None
     endpoint = effective_endpoint(provider, environment)
 
     def answer(builtin: str | None, reason: str) -> Recognition:
         return Recognition(builtin, reason, package, endpoint)
 
-    if len(remaining) != 1:  # P-62
-        count = f"{len(remaining)} packages" if remaining else "no package"
+    if len(requirements) != 1:  # P-62
+        count = f"{len(requirements)} packages" if requirements else "no package"
         return answer(None, f"its plugin needs {count} here, not exactly one")
-    (requirement,) = remaining
+    (requirement,) = requirements
     rows = [row for row in table if (row.namespace, row.package) == (namespace, package)]
     if not rows:  # P-63: a known namespace is not enough
         return answer(None, f"no built-in provider stands in for {package} as {namespace}")
@@ -187,7 +187,7 @@ def recognise(
         for version in reversed(row.versions):
             if requirement.specifier.contains(version, prereleases=True):
                 return answer(row.namespace, f"stands in for {package} {version}")
-    known = ", ".join(version for row in rows for version in row.versions)
+    versions = ", ".join(version for row in rows for version in row.versions)
     return answer(
-        None, f"{package}{requirement.specifier} excludes the emulated versions ({known})"
+        None, f"{package}{requirement.specifier} excludes the emulated versions ({versions})"
     )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from msgspec import Struct, field
 
 from wheelfit.core.ordering import Preferences, RankedVariant, Ranking
-from wheelfit.core.phrases import short
+from wheelfit.core.phrases import features_text
 from wheelfit.core.properties import EMPTY, Feature, PropertySet
 from wheelfit.core.property_support import Support
 
@@ -175,7 +175,9 @@ class _Judge(Struct, eq=False):
         if not verdict.properties:
             return reason
         # Its properties were not examined; name them, since they describe it.
-        return f"{reason} ({verdict.filename.label}: {short(verdict.properties.features())})"
+        return (
+            f"{reason} ({verdict.filename.label}: {features_text(verdict.properties.features())})"
+        )
 
     def _unwanted(self, filename: WheelFilename) -> Reason | None:
         label = filename.label
@@ -274,7 +276,7 @@ class _Judge(Struct, eq=False):
 
     def _best(self, variant: RankedVariant) -> str:
         best = () if self.ranking is None else self.ranking.best(variant.key)
-        return short((Feature(one.namespace, one.feature), (one.value,)) for one in best)
+        return features_text((Feature(one.namespace, one.feature), (one.value,)) for one in best)
 
 
 class _Comparison(Struct, eq=False):

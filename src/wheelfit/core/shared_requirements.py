@@ -1,8 +1,8 @@
 """Agreements: properties that must be equal for all packages of an environment, as dated data.
 
-Most properties may differ between packages, as the processor level that each uses. But
-libraries of two CUDA major versions, or two implementations of BLAS, in one process are a known
-source of crashes and wrong results. Such properties are listed here, and users may add others.
+Most properties may differ between packages, as the processor level. But libraries of two CUDA major
+versions, or two implementations of BLAS, in one process can cause crashes and wrong results. Such
+properties are listed here, and users may add others.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Agreement(NamedTuple):
     """Whether the values are lower bounds, of which only the lowest of a build is compared."""
 
     def values(self, properties: PropertySet) -> frozenset[str]:
-        """Return the values that a build agrees with; empty if it declares none."""
+        """Return the values of a build to compare; empty if it declares none."""
         relevant: set[str] = set()
         for feature in self.features:
             values: Sequence[str] = properties.values(feature.namespace, feature.name)
@@ -52,7 +52,7 @@ class Agreement(NamedTuple):
             relevant.update(self._relevant(value) for value in values)
         return frozenset(relevant)
 
-    def called(self, values: Iterable[str]) -> str:
+    def in_words(self, values: Iterable[str]) -> str:
         """Return values in words, as ``CUDA 12`` or ``ROCm 6 or 7``."""
         return f"{self.title} {listed(sorted(values, key=value_key), 'or')}"
 
@@ -80,7 +80,7 @@ class Agreed(NamedTuple):
     value: str
     because: str = ""
     """The origin, as ``because of flash-attn``; empty if not known yet."""
-    spares_installed: bool = False
+    exempts_installed: bool = False
     """Whether only new builds must have it, since installed ones have different values already."""
 
     def objection(self, properties: PropertySet) -> str | None:
@@ -88,70 +88,75 @@ class Agreed(NamedTuple):
         values = self.agreement.values(properties)
         if not values or self.value in values:
             return None
-        built = f"is built for {self.agreement.called(values)}"
+        built = f"is built for {self.agreement.in_words(values)}"
         if not self.because:
             return f"{built}, not for {self}"
         return f"{built}, this environment has {self} {self.because}"
 
     def __str__(self) -> str:
-        return self.agreement.called([self.value])
+        return self.agreement.in_words([self.value])
 
 
-def common(values: Iterable[frozenset[str]]) -> frozenset[str] | None:
+def common_values(values: Iterable[frozenset[str]]) -> frozenset[str] | None:
     """Return the values that builds have in common; None when none of them declares one."""
     shared: frozenset[str] | None = None
-    for some in values:
-        if some:
-            shared = some if shared is None else shared & some
+    for values_of_build in values:
+        if values_of_build:
+            shared = values_of_build if shared is None else shared & values_of_build
     return shared
 
 
-def turned(
+def differing_agreement(
     before: PropertySet, after: PropertySet, agreements: Iterable[Agreement]
 ) -> Agreement | None:
     """Return the agreement in which two builds differ in value; None: in none.
 
-    A build that no longer declares a value, or newly does, differs too.
+    A build that has a value differs from one without.
     """
     for agreement in agreements:
-        one, other = agreement.values(before), agreement.values(after)
-        if (one or other) and one.isdisjoint(other):
+        old_values, new_values = agreement.values(before), agreement.values(after)
+        if (old_values or new_values) and old_values.isdisjoint(new_values):
             return agreement
     return None
 
 
-def named(text: str, agreements: Iterable[Agreement]) -> frozenset[str]:
+def agreements_named(text: str, agreements: Iterable[Agreement]) -> frozenset[str]:
     """Return the names of the agreements that a user means.
 
     :param text: a name, a feature as ``nvidia :: cuda_version_lower_bound``, or ``:all:``.
     :raises UserError: ``invalid-property``; there is no such agreement.
     """
     known = list(agreements)
-    wanted = text.strip()
-    if wanted == ALL:
-        return frozenset(one.name for one in known)
-    feature = parse_feature(wanted) if "::" in wanted else None
-    matching = frozenset(one.name for one in known if wanted == one.name or feature in one.features)
+    name = text.strip()
+    if name == ALL:
+        return frozenset(agreement.name for agreement in known)
+    feature = parse_feature(name) if "::" in name else None
+    matching = frozenset(
+        agreement.name
+        for agreement in known
+        if name == agreement.name or feature in agreement.features
+    )
     if not matching:
-        names = ", ".join(one.name for one in known)
+        names = ", ".join(agreement.name for agreement in known)
         raise UserError(
-            f"packages need not agree on {wanted!r}",
+            f"packages need not agree on {name!r}",
             code="invalid-property",
             hint=f"they agree on {names}",
         )
     return matching
 
 
-def with_own(own: Iterable[Agreement]) -> tuple[Agreement, ...]:
-    """Return the built-in agreements with those of a user; one of the same name replaces."""
-    return tuple({one.name: one for one in (*AGREEMENTS, *reversed([*own]))}.values())
+def with_user_agreements(own: Iterable[Agreement]) -> tuple[Agreement, ...]:
+    """Return the built-in agreements and a user's, which replace those of the same name."""
+    agreements = (*AGREEMENTS, *reversed([*own]))
+    return tuple({agreement.name: agreement for agreement in agreements}.values())
 
 
-def binding(own: Iterable[Agreement], mixed: Iterable[str]) -> tuple[Agreement, ...]:
-    """Return the agreements that count, built-in and a user's."""
-    known = with_own(own)
-    free = frozenset().union(*(named(text, known) for text in mixed))
-    return tuple(one for one in known if one.name not in free)
+def binding_agreements(own: Iterable[Agreement], mixed: Iterable[str]) -> tuple[Agreement, ...]:
+    """Return the agreements that bind, built-in and a user's."""
+    known = with_user_agreements(own)
+    not_binding = frozenset().union(*(agreements_named(text, known) for text in mixed))
+    return tuple(agreement for agreement in known if agreement.name not in not_binding)
 
 
 _DIGITS = pattern(r"(\d+)")

@@ -1,8 +1,7 @@
 """Shorthands of ``--variant``: words for several preferences about variants, as dated data (F-91).
 
 A shorthand applies to all packages of a result. Its requirements apply to projects with builds that
-meet them, and its prohibitions to all. Like other preferences it changes the order of builds or
-excludes some, and never admits a build that the machine cannot run.
+meet them, and its prohibitions to all. It never admits a build that the machine cannot run.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ class Shorthand:
 _BUILDS: tuple[tuple[HardwareFamily, BuildsRow], ...] = tuple(
     (family, family.shorthand) for family in providers.accelerators() if family.shorthand
 )
-_AUTO = Shorthand("auto", "what suits the machine, whatever is configured", path=("auto",))
+_AUTO = Shorthand("auto", "the best build for the machine, whatever is configured", path=("auto",))
 _CPU = Shorthand(
     "cpu",
     "no build that uses an accelerator",
@@ -68,7 +67,7 @@ NAMES: tuple[str, ...] = (
 """Names for help texts; other versions are valid too."""
 
 _VERSIONED = re.compile(r"([a-z]+)-?([0-9]{1,2})(?:\.([0-9]{1,2}))?")
-_SQUEEZED = re.compile(r"([a-z]+)([0-9]{2})([0-9])")
+_WITHOUT_DOT = re.compile(r"([a-z]+)([0-9]{2})([0-9])")
 
 
 def find_shorthand(name: str, own: Iterable[Shorthand] = ()) -> Shorthand:
@@ -79,10 +78,10 @@ def find_shorthand(name: str, own: Iterable[Shorthand] = ()) -> Shorthand:
 
     :raises UnknownShorthand: there is no such shorthand.
     """
-    mine = {one.name: one for one in own}
-    shorthand = mine.get(name) or _built_in(name.lower())
+    user_shorthands = {shorthand_of_user.name: shorthand_of_user for shorthand_of_user in own}
+    shorthand = user_shorthands.get(name) or _built_in(name.lower())
     if shorthand is None:
-        raise _unknown(name, (*mine, *NAMES))
+        raise _unknown(name, (*user_shorthands, *NAMES))
     return shorthand
 
 
@@ -98,10 +97,10 @@ def names_builds(project: str) -> bool:
     (True, True, False)
     """
     words = project.split("-")
-    squeezed = [row.squeezed for _, row in _BUILDS if row.squeezed]
+    prefixes = [row.squeezed for _, row in _BUILDS if row.squeezed]
     return not {"cpu", "gpu"}.isdisjoint(words) or any(
         word.startswith(tuple(row.name for _, row in _BUILDS))
-        or any(word.removeprefix(start).isdecimal() for start in squeezed if start in word)
+        or any(word.removeprefix(start).isdecimal() for start in prefixes if start in word)
         for word in words
     )
 
@@ -110,34 +109,34 @@ def shorthand_rows() -> Iterator[tuple[Shorthand, tuple[str, ...]]]:
     """Yield the built-in shorthands for help texts, with their other spellings."""
     rows = {row.name: row for _, row in _BUILDS}
     for name in NAMES:
-        spelt: list[str] = []
+        spellings: list[str] = []
         row = rows.get(name.rstrip("0123456789."))
         if name in rows:
-            spelt += rows[name].aliases
+            spellings += rows[name].aliases
         elif row is not None:
             version = name.removeprefix(row.name)
             if row.squeezed:
-                spelt.append(f"{row.squeezed}{version.replace('.', '')}")
+                spellings.append(f"{row.squeezed}{version.replace('.', '')}")
             if "." in version:
-                spelt.append(f"{row.name}-{version}")
-        yield find_shorthand(name), tuple(spelt)
+                spellings.append(f"{row.name}-{version}")
+        yield find_shorthand(name), tuple(spellings)
 
 
-def combined(shorthands: Sequence[Shorthand], own: Preferences) -> Preferences:
+def combine_preferences(shorthands: Sequence[Shorthand], own: Preferences) -> Preferences:
     """Return preferences combined with those of shorthands.
 
     :param own: the user's explicit preferences, which come first.
     :raises UsageError: preferences contradict each other.
     """
     _check_paths(shorthands)
-    said: dict[str, dict[Choice, str]] = {}
+    options_by_kind: dict[str, dict[Choice, str]] = {}
     for kind in ("prefer", "require", "forbid"):
-        said[kind] = {wish: f"--{kind} {wish}" for wish in getattr(own, kind)}
+        options_by_kind[kind] = {choice: f"--{kind} {choice}" for choice in getattr(own, kind)}
         for shorthand in shorthands:
-            for wish in getattr(shorthand, kind):
-                said[kind].setdefault(wish, f"--variant {shorthand.name}")
-    for required, first in said["require"].items() if shorthands else ():
-        for forbidden, second in said["forbid"].items():
+            for choice in getattr(shorthand, kind):
+                options_by_kind[kind].setdefault(choice, f"--variant {shorthand.name}")
+    for required, first in options_by_kind["require"].items() if shorthands else ():
+        for forbidden, second in options_by_kind["forbid"].items():
             if _covers(forbidden, required):
                 raise UsageError(
                     f"{first} and {second} contradict each other: "
@@ -145,13 +144,13 @@ def combined(shorthands: Sequence[Shorthand], own: Preferences) -> Preferences:
                 )
     return structs.replace(
         own,
-        prefer=tuple(said["prefer"]),
-        require=tuple(said["require"]),
-        forbid=tuple(said["forbid"]),
+        prefer=tuple(options_by_kind["prefer"]),
+        require=tuple(options_by_kind["require"]),
+        forbid=tuple(options_by_kind["forbid"]),
         origins={
-            wish: option
-            for wishes in said.values()
-            for wish, option in wishes.items()
+            choice: option
+            for choices in options_by_kind.values()
+            for choice, option in choices.items()
             if option.startswith("--variant ")
         },
     )
@@ -186,9 +185,9 @@ def _built_in(name: str) -> Shorthand | None:
     for family, row in _BUILDS:
         if name in (row.name, *row.aliases):
             return _of_family(family, row)
-    squeezed = _SQUEEZED.fullmatch(name)
-    if squeezed is not None and any(squeezed[1] == row.squeezed for _, row in _BUILDS):
-        name = f"{squeezed[1]}{squeezed[2]}.{squeezed[3]}"
+    joined = _WITHOUT_DOT.fullmatch(name)
+    if joined is not None and any(joined[1] == row.squeezed for _, row in _BUILDS):
+        name = f"{joined[1]}{joined[2]}.{joined[3]}"
     match = _VERSIONED.fullmatch(name)
     if match is None:
         return None
@@ -204,15 +203,15 @@ def _of_family(family: HardwareFamily, row: BuildsRow) -> Shorthand:
     namespace = family.namespace
     return Shorthand(
         row.name,
-        f"{row.words} builds of what has them; no build for another accelerator",
+        f"{row.words} builds of packages that have them; no build for another accelerator",
         require=(ACCELERATORS[namespace],),
-        forbid=tuple(wish for other, wish in ACCELERATORS.items() if other != namespace),
+        forbid=tuple(choice for other, choice in ACCELERATORS.items() if other != namespace),
         path=(row.name,),
     )
 
 
 def _of_version(family: HardwareFamily, row: BuildsRow, major: int, minor: int | None) -> Shorthand:
-    whole = _of_family(family, row)
+    of_family = _of_family(family, row)
     others = (
         Property(family.namespace, row.feature, version)
         for other in row.majors
@@ -222,8 +221,8 @@ def _of_version(family: HardwareFamily, row: BuildsRow, major: int, minor: int |
     of_major = Shorthand(
         f"{row.name}{major}",
         f"as {row.name}, and no build for another {row.words} than {major}",
-        require=whole.require,
-        forbid=(*whole.forbid, *others),
+        require=of_family.require,
+        forbid=(*of_family.forbid, *others),
         path=(row.name, str(major)),
     )
     if minor is None:
@@ -232,8 +231,8 @@ def _of_version(family: HardwareFamily, row: BuildsRow, major: int, minor: int |
     return replace(
         of_major,
         name=f"{row.name}{version}",
-        meaning=f"as {of_major.name}, and the {version} build of what has one",
-        require=(*whole.require, Property(family.namespace, row.feature, version)),
+        meaning=f"as {of_major.name}, and the {version} build of packages that have one",
+        require=(*of_family.require, Property(family.namespace, row.feature, version)),
         path=(*of_major.path, version),
     )
 

@@ -1,8 +1,8 @@
-"""Read JSON strictly: faults that other readers overlook are refused before it is interpreted.
+"""Strict parsing of JSON: faults that other parsers accept are refused.
 
-The text is first reduced to its skeleton (brackets, commas, colons) at the speed of
-regular expressions, piece by piece. Depth and size are judged on that while reading, so
-that no input, however built, makes the parser work hard or recurse deeply (F-30).
+The text is first reduced to its skeleton (brackets, commas, colons) by regular expressions, window
+by window. Depth and size are checked on that, so that no input makes the parser slow or recurse
+deeply (F-30).
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ class JsonLimits(Struct, frozen=True):
 DEFAULT_LIMITS = JsonLimits()
 
 _BOM = b"\xef\xbb\xbf"
-# Possessive quantifiers: nothing is remembered, nothing is tried twice.
+# Possessive quantifiers, so that nothing is matched twice.
 _STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 _STRINGS = pattern(_STRING, re.DOTALL)
 _WHOLE_STRINGS = pattern(rb'[^"]*+(?:' + _STRING + rb'[^"]*+)*+', re.DOTALL)
-"""Text up to the first string that does not end in it."""
+"""The text before the first string that is not closed."""
 _WINDOW = 1 << 16
-"""Bytes that are looked at in one go: what is too large is refused before all of it is read."""
+"""Bytes read in one step: a document that is too large is refused before all of it is read."""
 _BLANKS = b" \t\r\n"
 _TO_SKELETON = bytes(byte if byte in b"[]{},:" else ord("s") for byte in range(256))
 _TO_BRACKETS = bytes.maketrans(b"{}", b"[]")
@@ -55,13 +55,13 @@ _LONGEST_SHOWN = 60
 def load(data: bytes, limits: JsonLimits = DEFAULT_LIMITS) -> dict[str, Any]:
     """Read a JSON object (F-30).
 
-    :raises InvalidDocument: it breaks F-30; the faults have the place, where known.
+    :raises InvalidDocument: it breaks F-30; the faults have the path, if known.
     """
     if len(data) > limits.size:
         _refuse(f"the document has {len(data)} bytes, more than the limit of {limits.size}")
     if data.startswith(_BOM):
         _refuse("the document starts with a byte order mark")
-    members = _Outline(limits).members(data)
+    members = _SizeCounter(limits).members(data)
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -69,7 +69,7 @@ def load(data: bytes, limits: JsonLimits = DEFAULT_LIMITS) -> dict[str, Any]:
     root = _parse(text)
     if not isinstance(root, dict):
         _refuse(f"the document is {_kind(root)}, not an object")
-    if _keys(root) != members and (faults := _duplicates(text)):
+    if _count_keys(root) != members and (faults := _repeated_keys(text)):
         raise InvalidDocument(faults)
     _check_labels(root, limits)
     return root
@@ -125,15 +125,15 @@ def shortened(text: str, longest: int = _LONGEST_SHOWN) -> str:
     return text if len(text) <= longest else f"{text[:longest]}..."
 
 
-class _Outline:
-    """The number of entries in a text, counted by windows and refused once it is too large."""
+class _SizeCounter:
+    """A counter of the entries of a text, which reads it by windows until a limit is exceeded."""
 
     def __init__(self, limits: JsonLimits) -> None:
         self._limits = limits
         self._members = 0
         self._elements = 0
         self._open = 0
-        self._last = b""
+        self._previous_character = b""
         self._brackets: list[bytes] = []
         self._next_count = limits.labels
 
@@ -141,13 +141,13 @@ class _Outline:
         """Return the number of members of all objects together."""
         position, width = 0, _WINDOW
         while position < len(data):
-            whole = _WHOLE_STRINGS.match(data, position, min(position + width, len(data)))
-            stop = whole.end() if whole else position
+            match = _WHOLE_STRINGS.match(data, position, min(position + width, len(data)))
+            stop = match.end() if match else position
             if stop > position:
-                self._look_at(_STRINGS.sub(b"s", data[position:stop]))
+                self._count_window(_STRINGS.sub(b"s", data[position:stop]))
                 position, width = stop, _WINDOW
                 if self._members > self._next_count:
-                    # Again where there is twice as much, which costs twice as much at most.
+                    # Count again at twice as many, so that the total is at most doubled.
                     self._next_count = 2 * self._members
                     self._count_labels(data[:position])
             elif position + width < len(data):
@@ -163,20 +163,20 @@ class _Outline:
         return self._members
 
     def _count_labels(self, data: bytes) -> None:
-        if _has_many_labels(data, self._limits.labels):
+        if _has_too_many_labels(data, self._limits.labels):
             _too_many_labels(self._limits)
 
-    def _look_at(self, bare: bytes) -> None:
-        skeleton = bare.translate(_TO_SKELETON, _BLANKS)
+    def _count_window(self, window: bytes) -> None:
+        skeleton = window.translate(_TO_SKELETON, _BLANKS)
         opened = skeleton.count(b"[") + skeleton.count(b"{")
         self._open += opened - skeleton.count(b"]") - skeleton.count(b"}")
-        pairs = self._last + skeleton
+        pairs = self._previous_character + skeleton
         filled = opened - pairs.count(b"[]") - pairs.count(b"{}")
         members = skeleton.count(b":")
         # Every filled container has one item more than commas; those with a colon are members.
         self._elements += filled + skeleton.count(b",") - members
         self._members += members
-        self._last = pairs[-1:]
+        self._previous_character = pairs[-1:]
         self._brackets.append(skeleton.translate(_TO_BRACKETS, b",:s"))
         if self._open > self._limits.depth:
             self._too_deep()
@@ -198,9 +198,9 @@ class _Outline:
         _refuse(f"the document has more list elements than the limit of {self._limits.values}")
 
 
-def _has_many_labels(data: bytes, limit: int) -> bool:
-    """Read label after label, and stop where there are too many."""
-    text = data.decode("latin-1")  # a byte for each: only the structure matters here
+def _has_too_many_labels(data: bytes, limit: int) -> bool:
+    """Return whether there are more labels than the limit; stop reading after that many."""
+    text = data.decode("latin-1")  # one character per byte: only the structure matters
     reader = json.JSONDecoder()
 
     def members(position: int) -> Iterator[tuple[object, int]]:
@@ -250,7 +250,7 @@ def _constant(name: str) -> NoReturn:
     _refuse(f"{name} is not JSON")
 
 
-def _keys(root: dict[str, Any]) -> int:
+def _count_keys(root: dict[str, Any]) -> int:
     """Return the number of keys of all objects together."""
     count = 0
     pending: list[Any] = [root]
@@ -264,31 +264,30 @@ def _keys(root: dict[str, Any]) -> int:
     return count
 
 
-class _Repeating(dict[str, Any]):
-    """A reader that records which keys came more than once."""
+class _ObjectWithRepeatedKeys(dict[str, Any]):
+    """A JSON object with the keys that are repeated in it."""
 
     repeated: tuple[str, ...] = ()
 
 
-def _object(pairs: list[tuple[str, Any]]) -> _Repeating:
-    result = _Repeating(pairs)
+def _object(pairs: list[tuple[str, Any]]) -> _ObjectWithRepeatedKeys:
+    result = _ObjectWithRepeatedKeys(pairs)
     if len(result) != len(pairs):
         counts = Counter(key for key, _ in pairs)
         result.repeated = tuple(key for key, count in counts.items() if count > 1)
     return result
 
 
-def _duplicates(text: str) -> list[Fault]:
-    """Raise an error with the place of a repeated key, after a second, slower parse."""
+def _repeated_keys(text: str) -> list[Fault]:
+    """Return a fault for every repeated key, from a second, slower parse."""
     root = json.loads(text, object_pairs_hook=_object)
     faults: list[Fault] = []
     pending: list[tuple[tuple[str | int, ...], Any]] = [((), root)]
     while pending:
         steps, item = pending.pop()
-        if isinstance(item, _Repeating):
+        if isinstance(item, _ObjectWithRepeatedKeys):
             faults += [
-                Fault(path_of(*steps, key), "the key is there more than once", "F-30")
-                for key in item.repeated
+                Fault(path_of(*steps, key), "the key is repeated", "F-30") for key in item.repeated
             ]
             pending += [((*steps, key), inner) for key, inner in reversed(item.items())]
         elif isinstance(item, list):

@@ -1,10 +1,10 @@
-"""The one reader of typed tables in TOML and JSON documents.
+"""Reading of typed tables in TOML and JSON documents, with consistent faults.
 
-Every fault has the same wording, begins with the place in the document, and goes to a reporter: one
-that collects all faults of a document (`FaultList`), or one that raises the first (`FirstFault`).
-After a fault a method returns an empty value, so reading goes on.
+A fault has the path in the document, and goes to a reporter: one that collects all faults of a
+document (`FaultList`), or one that raises the first (`FirstFault`). After a fault a method returns
+an empty value, so that reading continues.
 
-`docs/explanation/dependencies.md` has the reason it is not `msgspec.convert`.
+`docs/explanation/dependencies.md` has the reason not to use `msgspec.convert`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Step: TypeAlias = str | int
 """A key, or the index in a list."""
 _Value = TypeVar("_Value")
 _MOST_SUGGESTIONS = 20
-"""Unknown keys of one table that are compared with the known ones; comparing is slow."""
+"""Unknown keys of a table that are compared with the known ones, which is slow."""
 _LONGEST_KEY = 80
 _LONGEST_PATH = 200
 
@@ -43,7 +43,7 @@ class FaultReporter(Protocol):
 class FaultList(list[Fault]):
     """The faults of a document, in the order in which they were found.
 
-    :param rule: the rule that faults break which name none.
+    :param rule: the rule of faults without one.
     """
 
     def __init__(self, rule: str = "") -> None:
@@ -114,8 +114,8 @@ class Table:
         self.report(Fault(self.path(*steps), message, rule), hint)
 
     def must_be(self, kind: str, value: object, *steps: Step) -> None:
-        """Report a value of another kind."""
-        self.fault(f"must be {kind}, not {described(value)}", *steps)
+        """Report a value of the wrong kind."""
+        self.fault(f"must be {kind}, not {describe_value(value)}", *steps)
 
     def only(self, *known: str) -> None:
         """Report every key that is not known, with the nearest known key."""
@@ -151,7 +151,7 @@ class Table:
         return None
 
     def required(self, key: str) -> str:
-        """Return a string that must be there and not be empty."""
+        """Return a required string, which must not be empty."""
         value = self.string(key)
         if key not in self.content:
             self.fault("is missing", key)
@@ -168,7 +168,7 @@ class Table:
         return default
 
     def integer(self, key: str) -> int:
-        """Return a whole number of at least 0 that must be there."""
+        """Return a required whole number of at least 0."""
         value = self.content.get(key)
         if type(value) is int and value >= 0:
             return value
@@ -185,20 +185,20 @@ class Table:
     def each(
         self, key: str, parse: Callable[[str], _Value], *, rule: str = "", single: bool = False
     ) -> list[_Value]:
-        """Return a list of strings as values; those with faults are left out.
+        """Return the parsed strings of a list; those with faults are left out.
 
         :param parse: returns the value of a string, as for `parsed`.
-        :param rule: the rule that a string breaks which cannot be parsed.
+        :param rule: the rule of strings that cannot be parsed.
         :param single: whether one string may stand for a list of one.
         """
-        given = self.content.get(key, [])
-        if single and isinstance(given, str):
-            given = [given]
-        if not isinstance(given, list):
-            self.must_be(f"{'a string or ' if single else ''}a list of strings", given, key)
+        items = self.content.get(key, [])
+        if single and isinstance(items, str):
+            items = [items]
+        if not isinstance(items, list):
+            self.must_be(f"{'a string or ' if single else ''}a list of strings", items, key)
             return []
         parsed: list[_Value] = []
-        for index, item in enumerate(given):
+        for index, item in enumerate(items):
             if isinstance(item, str):
                 value = self.parsed(parse, item, key, index, rule=rule)
                 parsed += [] if value is None else [value]
@@ -211,7 +211,7 @@ class Table:
     ) -> _Value | None:
         """Return the value of a string; None after a fault.
 
-        :param parse: returns the value; raises ``ValueError`` or an error of the family.
+        :param parse: returns the value; raises ``ValueError`` or a `WheelfitError`.
         """
         try:
             return parse(text)
@@ -222,7 +222,7 @@ class Table:
 
     # --- tables ---------------------------------------------------------------
 
-    def below(self, value: object, *steps: Step) -> Self:
+    def subtable(self, value: object, *steps: Step) -> Self:
         """Return a value as a table; an empty one if it is none."""
         if not isinstance(value, Mapping):
             self.must_be("a table", value, *steps)
@@ -231,38 +231,38 @@ class Table:
 
     def table(self, key: str) -> Self:
         """Return a table; an empty one when the key is missing."""
-        return self.below(self.content.get(key, {}), key)
+        return self.subtable(self.content.get(key, {}), key)
 
     def tables(self, key: str) -> list[Self]:
         """Return a list of tables; values that are not tables are left out."""
-        given = self.content.get(key, [])
-        if not isinstance(given, list):
-            kind = f"must be a list of tables, not {described(given)}"
+        rows = self.content.get(key, [])
+        if not isinstance(rows, list):
+            kind = f"must be a list of tables, not {describe_value(rows)}"
             self.fault(kind, key, hint=f"write [[{self.path(key)}]]")
             return []
-        tables = [(item, self.below(item, key, index)) for index, item in enumerate(given)]
+        tables = [(item, self.subtable(item, key, index)) for index, item in enumerate(rows)]
         return [table for item, table in tables if isinstance(item, Mapping)]
 
     def named(self, key: str) -> dict[str, Self]:
         """Return a table of tables; values that are not tables are left out."""
         outer = self.table(key)
-        tables = [(name, item, outer.below(item, name)) for name, item in outer.content.items()]
+        tables = [(name, item, outer.subtable(item, name)) for name, item in outer.content.items()]
         return {name: table for name, item, table in tables if isinstance(item, Mapping)}
 
 
 def section(document: Mapping[str, Any], report: FaultReporter, *keys: str) -> Table | None:
     """Return a table of a shared document, such as ``[tool.wheelfit.matrix]``; None without it.
 
-    Tables above it that are none are other readers' faults.
+    Other readers report faults of the tables above it.
     """
     value: object = document
     for key in keys:
         value = value.get(key) if isinstance(value, Mapping) else None
-    return None if value is None else Table({}, report).below(value, *keys)
+    return None if value is None else Table({}, report).subtable(value, *keys)
 
 
-def described(value: object) -> str:
-    """Return a value in words for messages: a string itself, the kind of others."""
+def describe_value(value: object) -> str:
+    """Return a value for messages: a string itself, or the kind of other values."""
     if isinstance(value, Mapping):
         return "a table"
     return "an empty list" if value == [] else shown(value)

@@ -1,7 +1,6 @@
-"""The words for incompatible wheel tags.
+"""Descriptions of incompatible wheel tags, which show only the parts that differ.
 
-``built for cp312 on Windows x86_64, this is cp311 on Linux x86_64``. Tags are compared part by
-part, so that only differences are shown.
+As ``built for cp312 on Windows x86_64, this is cp311 on Linux x86_64``.
 """
 
 from __future__ import annotations
@@ -21,45 +20,45 @@ if TYPE_CHECKING:
 
 
 class TagPhrases:
-    """The words for the targets of wheels, and the actual target."""
+    """Descriptions of the tags of wheels in comparison with a target."""
 
     def __init__(self, target: TagPreference) -> None:
         self._python = _python(target.tags[0]) if target.tags else None
         self._pythons = {(tag.interpreter, tag.abi) for tag in target.tags}
         # In order, for the first one is the closest description of the target.
         self._platforms = dict.fromkeys(tag.platform for tag in target.tags)
-        self._said: dict[frozenset[Tag], str] = {}
+        self._phrases: dict[frozenset[Tag], str] = {}
 
     def why_none_fits(self, tags: frozenset[Tag]) -> str:
-        """Return the words for a wheel."""
-        words = self._said.get(tags)
+        """Return the reason no tag of a wheel fits."""
+        words = self._phrases.get(tags)
         if words is None:
-            words = self._said[tags] = f"no wheel tag fits: {self._compare(tags)}"
+            words = self._phrases[tags] = f"no wheel tag fits: {self._compare(tags)}"
         return words
 
     def _compare(self, tags: frozenset[Tag]) -> str:
-        this = self._python
-        if this is None:
-            return "none is known to fit the target"
+        target_python = self._python
+        if target_python is None:
+            return "the target has no known tags"
         python_fits = any((tag.interpreter, tag.abi) in self._pythons for tag in tags)
         platform_fits = any(tag.platform in self._platforms for tag in tags)
         built = _pythons(tags)
         if platform_fits and not python_fits:
-            return f"built for {built}, this is {this}"
+            return f"built for {built}, this is {target_python}"
         built_on = _described(tag.platform for tag in tags)
-        this_on = _system(next(iter(self._platforms)))[0]
+        target_platform = _system(next(iter(self._platforms)))[0]
         if python_fits and not platform_fits:
-            if built_on == this_on:  # the same system, but too new a version of it
-                return f"built for {this_on} with {self._versions(tags)}"
-            return f"built for {built_on}, this is {this_on}"
-        return f"built for {built} on {built_on}, this is {this} on {this_on}"
+            if built_on == target_platform:  # the same system, but too new a version of it
+                return f"built for {target_platform} with {self._versions(tags)}"
+            return f"built for {built_on}, this is {target_platform}"
+        return f"built for {built} on {built_on}, this is {target_python} on {target_platform}"
 
     def _versions(self, tags: frozenset[Tag]) -> str:
         """Return the required and the actual version of the system or C library."""
         wanted = sorted({_system(tag.platform)[1] for tag in tags}, key=natural_sort_key)
-        known = [_system(platform)[1] for platform in self._platforms]
-        here = max((version for version in known if version), key=natural_sort_key, default="")
-        return f"{wanted[0]} or newer, this has {here or 'another'}"
+        versions = [_system(platform)[1] for platform in self._platforms]
+        actual = max((version for version in versions if version), key=natural_sort_key, default="")
+        return f"{wanted[0]} or newer, this has {actual or 'another'}"
 
 
 def pythons_in_words(tags: Iterable[Tag]) -> tuple[str, ...]:
@@ -98,7 +97,7 @@ _GLIBC = {"manylinux1": "2.5", "manylinux2010": "2.12", "manylinux2014": "2.17"}
 
 
 def _system(platform: str) -> tuple[str, str]:
-    """Return system and machine in words, and the version that is needed or empty.
+    """Return system and machine in words, and the required version; empty: any.
 
     :param platform: as ``manylinux_2_28_x86_64``.
     """

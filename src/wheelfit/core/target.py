@@ -1,7 +1,6 @@
 """A target: the Python that will run the installed packages.
 
-It is a value; the current interpreter is inspected elsewhere. The support of the hardware is not
-part of it, but comes from a detector.
+The support of the hardware is not part of it; a detector returns that.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _ARCHITECTURES = {
     "s390x": "s390x",
     "riscv64": "riscv64",
 }
-"""Endings of platform tags."""
+"""Architectures by the ending of platform tags."""
 
 
 class TagPreference(Struct, frozen=True, dict=True):
@@ -57,7 +56,7 @@ class TagPreference(Struct, frozen=True, dict=True):
     def best(self, tags: frozenset[Tag]) -> int | None:
         """Return the rank of the best of a wheel's tags, 0 for the most preferred.
 
-        :returns: none when no tag fits the target (F-90, step 1).
+        :returns: None if no tag is compatible (F-90, step 1).
         """
         ranks = self._ranks
         return min((ranks[tag] for tag in tags if tag in ranks), default=None)
@@ -76,11 +75,11 @@ class Target(Struct, frozen=True):
     """The interpreter and platform that wheels are chosen for."""
 
     name: str
-    """How to call it in messages: the path of an interpreter, or of a host file."""
+    """The name in messages: the path of an interpreter or of a host file."""
     environment: Mapping[str, str]
-    """Values of the standard marker variables; cannot be changed."""
+    """The values of the standard marker variables, read-only."""
     tags: TagPreference
-    """Wheel tags that fit, best first."""
+    """The compatible wheel tags, best first."""
     python_full_version: Version
     """For ``Requires-Python``."""
 
@@ -93,7 +92,7 @@ class Target(Struct, frozen=True):
 
     @property
     def architecture(self) -> str:
-        """Return the architecture of the interpreter, as ``x86_64``, ``aarch64`` or ``i686``.
+        """The architecture of the interpreter, as ``x86_64``, ``aarch64`` or ``i686``.
 
         It is read from the tags; ``platform_machine`` may be that of the kernel, which runs 32-bit
         interpreters too.

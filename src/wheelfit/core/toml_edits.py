@@ -1,6 +1,6 @@
-"""Keys and lists of texts of a TOML document, edited as text: comments, order and style stay.
+"""Edits of keys and lists of strings in a TOML document, which keep comments, order and style.
 
-The result is not parsed here; the caller does that, and verifies the content of the document.
+The caller parses the result and verifies its content.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _BARE = pattern(r"[A-Za-z0-9_-]+")
 
 
 def remove_key(text: str, path: tuple[str, ...]) -> str:
-    r"""Return a document without a key, in whichever form it is written.
+    r"""Return a document without a key, in any of its forms.
 
-    With it go its lines and comments on them. Its table goes too if nothing else is in it.
+    Its lines are removed with their comments, and its table too if it has no other content.
 
     >>> remove_key('[a]\nb = 1\n\n[a.s]\n# all\nc = {d = 1}  # why\ne = 2\n', ("a", "s", "c"))
     '[a]\nb = 1\n\n[a.s]\n# all\ne = 2\n'
@@ -35,28 +35,31 @@ def remove_key(text: str, path: tuple[str, ...]) -> str:
     for start, end, steps in reversed(blocks_of(text)):
         if steps[: len(path)] == path:
             text = _without_lines(text, start, end)
-    while (span := _outermost(values_of(text), path)) is not None:
+    while (span := _find_value(values_of(text), path)) is not None:
         text = _without_pair(text, *span)
     return _without_empty(text, path[:-1])
 
 
-def _outermost(
+def _find_value(
     values: Mapping[tuple[str | int, ...], _Span], path: tuple[str, ...]
 ) -> tuple[_Span, Sequence[_Span], _Span | None] | None:
-    """Return the value of a key, those beside it, and the braces around them; None: it has none."""
+    """Return the spans of a key's value, of values beside it, and of the inline table around them.
+
+    :return: None if the document does not have the key.
+    """
     inside = next((steps for steps in values if steps[: len(path)] == path), None)
     if inside is None:
         return None
-    around = next(
+    inline_table = next(
         (inside[:size] for size in range(len(path) - 1, 0, -1) if inside[:size] in values), None
     )
-    if around is None:
+    if inline_table is None:
         return values[inside], (), None
-    size = len(around)
+    size = len(inline_table)
     beside = [
-        span for steps, span in values.items() if len(steps) > size and steps[:size] == around
+        span for steps, span in values.items() if len(steps) > size and steps[:size] == inline_table
     ]
-    return values[inside], beside, values[around]
+    return values[inside], beside, values[inline_table]
 
 
 def _without_pair(text: str, value: _Span, beside: Sequence[_Span], braces: _Span | None) -> str:
@@ -68,13 +71,12 @@ def _without_pair(text: str, value: _Span, beside: Sequence[_Span], braces: _Spa
     before = [end for _, end in beside if end <= first]
     if before:
         return text[: max(before)] + text[stop:]
-    behind = text[stop : braces[1] - 1].lstrip()
-    rest = behind.removeprefix(",")
+    rest = text[stop : braces[1] - 1].lstrip().removeprefix(",")
     return text[: braces[0] + 1] + rest + text[braces[1] - 1 :]
 
 
 def _without_empty(text: str, table: tuple[str, ...]) -> str:
-    """Return a document without a table that has nothing any more, not even a comment."""
+    """Return a document without a table if that is empty, without any comment."""
     if not table:
         return text
     span = values_of(text).get(table)
@@ -89,7 +91,7 @@ def _without_empty(text: str, table: tuple[str, ...]) -> str:
 
 
 def _without_lines(text: str, start: int, end: int) -> str:
-    """Return a text without some lines, and without an empty line that would follow another."""
+    """Return a text without some lines, and without empty lines that would be repeated."""
     lines = text.split("\n")
     del lines[start:end]
     while start and not lines[start - 1].strip() and not "".join(lines[start : start + 1]).strip():
@@ -107,19 +109,19 @@ def insert(text: str, path: tuple[str, ...], place: int, value: str) -> str:
     >>> insert('a = [\n  "b",  # why\n]\n', ("a",), 1, "c")
     'a = [\n  "b",  # why\n  "c",\n]\n'
 
-    :param place: index of the element that comes behind the new one; that of none: the end.
+    :param place: the index of the new element.
     """
     start, stop, elements = _spans(text, path)
     new = _quoted(value, [text[first:end] for first, end in elements])
     if not elements:
-        return _first(text, start, stop, new)
+        return _insert_into_empty(text, start, stop, new)
     if place == len(elements):
-        return _last(text, stop, elements, new)
-    return _before(text, start, elements, place, new)
+        return _append(text, stop, elements, new)
+    return _insert_before(text, start, elements, place, new)
 
 
 def replace(text: str, path: tuple[str, ...], place: int, value: str) -> str:
-    """Return a document with another element in the place of one."""
+    """Return a document with an element of a list replaced."""
     first, end = _spans(text, path)[2][place]
     return text[:first] + _quoted(value, [text[first:end]]) + text[end:]
 
@@ -127,7 +129,7 @@ def replace(text: str, path: tuple[str, ...], place: int, value: str) -> str:
 def remove(text: str, path: tuple[str, ...], place: int) -> str:
     r"""Return a document without an element of a list.
 
-    With it go its comma, its line if it had one of its own, and a comment on that line.
+    Its comma is removed too, and the line with its comment if no other element is on it.
 
     >>> remove('a = [\n  # all\n  "b",  # why\n  "c",\n]\n', ("a",), 0)
     'a = [\n  # all\n  "c",\n]\n'
@@ -150,13 +152,13 @@ def remove(text: str, path: tuple[str, ...], place: int) -> str:
     return text[: cut[0]] + text[cut[1] :]
 
 
-def create(text: str, path: tuple[str, ...], value: str, *, behind: str) -> str:
+def create(text: str, path: tuple[str, ...], value: str, *, after: str) -> str:
     r"""Return a document with a new list of one element, in its table, which may be new too.
 
-    >>> create('[a]\nb = 1\n', ("a", "c"), "d", behind="a")
+    >>> create('[a]\nb = 1\n', ("a", "c"), "d", after="a")
     '[a]\nb = 1\nc = [\n    "d",\n]\n'
 
-    :param behind: the table behind which, and behind those inside it, a new one goes.
+    :param after: the table after which, and after its subtables, a new table is added.
     """
     table, key = path[:-1], _key(path[-1])
     element = _quoted(value, ())
@@ -164,22 +166,24 @@ def create(text: str, path: tuple[str, ...], value: str, *, behind: str) -> str:
     values, headers = values_of(text), headers_of(text)
     siblings = [span for steps, span in values.items() if steps[:-1] == table]
     if any(steps == table for _, steps in headers):
-        return _behind(text, [end for _, end, steps in blocks_of(text) if steps == table], new)
-    if table in values:  # in braces, on one line
+        return _insert_lines_after(
+            text, [end for _, end, steps in blocks_of(text) if steps == table], new
+        )
+    if table in values:  # an inline table
         head = text[: values[table][1] - 1].rstrip()
         comma = " " if head.endswith("{") else ", "
         return f"{head}{comma}{key} = [{element}] {text[values[table][1] - 1 :]}"
-    if siblings:  # keys with dots
+    if siblings:  # dotted keys
         line = text.count("\n", 0, max(end for _, end in siblings)) + 1
         above = [steps for at, steps in headers if at <= line]
         prefix = ".".join(map(_key, table[len(above[-1]) if above else 0 :]))
-        return _behind(text, [line], f"{prefix}.{new}")
-    ends = [end for _, end, steps in blocks_of(text) if steps[0] == behind]
-    return _behind(text, ends, f"\n[{'.'.join(map(_key, table))}]\n{new}")
+        return _insert_lines_after(text, [line], f"{prefix}.{new}")
+    ends = [end for _, end, steps in blocks_of(text) if steps[0] == after]
+    return _insert_lines_after(text, ends, f"\n[{'.'.join(map(_key, table))}]\n{new}")
 
 
-def _behind(text: str, ends: Sequence[int], new: str) -> str:
-    """Put lines behind the last of several lines; behind everything if there is none."""
+def _insert_lines_after(text: str, ends: Sequence[int], new: str) -> str:
+    """Insert lines after the last of some line numbers; without any, at the end."""
     lines = text.rstrip("\n").split("\n") if text.strip() else []
     end = min(ends[-1], len(lines)) if ends else len(lines)
     lines[end:end] = new.split("\n") if lines else new.lstrip().split("\n")
@@ -192,14 +196,14 @@ def _spans(text: str, path: tuple[str, ...]) -> tuple[int, int, Sequence[_Span]]
     return *values[path], [values[steps] for steps in values if steps[:-1] == path]
 
 
-def _first(text: str, start: int, stop: int, new: str) -> str:
-    """Put an element into an empty list, which may have comments."""
+def _insert_into_empty(text: str, start: int, stop: int, new: str) -> str:
+    """Insert an element into an empty list, which may have comments."""
     inside = text[start + 1 : stop - 1].rstrip()
     indent = _indent(text, start)
     return f"{text[:start]}[{inside}\n{indent}    {new},\n{indent}]{text[stop:]}"
 
 
-def _last(text: str, stop: int, elements: Sequence[_Span], new: str) -> str:
+def _append(text: str, stop: int, elements: Sequence[_Span], new: str) -> str:
     first, end = elements[-1]
     tail = text[end : stop - 1]
     comma = _comma(tail)
@@ -216,11 +220,11 @@ def _last(text: str, stop: int, elements: Sequence[_Span], new: str) -> str:
     return f"{text[:behind]}{between}{new},{text[behind:]}"
 
 
-def _before(text: str, start: int, elements: Sequence[_Span], place: int, new: str) -> str:
+def _insert_before(text: str, start: int, elements: Sequence[_Span], place: int, new: str) -> str:
     first = elements[place][0]
     if not _stands_first(text, first):
         return f"{text[:first]}{new}, {text[first:]}"
-    # Comments above an element are about it, so the new one comes before them.
+    # Comments above an element belong to it, so the new one is inserted before them.
     line = text.index("\n", elements[place - 1][1] if place else start + 1)
     return f"{text[:line]}\n{_indent(text, first)}{new},{text[line:]}"
 
@@ -247,7 +251,7 @@ def _indent(text: str, index: int) -> str:
 
 
 def _quoted(text: str, neighbours: Sequence[str]) -> str:
-    """Return a text as a string of TOML, with the quotes of its neighbours where they do."""
+    """Return a TOML string, with the quotes of its neighbours if possible."""
     is_literal = bool(neighbours) and all(neighbour.startswith("'") for neighbour in neighbours)
     if "'" not in text and (is_literal or '"' in text):
         return f"'{text}'"

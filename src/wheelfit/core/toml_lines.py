@@ -1,7 +1,7 @@
 """The positions in a TOML document: lines for errors, offsets for edits.
 
-The parser of the standard library forgets lines. The text has been parsed before: this only
-walks over it, and looks at nothing but brackets, strings and keys.
+The parser of the standard library does not return positions. The text was parsed before, so only
+brackets, strings and keys are examined.
 """
 
 from __future__ import annotations
@@ -64,8 +64,7 @@ def headers_of(text: str) -> tuple[tuple[int, tuple[str | int, ...]], ...]:
 def blocks_of(text: str) -> list[tuple[int, int, tuple[str | int, ...]]]:
     r"""Return first line, line after the content, and name of every table that has a header.
 
-    Lines count from 0. Comments and empty lines before the next header are no content: they are
-    about that.
+    Lines count from 0. Comments and empty lines before the next header belong to that.
 
     >>> blocks_of('[a]\nb = 1\n\n# about c\n[c]\n')
     [(0, 2, ('a',)), (4, 5, ('c',))]
@@ -83,18 +82,18 @@ def blocks_of(text: str) -> list[tuple[int, int, tuple[str | int, ...]]]:
 
 
 def values_of(text: str) -> Mapping[tuple[str | int, ...], tuple[int, int]]:
-    r"""Return the first index of every value and element, and that after its last.
+    r"""Return the start and end of every value and element, as indexes into the text.
 
     >>> values_of('a = [\n"b"]\n')
     {('a',): (4, 10), ('a', 0): (6, 9)}
     """
     walk = _Walk(text)
     walk.walk()
-    return dict(sorted(walk.values.items(), key=lambda one: one[1]))
+    return dict(sorted(walk.values.items(), key=lambda item: item[1]))
 
 
 _Steps = tuple[str | int, ...]
-# Nothing is tried twice: quantifiers are possessive.
+# Possessive quantifiers, so that nothing is matched twice.
 _TOKEN = re.compile(
     r'(?P<long>"""(?:[^"\\]++|\\.|"(?!""))*+"{3,5}+|\'\'\'(?:[^\']++|\'(?!\'\'))*+\'{3,5}+)'
     r'|(?P<quoted>"(?:[^"\\\n]++|\\.)*+"|\'[^\'\n]*+\')'
@@ -107,7 +106,7 @@ _TOKEN = re.compile(
 
 
 class _Walk:
-    """A walk from token to token."""
+    """A walk over the tokens of a document, which records positions."""
 
     def __init__(self, text: str) -> None:
         self._tokens: list[tuple[str, str, int]] = []
@@ -119,7 +118,7 @@ class _Walk:
                 self._tokens.append((kind, token, line))
                 self._starts.append(match.start())
             line += token.count("\n")
-        self._at = 0
+        self._index = 0
         self._lines: dict[_Steps, int] = {}
         self._counts: dict[_Steps, int] = {}
         self.headers: list[tuple[int, _Steps]] = []
@@ -130,15 +129,15 @@ class _Walk:
         while (token := self._peek()) is not None:
             kind, text, line = token
             if kind == "line":
-                self._at += 1
+                self._index += 1
             elif text == "[" and kind == "sign":
                 table = self._header(line)
             elif not self._pair(table):
-                self._at += 1  # never twice at one place
+                self._index += 1  # a token that begins no pair
         return self._lines
 
     def _peek(self) -> tuple[str, str, int] | None:
-        return self._tokens[self._at] if self._at < len(self._tokens) else None
+        return self._tokens[self._index] if self._index < len(self._tokens) else None
 
     def _is_sign(self, sign: str) -> bool:
         token = self._peek()
@@ -155,15 +154,15 @@ class _Walk:
                 parts.append(text)
             elif not self._is_sign("."):
                 break
-            self._at += 1
+            self._index += 1
         return parts
 
     def _header(self, line: int) -> _Steps:
-        self._at += 1
+        self._index += 1
         is_array = self._is_sign("[")
-        self._at += is_array
+        self._index += is_array
         steps = self._resolved(self._key())
-        self._at += 1 + is_array
+        self._index += 1 + is_array
         if is_array:
             self._lines.setdefault(steps, line)
             count = self._counts[steps] = self._counts.get(steps, 0) + 1
@@ -173,7 +172,7 @@ class _Walk:
         return steps
 
     def _resolved(self, parts: list[str]) -> _Steps:
-        """Return the steps of a header; one through an array of tables means its last table."""
+        """Return the steps of a header; in an array of tables it refers to the last table."""
         steps: _Steps = ()
         for part in parts[:-1]:
             steps = (*steps, part)
@@ -182,7 +181,7 @@ class _Walk:
         return (*steps, *parts[-1:])
 
     def _mark(self, steps: _Steps, known: int, line: int) -> None:
-        """Note a line for a value and for the tables that its key made on the way."""
+        """Record a line for a value and for the tables that its dotted key creates."""
         for length in range(known + 1, len(steps) + 1):
             self._lines.setdefault(steps[:length], line)
 
@@ -192,45 +191,45 @@ class _Walk:
         parts = self._key()
         if not parts or token is None or not self._is_sign("="):
             return bool(parts)
-        self._at += 1
+        self._index += 1
         steps = (*table, *parts)
         self._mark(steps, len(table), token[2])
         self._value(steps)
         return True
 
     def _value(self, steps: _Steps) -> None:
-        first = self._at
+        first = self._index
         self._pass_value(steps)
-        if first < self._at <= len(self._tokens):
-            last = self._at - 1
+        if first < self._index <= len(self._tokens):
+            last = self._index - 1
             end = self._starts[last] + len(self._tokens[last][1])
             self.values[steps] = self._starts[first], end
 
     def _pass_value(self, steps: _Steps) -> None:
         if self._is_sign("["):
-            self._at += 1
+            self._index += 1
             self._elements(steps)
         elif self._is_sign("{"):
-            self._at += 1
+            self._index += 1
             while (token := self._peek()) is not None and not self._is_sign("}"):
                 if token[0] == "line" or self._is_sign(",") or not self._pair(steps):
-                    self._at += 1
-            self._at += 1
+                    self._index += 1
+            self._index += 1
         else:  # a number may have a dot, a date a blank
             while (token := self._peek()) is not None and token[0] != "line":
                 if token[0] == "sign" and token[1] != ".":
                     break
-                self._at += 1
+                self._index += 1
 
     def _elements(self, steps: _Steps) -> None:
         index = 0
         while (token := self._peek()) is not None and not self._is_sign("]"):
             if token[0] == "line" or self._is_sign(","):
-                self._at += 1
+                self._index += 1
                 continue
             self._mark((*steps, index), len(steps), token[2])
-            before = self._at
+            before = self._index
             self._value((*steps, index))
-            self._at += self._at == before
+            self._index += self._index == before
             index += 1
-        self._at += 1
+        self._index += 1

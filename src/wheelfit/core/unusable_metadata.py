@@ -1,4 +1,4 @@
-"""The losses to faulty metadata: unusable variants, with the reasons (F-130, F-136)."""
+"""The degradations by faulty metadata: unusable variants, with the reasons (F-130, F-136)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 Scope: TypeAlias = Literal["release", "namespace", "label", "wheel"]
-"""What is lost: every variant wheel of a release, a namespace, a label, or one wheel."""
+"""The lost part: every variant wheel of a release, a namespace, a label, or one wheel."""
 
 _WORDS: dict[Scope, tuple[str, str]] = {
     "release": ("{why}; its variant wheels are ignored", "{why}; its variant wheels are ignored"),
@@ -27,13 +27,13 @@ _WORDS: dict[Scope, tuple[str, str]] = {
     "label": ("{names}: ignored, {why}", "{names}: ignored, {why}"),
     "wheel": ("{names} is not taken: {why}", "{names} are not taken: {why}"),
 }
-_NAMED = 5
+_MAX_NAMED = 5
 """Labels, namespaces or wheels that a sentence names; the others are counted."""
-TOLD = 3
+MAX_SHOWN = 3
 """Degradations shown in one line; the others are counted."""
-_SINGLE = 100
+_MAX_SINGLE = 100
 """Broken labels that have a degradation each, and faults that are listed."""
-_LONGEST = 300
+_MAX_LENGTH = 300
 """Characters of a reason in one line."""
 
 
@@ -44,17 +44,16 @@ class Degradation(Struct, frozen=True):
     names: tuple[str, ...]
     """The labels, namespaces or file names that are lost; of a release its labels."""
     code: str
-    """Why, for programs: the reference of an error, or one of those in
-    ``docs/reference/json.md``."""
+    """The reason for programs: an error code, or one of ``docs/reference/json.md``."""
     reason: str
-    """Why, one clause without a final full stop."""
+    """The reason, one clause without a final full stop."""
     where: str = ""
     """The file at fault; empty when the clause names it."""
     faults: tuple[Fault, ...] = ()
-    """Every fault of a document, where that is why."""
+    """The faults of an invalid document."""
 
     def __post_init__(self) -> None:
-        force_setattr(self, "names", tuple(_sayable(name) for name in self.names))
+        force_setattr(self, "names", tuple(_printable(name) for name in self.names))
 
     @property
     def fault(self) -> str:
@@ -63,8 +62,8 @@ class Degradation(Struct, frozen=True):
 
     @property
     def _listed(self) -> str:
-        more = len(self.names) - _NAMED
-        return ", ".join(self.names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+        more = len(self.names) - _MAX_NAMED
+        return ", ".join(self.names[:_MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
 
     def __str__(self) -> str:
         singular, plural = _WORDS[self.scope]
@@ -81,34 +80,38 @@ class Degradation(Struct, frozen=True):
             "where": self.where or None,
             "faults": [
                 {"path": fault.path, "message": fault.message, "rule": fault.rule}
-                for fault in self.faults[:_SINGLE]
+                for fault in self.faults[:_MAX_SINGLE]
             ],
         }
 
 
-def of_labels(unusable: Mapping[str, str]) -> tuple[Degradation, ...]:
-    """Return the degradations by broken labels; of very many the last ones together."""
+def degradations_of_labels(unusable: Mapping[str, str]) -> tuple[Degradation, ...]:
+    """Return the degradations by broken labels; beyond a limit the others are one degradation."""
     items = list(unusable.items())
     single = [
-        Degradation("label", (name,), "invalid-variant", why) for name, why in items[:_SINGLE]
+        Degradation("label", (name,), "invalid-variant", reason)
+        for name, reason in items[:_MAX_SINGLE]
     ]
-    rest = items[_SINGLE:]
+    rest = items[_MAX_SINGLE:]
     if rest:
         names = tuple(name for name, _ in rest)
         single.append(Degradation("label", names, "invalid-variant", f"the first: {rest[0][1]}"))
     return tuple(single)
 
 
-def in_one_line(degradations: Iterable[Degradation]) -> str:
-    """Return a line with everything that one release lost (F-136); empty when that is nothing."""
+def degradations_in_one_line(degradations: Iterable[Degradation]) -> str:
+    """Return the degradations of a release in one line (F-136); empty if there is none."""
     sentences = [str(degradation) for degradation in degradations]
-    told = [text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…" for text in sentences[:TOLD]]
-    if len(sentences) > TOLD:
-        told.append(f"and {len(sentences) - TOLD} more (`wheelfit explain` names them)")
-    return "; ".join(told)
+    shown = [
+        text if len(text) <= _MAX_LENGTH else f"{text[:_MAX_LENGTH]}…"
+        for text in sentences[:MAX_SHOWN]
+    ]
+    if len(sentences) > MAX_SHOWN:
+        shown.append(f"and {len(sentences) - MAX_SHOWN} more (`wheelfit explain` names them)")
+    return "; ".join(shown)
 
 
-def _sayable(name: str) -> str:
-    """Return a name as it is if it can be one; a text of a stranger escaped and short."""
+def _printable(name: str) -> str:
+    """Return a name, shortened, and escaped if it is not printable ASCII."""
     name = shortened(name)
     return name if name.isascii() and name.isprintable() else ascii(name)

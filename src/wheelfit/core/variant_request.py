@@ -1,7 +1,7 @@
 """The requested variant of a build: properties, a label, or the null variant (B-33).
 
-A build backend gets this as config settings (B-15). With properties a label names them,
-without it selects from the ``[variant]`` table (B-16).
+A build backend gets it as config settings (B-15). A label names the requested properties; without
+properties it selects a variant of the ``[variant]`` table (B-16).
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from wheelfit_runtime.errors import InvalidConfiguration, UserError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-PROPERTIES: Final = ("variant", "variant-name")
-"""Settings that give properties; backends hand the first on to their build system."""
-LABEL: Final = "variant-label"
-NULL_VARIANT: Final = "null-variant"
-_SETTINGS = frozenset([*PROPERTIES, LABEL, NULL_VARIANT])
+PROPERTY_SETTINGS: Final = ("variant", "variant-name")
+"""The settings with properties; backends pass the first to their build system."""
+LABEL_SETTING: Final = "variant-label"
+NULL_SETTING: Final = "null-variant"
+_SETTINGS = frozenset([*PROPERTY_SETTINGS, LABEL_SETTING, NULL_SETTING])
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +32,9 @@ class VariantRequest:
     """
 
     properties: PropertySet = EMPTY
-    """The properties of the variant; empty: not given, those of the label."""
+    """The properties of the variant; empty: those of the label."""
     label: Label | None = None
-    """How it is called; ``null`` without properties is the null variant."""
+    """The label of the variant; ``null`` without properties is the null variant."""
 
     def __post_init__(self) -> None:
         if self.label == NULL and self.properties:
@@ -55,8 +55,8 @@ def read_settings(settings: Mapping[str, str | Sequence[str]]) -> VariantRequest
     >>> read_settings({"variant-label": "null"})
     VariantRequest(properties=PropertySet.from_mapping({}), label='null')
 
-    :param settings: each a text or a list of texts; those of other names are ignored.
-    :return: None when a plain wheel is to be built: no variant is requested.
+    :param settings: a string or a list of strings each; settings with other names are ignored.
+    :return: None if no variant is requested, so that a plain wheel is built.
     :raises InvalidConfiguration: an unknown setting about variants, or several that
         exclude each other.
     :raises UserError: ``invalid-label``; the label is not valid.
@@ -66,21 +66,25 @@ def read_settings(settings: Mapping[str, str | Sequence[str]]) -> VariantRequest
     if unknown:
         raise InvalidConfiguration(
             f"unknown config setting {unknown[0]}",
-            hint=f"wheelfit knows {', '.join(sorted(_SETTINGS))}",
+            hint=f"known settings: {', '.join(sorted(_SETTINGS))}",
         )
-    asked = [name for name in (*PROPERTIES, LABEL, NULL_VARIANT) if name in settings]
-    if not asked:
+    requested = [
+        name for name in (*PROPERTY_SETTINGS, LABEL_SETTING, NULL_SETTING) if name in settings
+    ]
+    if not requested:
         return None
-    if NULL_VARIANT in asked:
-        if len(asked) > 1:
-            raise InvalidConfiguration(f"{NULL_VARIANT} excludes {asked[0]} (B-15)")
+    if NULL_SETTING in requested:
+        if len(requested) > 1:
+            raise InvalidConfiguration(f"{NULL_SETTING} excludes {requested[0]} (B-15)")
         return VariantRequest(label=NULL)
     properties = PropertySet(
-        parse_property(text) for name in PROPERTIES for text in _texts(settings.get(name, ()))
+        parse_property(text)
+        for name in PROPERTY_SETTINGS
+        for text in _texts(settings.get(name, ()))
     )
-    labels = list(_texts(settings.get(LABEL, ())))
+    labels = list(_texts(settings.get(LABEL_SETTING, ())))
     if len(labels) > 1:
-        raise InvalidConfiguration(f"{LABEL} is given {len(labels)} times")
+        raise InvalidConfiguration(f"{LABEL_SETTING} is given {len(labels)} times")
     return VariantRequest(properties, parse_label(labels[0]) if labels else None)
 
 
@@ -91,8 +95,8 @@ def choose_variant(
 
     :param variants: the known variants of the release: those in the table of the project, and those
         of existing wheels.
-    :raises UserError: ``invalid-label``; the label is not there, or stands for other properties; or
-        a label that was derived does (F-143).
+    :raises UserError: ``invalid-label``; the label is unknown, or a given or derived label names
+        other properties (F-143).
     """
     label, properties = request.label, request.properties
     if label is None:

@@ -1,7 +1,7 @@
-"""Read the platforms with virtual packages from files of conda, mamba and pixi.
+"""Parsing of platforms with virtual packages from files of conda, mamba and pixi.
 
-Three forms are known: the JSON of ``info --json`` of each of them, a printed list of virtual
-packages, and manifests of pixi.
+There are three forms: the JSON of their ``info --json``, a printed list of virtual packages, and
+manifests of pixi.
 """
 
 from __future__ import annotations
@@ -18,32 +18,32 @@ from wheelfit_runtime.patterns import pattern
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_LIST: Final = pattern(rb"\s*(?:#[^\n]*\n\s*)*(?:#\s*platform:|__[a-z])")
-_MANIFEST: Final = pattern(
+_LIST_START: Final = pattern(rb"\s*(?:#[^\n]*\n\s*)*(?:#\s*platform:|__[a-z])")
+_MANIFEST_START: Final = pattern(
     rb"(?m)^[ \t]*\[[ \t]*(?:tool[ \t]*\.[ \t]*pixi[ \t]*\.[ \t]*)?(?:workspace|project)[ \t]*\]"
 )
 _NAME: Final = pattern(r"__[a-z0-9_]{1,60}")
 _VERSION: Final = pattern(r"[0-9][0-9A-Za-z_.!+-]{0,60}")
 _BUILD: Final = pattern(r"[0-9A-Za-z_.+-]{1,64}")
-_LISTED: Final = pattern(r"(__\S+?)\s*=+\s*([^\s=]+)(?:=([^\s=]*))?")
+_LIST_LINE: Final = pattern(r"(__\S+?)\s*=+\s*([^\s=]+)(?:=([^\s=]*))?")
 _HEADING: Final = pattern(r"#\s*platform:\s*(\S+)")
 
 
 def read_platforms(data: bytes, where: str) -> tuple[CondaPlatform, ...] | None:
-    """Return the machines that a file of conda or pixi describes; None: it is none of these.
+    """Return the platforms in a file of conda, mamba or pixi; None for other files.
 
-    :raises UserError: ``invalid-host-file``; it is one, and has invalid values.
+    :raises UserError: ``invalid-host-file``; such a file has invalid values.
     """
     if data.lstrip()[:1] == b"{":
-        return (_of_info(data, where),)
-    if _LIST.match(data):
-        return (_of_list(data.decode("utf-8", "replace"), where),)
-    if _MANIFEST.search(data):
+        return (_read_info(data, where),)
+    if _LIST_START.match(data):
+        return (_read_list(data.decode("utf-8", "replace"), where),)
+    if _MANIFEST_START.search(data):
         try:
             document = strict_toml.load(data)
         except ValueError as error:
             _fail(f"the manifest is not TOML: {error}", where)
-        return _of_manifest(document, where)
+        return _read_manifest(document, where)
     return None
 
 
@@ -51,10 +51,10 @@ def _fail(message: str, where: str, hint: str | None = None) -> NoReturn:
     raise UserError(message, code="invalid-host-file", where=where, hint=hint)
 
 
-# --- what conda, mamba and pixi print -----------------------------------------
+# --- output of conda, mamba and pixi ------------------------------------------
 
 
-def _of_info(data: bytes, where: str) -> CondaPlatform:
+def _read_info(data: bytes, where: str) -> CondaPlatform:
     try:
         document = strict_json.load(data)
     except InvalidDocument as error:
@@ -65,7 +65,7 @@ def _of_info(data: bytes, where: str) -> CondaPlatform:
     subdir = document.get("platform")
     if not isinstance(listed, list) or not isinstance(subdir, str):
         _fail(
-            "the JSON is not what `conda info --json` prints: platform or virtual_pkgs is missing",
+            "the JSON is not that of `conda info --json`: platform or virtual_pkgs is missing",
             where,
             "write it with `conda info --json`, `mamba info --json` or `pixi info --json`",
         )
@@ -78,14 +78,14 @@ def _of_info(data: bytes, where: str) -> CondaPlatform:
     return _platform(subdir, packages)
 
 
-def _of_list(text: str, where: str) -> CondaPlatform:
+def _read_list(text: str, where: str) -> CondaPlatform:
     packages, subdir = [], ""
     for number, line in enumerate(map(str.strip, text.splitlines()), 1):
         place = f"{where}, line {number}"
         if heading := _HEADING.fullmatch(line):
             subdir = heading[1]
         elif line and not line.startswith("#"):
-            match = _LISTED.fullmatch(line)
+            match = _LIST_LINE.fullmatch(line)
             if match is None:
                 _fail(f"{line[:80]!r} is not a virtual package", place, "write __cuda=12.8=0")
             packages.append(_package(place, match[1], match[2], match[3] or "0"))
@@ -99,12 +99,12 @@ def _of_list(text: str, where: str) -> CondaPlatform:
 
 
 def _package(where: str, name: str, version: str = "0", build: str = "0") -> VirtualPackage:
-    for what, text, known in (
+    for what, text, allowed in (
         ("name of a virtual package", name, _NAME),
         ("version", version, _VERSION),
         ("build string", build, _BUILD),
     ):
-        if not known.fullmatch(text):
+        if not allowed.fullmatch(text):
             _fail(f"{text[:80]!r} is not a {what}", where, "write __cuda=12.8=0")
     return VirtualPackage(name, version, build)
 
@@ -127,7 +127,7 @@ _DEFAULTS: Final = {
 """The defaults of pixi for a platform, unless its entry overrides them."""
 
 
-def _of_manifest(document: Mapping[str, Any], where: str) -> tuple[CondaPlatform, ...]:
+def _read_manifest(document: Mapping[str, Any], where: str) -> tuple[CondaPlatform, ...]:
     root: Any = document
     if "workspace" not in root and "platforms" not in _table(root.get("project")):
         root = _table(_table(document.get("tool")).get("pixi"))
@@ -141,19 +141,23 @@ def _of_manifest(document: Mapping[str, Any], where: str) -> tuple[CondaPlatform
         )
     platforms: list[CondaPlatform] = []
     for environment, features in _environments(root, where):
-        places = [_table(feature.get("system-requirements")) for feature in features]
+        requirements = [_table(feature.get("system-requirements")) for feature in features]
         limits = [
             feature["platforms"]
             for feature in features
             if isinstance(feature.get("platforms"), list)
         ]
         for entry in listed:
-            one = _of_entry(entry, places, where)
-            is_of_environment = all({one.subdir, one.name} & set(map(str, each)) for each in limits)
-            known = {(each.subdir, each.packages) for each in platforms}
-            if is_of_environment and (one.subdir, one.packages) not in known:
-                name = f"{environment}:{one.name}" if environment else one.name
-                platforms.append(CondaPlatform(one.subdir, one.packages, name))
+            platform = _read_entry(entry, requirements, where)
+            keys = {platform.subdir, platform.name}
+            is_of_environment = all(keys & set(map(str, limit)) for limit in limits)
+            is_new = all(
+                (known.subdir, known.packages) != (platform.subdir, platform.packages)
+                for known in platforms
+            )
+            if is_of_environment and is_new:
+                name = f"{environment}:{platform.name}" if environment else platform.name
+                platforms.append(CondaPlatform(platform.subdir, platform.packages, name))
     return tuple(platforms)
 
 
@@ -162,25 +166,24 @@ def _environments(
 ) -> Iterator[tuple[str, list[Mapping[str, Any]]]]:
     """Yield the environments of a manifest with the tables of their features, the default first.
 
-    The tables of the manifest itself are a feature of every environment that does not leave it out;
-    its platforms are those of the workspace.
+    The top-level tables of the manifest are a feature of every environment without
+    ``no-default-feature``; its platforms are those of the workspace.
     """
-    known = _table(root.get("feature"))
-    own: Mapping[str, Any] = {"system-requirements": root.get("system-requirements")}
-    said = _table(root.get("environments"))
-    for environment, value in {"default": [], **said}.items():
+    tables = _table(root.get("feature"))
+    default_feature: Mapping[str, Any] = {"system-requirements": root.get("system-requirements")}
+    for environment, value in {"default": [], **_table(root.get("environments"))}.items():
         table = value if isinstance(value, Mapping) else {"features": value}
         names = table.get("features", [])
-        if not isinstance(names, list) or not all(isinstance(one, str) for one in names):
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
             _fail(f"the features of the environment {environment} are not a list of names", where)
         for name in names:
-            if not isinstance(known.get(name), Mapping):
+            if not isinstance(tables.get(name), Mapping):
                 _fail(
-                    f"the environment {environment} has the feature {name!r}, which is not there",
+                    f"the environment {environment} has the unknown feature {name!r}",
                     where,
                 )
-        features = [] if table.get("no-default-feature") is True else [own]
-        features += (known[name] for name in names)
+        features = [] if table.get("no-default-feature") is True else [default_feature]
+        features += (tables[name] for name in names)
         yield "" if environment == "default" else environment, features
 
 
@@ -188,7 +191,7 @@ def _table(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _of_entry(entry: object, requirements: list[Mapping[str, Any]], where: str) -> CondaPlatform:
+def _read_entry(entry: object, requirements: list[Mapping[str, Any]], where: str) -> CondaPlatform:
     if isinstance(entry, str):
         entry = {"platform": entry}
     if not isinstance(entry, Mapping):
@@ -204,8 +207,8 @@ def _of_entry(entry: object, requirements: list[Mapping[str, Any]], where: str) 
     required: dict[str, VirtualPackage] = {}
     for table in requirements:  # of several features the highest version counts, as in pixi
         for package in _required(table, subdir, where):
-            other = required.get(package.name)
-            if other is None or _release(other.version) < _release(package.version):
+            earlier = required.get(package.name)
+            if earlier is None or _release(earlier.version) < _release(package.version):
                 required[package.name] = package
     packages |= required
     packages |= stated
@@ -241,23 +244,23 @@ def _entries(entry: Mapping[str, Any], where: str) -> Iterator[tuple[str, Virtua
             version, _, build = value.partition("=")
             yield key, _package(where, key, version, build or "0")
         else:
-            _fail(f"{key} of a platform of the pixi workspace is not known", where)
+            _fail(f"{key} is not a known key of a platform of the pixi workspace", where)
 
 
 def _required(requirements: Mapping[str, Any], subdir: str, where: str) -> Iterator[VirtualPackage]:
     """Yield the virtual packages of a platform from the older table of a manifest."""
     system = subdir.partition("-")[0]
-    concerned = {"linux": ("linux", "libc"), "osx": ("macos",)}.get(system, ())
+    relevant = {"linux": ("linux", "libc"), "osx": ("macos",)}.get(system, ())
     for key, value in requirements.items():
         if key == "archspec":
             yield _package(where, virtual_packages.ARCHSPEC, "1", str(value))
         elif key == "cuda":
             yield _package(where, virtual_packages.CUDA, str(value))
-        elif key in concerned and key == "libc":
+        elif key in relevant and key == "libc":
             family = _table(value).get("family", "glibc")
             version = _table(value).get("version", value)
             yield _package(where, f"__{family}", str(version))
-        elif key in concerned:
+        elif key in relevant:
             yield _package(where, _ALIASES[key], str(value))
 
 

@@ -1,4 +1,4 @@
-"""Machines as conda and pixi know them: a platform with virtual packages (CEP 30, CEP 46)."""
+"""Machines as conda and pixi describe them: platforms with virtual packages (CEP 30, CEP 46)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CUDA_ARCH: Final = "__cuda_arch"
 GLIBC: Final = "__glibc"
 LINUX: Final = "__linux"
 MUSL: Final = "__musl"
-"""Of rattler and pixi alone; conda knows no musl."""
+"""Used by rattler and pixi only; conda does not support musl."""
 OSX: Final = "__osx"
 UNIX: Final = "__unix"
 WIN: Final = "__win"
@@ -35,7 +35,7 @@ SUBDIRS: Final = {
     "win-64": "windows-x86_64",
     "win-arm64": "windows-arm64",
 }
-"""Platforms by what conda calls them."""
+"""Platforms by conda's names."""
 
 
 class VirtualPackage(NamedTuple):
@@ -52,22 +52,22 @@ class VirtualPackage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CondaPlatform:
-    """A platform of conda's with the virtual packages of a machine."""
+    """A platform of conda with the virtual packages of a machine."""
 
     subdir: str
-    """What conda calls the platform, as ``linux-64``."""
+    """Conda's name of the platform, as ``linux-64``."""
     packages: tuple[VirtualPackage, ...]
-    """By their names in order."""
+    """Sorted by name."""
     name: str = ""
-    """What a manifest of pixi calls it; empty: it has no name."""
+    """Its name in a manifest of pixi; empty: it has none."""
 
     def get(self, name: str) -> VirtualPackage | None:
-        """Return a virtual package; None: the machine does not have it."""
+        """Return a virtual package by name; None if there is none."""
         return next((package for package in self.packages if package.name == name), None)
 
 
 def conda_platform(file: HostFile, target: Target) -> tuple[CondaPlatform, tuple[str, ...]]:
-    """Return a machine in conda's terms, and notes on facts that conda cannot express.
+    """Return a machine as a platform of conda, and notes on data that conda cannot express.
 
     :raises UserError: ``invalid-host-file``; conda has no such platform.
     """
@@ -77,11 +77,11 @@ def conda_platform(file: HostFile, target: Target) -> tuple[CondaPlatform, tuple
     for entry in file.providers:
         entries.setdefault(entry.namespace, entry)
     packages = [
-        *_of_processor(entries, subdir),
-        *_of_cuda(entries.get("nvidia")),
-        *_of_system(target, tags),
+        *_processor_package(entries, subdir),
+        *_cuda_packages(entries.get("nvidia")),
+        *_system_packages(target, tags),
     ]
-    return CondaPlatform(subdir, tuple(sorted(packages))), tuple(_unsaid(entries))
+    return CondaPlatform(subdir, tuple(sorted(packages))), tuple(_omission_notes(entries))
 
 
 def _subdir(target: Target, tags: tuple[str, ...]) -> str:
@@ -105,11 +105,11 @@ def _subdir(target: Target, tags: tuple[str, ...]) -> str:
 
 _SYSTEM_NAMES: Final = {"Linux": "linux", "Darwin": "macos", "Windows": "windows"}
 _LEAST_CHIPS: Final = {"8.4a": "m1", "8.5a": "m2"}
-"""Of macOS: the first chip of each version."""
+"""The first chip of each version, on macOS."""
 
 
-def _of_processor(entries: dict[str, HostProvider], subdir: str) -> Iterator[VirtualPackage]:
-    """Yield the processor by its name in archspec: of its level or version, not of its product."""
+def _processor_package(entries: dict[str, HostProvider], subdir: str) -> Iterator[VirtualPackage]:
+    """Yield the processor by archspec's name of its level or version, not of the product."""
     architecture = "aarch64" if subdir.endswith(("aarch64", "arm64")) else "x86_64"
     entry = entries.get(architecture)
     values = entry.features[0].values if entry and entry.features else ()
@@ -128,8 +128,8 @@ def _of_processor(entries: dict[str, HostProvider], subdir: str) -> Iterator[Vir
 _REAL: Final = re.compile(r"(\d+)(\d)_real")
 
 
-def _of_cuda(entry: HostProvider | None) -> Iterator[VirtualPackage]:
-    features = {one.name: one.values for one in entry.features} if entry else {}
+def _cuda_packages(entry: HostProvider | None) -> Iterator[VirtualPackage]:
+    features = {feature.name: feature.values for feature in entry.features} if entry else {}
     if bounds := features.get("cuda_version_lower_bound"):
         yield VirtualPackage(CUDA, bounds[0] if "." in bounds[0] else f"{bounds[0]}.0")
     if entry is None or not bounds or not features.get("sm_arch"):
@@ -153,7 +153,7 @@ _WINDOWS: Final = re.compile(r"\d+(?:\.\d+){1,2}")
 _UNKNOWN: Final = "0"
 
 
-def _of_system(target: Target, tags: tuple[str, ...]) -> Iterator[VirtualPackage]:
+def _system_packages(target: Target, tags: tuple[str, ...]) -> Iterator[VirtualPackage]:
     for name, pattern in ((GLIBC, _GLIBC_TAG), (MUSL, _MUSL_TAG), (OSX, _OSX_TAG)):
         # The best tag of its kind comes first.
         match = next(filter(None, map(pattern.fullmatch, tags)), None)
@@ -170,19 +170,19 @@ def _of_system(target: Target, tags: tuple[str, ...]) -> Iterator[VirtualPackage
         yield VirtualPackage(UNIX, "0")
 
 
-def _unsaid(entries: dict[str, HostProvider]) -> Iterator[str]:
+def _omission_notes(entries: dict[str, HostProvider]) -> Iterator[str]:
     """Yield the accelerators of a machine without a virtual package in conda."""
     for namespace, entry in entries.items():
         family = providers.by_namespace(namespace)
         if family is None or family.is_processor or namespace == "nvidia":
             continue
         present = [feature for feature in entry.features if feature.name == family.presence]
-        if any(set(one.values) - {"false"} for one in present):
+        if any(set(feature.values) - {"false"} for feature in present):
             yield f"conda has no virtual package for {family.devices}: {namespace} is left out"
 
 
 def as_text(platform: CondaPlatform) -> str:
-    """Return a machine as conda lists its virtual packages, one a line, below its platform."""
+    """Return a platform in the format of conda's list, with a virtual package on each line."""
     return "\n".join((f"# platform: {platform.subdir}", *map(str, platform.packages)))
 
 
@@ -193,11 +193,11 @@ PIXI_KEYS: Final = {
     OSX: "macos",
     WIN: "windows",
 }
-"""What manifests of pixi call virtual packages, beside ``cuda``; others have their own names."""
+"""The keys of virtual packages in manifests of pixi, besides ``cuda``; others use their names."""
 
 
 def as_pixi(platform: CondaPlatform, name: str) -> str:
-    """Return a machine as an entry of the platforms of a workspace of pixi, as TOML.
+    """Return a platform as TOML for the manifest of a pixi workspace.
 
     :param name: its name; reduced to the characters pixi allows.
     """
@@ -219,7 +219,7 @@ _RESERVED: Final = frozenset(["linux", "unix", "win", "osx", "macos", *SUBDIRS])
 
 
 def _pixi_name(name: str, subdir: str) -> str:
-    """Return a name as pixi allows one: letters, digits and dashes, not that of a platform."""
+    """Return a name that pixi allows: letters, digits and dashes, but no platform's name."""
     reduced = re.sub(r"[^A-Za-z0-9]+", "-", name.removesuffix(".toml")).strip("-")[:50].strip("-")
     if not reduced[:1].isalpha() or reduced in _RESERVED:
         reduced = f"host-{reduced or subdir}"

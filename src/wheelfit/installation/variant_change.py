@@ -13,7 +13,7 @@ from msgspec import Struct
 from wheelfit.core.abi_dependency import abi_namespaces
 from wheelfit.core.accelerators import accelerators_of
 from wheelfit.core.properties import PropertySet
-from wheelfit.core.shared_requirements import turned
+from wheelfit.core.shared_requirements import differing_agreement
 from wheelfit.installation.installed import by_name
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def _changed_agreement(
     """Return the agreement in which a build of the same label differs, as in its CUDA."""
     if not (old.properties and pin.properties):
         return None
-    return turned(old.properties, pin.properties, agreements)
+    return differing_agreement(old.properties, pin.properties, agreements)
 
 
 def _clause(reason: str, build: str) -> str:
@@ -116,8 +116,10 @@ def _clause(reason: str, build: str) -> str:
 
 def _agreement_reason(agreement: Agreement, old: Installed, pin: Pin) -> str:
     before, after = agreement.values(old.properties), agreement.values(pin.properties)
-    built = f"built for {agreement.called(after)}" if after else f"not built for {agreement.title}"
-    was = f"for {agreement.called(before)}" if before else f"not for {agreement.title}"
+    built = (
+        f"built for {agreement.in_words(after)}" if after else f"not built for {agreement.title}"
+    )
+    was = f"for {agreement.in_words(before)}" if before else f"not for {agreement.title}"
     return f"{pin.label} of {pin.name} {pin.version} is {built}, and the installed one {was}"
 
 

@@ -152,7 +152,7 @@ class _Locking:
                 self._leave_out_label(label, "missing-provider", reason)
         while labels := self._labels():
             pruned = prune(document, labels)
-            layout: WrittenLayout = "825" if pruned.is_bare else "850"
+            layout: WrittenLayout = "825" if pruned.lacks_providers else "850"
             faults = writing_faults(pruned, layout)
             if not faults:
                 return self._written(pruned, layout)
@@ -205,7 +205,7 @@ class _Locking:
     @staticmethod
     def _unanswerable(document: VariantDocument, label: Label) -> str | None:
         """Return a namespace of a label whose provider is missing or broken (F-130)."""
-        if document.is_bare:
+        if document.lacks_providers:
             return None
         for namespace in document.variants[label].namespaces if label in document.variants else ():
             provider = document.providers.get(namespace)

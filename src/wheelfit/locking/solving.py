@@ -425,7 +425,7 @@ class EveryLabel(Candidates):
                 detections[namespace] = _everything(document, namespace)
             else:
                 detections[namespace] = Detection(namespace)
-        return Support(detections, abi=abi, known=known)
+        return Support(detections, abi_namespaces=abi, known=known)
 
     def cautions(self, choices: Iterable[ReleaseChoice]) -> Iterable[str]:  # noqa: ARG002
         """Return nothing: there is no machine whose hardware could go unused."""
@@ -439,7 +439,9 @@ def _is_answerable(document: VariantDocument, namespace: str) -> bool:
     :param namespace: a namespace of one of its labels.
     """
     provider = document.providers.get(namespace)
-    return document.is_bare or not (provider is None or isinstance(provider, BrokenProvider))
+    return document.lacks_providers or not (
+        provider is None or isinstance(provider, BrokenProvider)
+    )
 
 
 def _everything(document: VariantDocument, namespace: str) -> Detection:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from msgspec import structs
 from packaging.utils import canonicalize_name
 
-from wheelfit.core.phrases import needs_in_words
+from wheelfit.core.phrases import describe_condition
 from wheelfit.sources.urls import redact
 
 if TYPE_CHECKING:
@@ -362,7 +362,7 @@ def _label(package: LockedPackage, label: Label | None) -> TreeLabel:
     if label is None or document is None:
         return TreeLabel(label, None, "")
     properties = document.properties(label)
-    words = "" if properties is None else needs_in_words(properties, document.providers)
+    words = "" if properties is None else describe_condition(properties, document.providers)
     return TreeLabel(label, properties, words)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.core.accelerators import accelerators_of, concerned_extras, owner_of_libraries
+from wheelfit.core.accelerators import accelerator_extras, accelerators_of, owner_of_libraries
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -109,7 +109,7 @@ def _is_concerned(
     """Return whether a package may concern accelerators; most results have none that does."""
     return any(owner_of_libraries(name) for name in arriving) or any(
         candidates.policy.families(pin.name)
-        or (pin.core is not None and concerned_extras(pin.core))
+        or (pin.core is not None and accelerator_extras(pin.core))
         for pin in resolution.pins
         if pin.name in arriving and not accelerators_of(pin.properties)
     )

@@ -137,13 +137,13 @@ def check_names(family: BridgeFamily, registry: Repository) -> FamilyCheck:
     contents = {}
     for member in family.members:
         published = releases[member.distribution]
-        matching = [version for version in published if member.has(family.name, version)]
+        matching = [version for version in published if member.covers_release(family.name, version)]
         if not matching:
             if published:
                 check.faults.append(f"no release of {member.distribution} is {member.versions}")
             continue
         newest = max(matching)
-        wheels = [wheel for wheel in published[newest] if member.covers(wheel[0].tags)]
+        wheels = [wheel for wheel in published[newest] if member.covers_tags(wheel[0].tags)]
         if not wheels:
             check.faults.append(
                 f"{member.distribution} {newest} has no wheel for {listed(member.platforms, 'or')}"
@@ -237,7 +237,7 @@ def _check_indexes(family: BridgeFamily, open_place: _Open) -> FamilyCheck:
     by_place: dict[str, list[FamilyMember]] = {}
     for member in family.members:
         if not member.files:
-            by_place.setdefault(member.place, []).append(member)
+            by_place.setdefault(member.location, []).append(member)
     hosts: set[str] = set()
     unreadable: dict[str, list[str]] = {}
     for place, members in by_place.items():
@@ -291,8 +291,8 @@ def _check_page(
         members = [
             member
             for member in family.members_of(version, page.name)
-            if member.place == place
-            and member.covers(filename.tags)
+            if member.location == place
+            and member.covers_tags(filename.tags)
             and member.local in ("", version.local)
         ]
         used.update(members)

@@ -12,7 +12,7 @@ from packaging.utils import canonicalize_name
 
 from wheelfit.core.host_file import HostFile
 from wheelfit.core.index_metadata import combine, disagreement, read_wheel_document
-from wheelfit.core.labels import DEVICES
+from wheelfit.core.labels import RESERVED_NAMES
 from wheelfit.locking.bundles.reduction import Kept, marker_of, reduced
 from wheelfit.locking.repository import LockedRepository
 from wheelfit.locking.source_entries import STABLE
@@ -399,7 +399,7 @@ def _host_name(machine: ChosenMachine, taken: set[str]) -> str:
     """Return a file name for the host that is valid on every file system."""
     name = "this-machine" if machine.host is None else machine.host.record.removesuffix(".toml")
     stem = re.sub(r"[^A-Za-z0-9._+-]+", "-", name).strip("-.")[:60] or "host"
-    if stem.partition(".")[0].lower() in DEVICES:
+    if stem.partition(".")[0].lower() in RESERVED_NAMES:
         stem = f"host-{stem}"
     names = (stem, *(f"{stem}-{number}" for number in range(2, len(taken) + 2)))
     return next(name for name in names if name.casefold() not in taken)

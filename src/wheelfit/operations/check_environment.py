@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wheelfit.core.shared_requirements import binding
+from wheelfit.core.shared_requirements import binding_agreements
 from wheelfit.doctor.environment import about_contents, read_environment
 from wheelfit.installation.variant_fit import judge
 from wheelfit.operations.environment_findings import finding_json, remedies_for, summary_json
@@ -50,7 +50,7 @@ def check_environment(request: ExaminationRequest, context: Context) -> FitnessR
     machine = choose_machine(request, environment.target(), context, recall=False)
     contents = read_environment(environment, machine.target)
     verdicts = judge((package.installed for package in contents.packages), machine.support)
-    agreements = binding(request.agreement_table, request.allow_mixed)
+    agreements = binding_agreements(request.agreement_table, request.allow_mixed)
     report = about_contents(contents, machine.target, None, machine.support, agreements)
     findings = tuple(remedies_for(report.findings, request))
     return FitnessReport(machine, environment.name, tuple(verdicts), findings)

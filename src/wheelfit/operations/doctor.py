@@ -108,7 +108,7 @@ def _diagnose_process(number: int) -> Diagnosis:
 
 
 def _diagnose_environment(request: DoctorRequest, context: Context) -> Diagnosis:
-    from wheelfit.core.shared_requirements import binding
+    from wheelfit.core.shared_requirements import binding_agreements
     from wheelfit.doctor import machine as machines
     from wheelfit.doctor.environment import about_contents, examine_environment
     from wheelfit.doctor.machine import Hardware
@@ -127,7 +127,7 @@ def _diagnose_environment(request: DoctorRequest, context: Context) -> Diagnosis
     if request.replay:  # its interpreter is not recorded: the target is of this machine
         windows = real.view.system == "Windows"
     hardware = Hardware.of(detections, windows=windows)
-    agreements = binding(request.agreement_table, request.allow_mixed)
+    agreements = binding_agreements(request.agreement_table, request.allow_mixed)
     report = about_contents(contents, machine.target, hardware, machine.support, agreements)
     findings = [*unusable, *report.findings]
     settings = None

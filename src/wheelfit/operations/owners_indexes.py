@@ -174,8 +174,8 @@ class OwnersView:
         return self._shelf.bases.get(family.name, family.base)
 
     def _place(self, family: BridgeFamily, member: FamilyMember) -> str:
-        is_whole = member.is_elsewhere and family.name not in self._shelf.bases
-        return member.place if is_whole else f"{self._base(family)}/{member.folder}"
+        is_whole = member.has_own_url and family.name not in self._shelf.bases
+        return member.location if is_whole else f"{self._base(family)}/{member.folder}"
 
     def _reason(self, family: BridgeFamily, project: str, off: str) -> str:
         """Return the reason why an owner's index is off for a project; empty if it is in effect."""

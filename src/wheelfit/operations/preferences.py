@@ -10,7 +10,7 @@ from packaging.utils import canonicalize_name
 
 from wheelfit.core.labels import parse_label
 from wheelfit.core.ordering import Preferences, parse_preference
-from wheelfit.core.shared_requirements import named, with_own
+from wheelfit.core.shared_requirements import agreements_named, with_user_agreements
 from wheelfit.core.strict_json import DEFAULT_LIMITS
 from wheelfit.errors import UsageError
 from wheelfit.resolution.release_metadata import MetadataPolicy
@@ -61,10 +61,10 @@ def read_preferences(
     )
     if not request.variant:
         return wishes
-    from wheelfit.core.shorthands import combined, find_shorthand  # few need its table
+    from wheelfit.core.shorthands import combine_preferences, find_shorthand  # few need its table
 
     own = request.shorthands
-    return combined([find_shorthand(name, own) for name in request.variant], wishes)
+    return combine_preferences([find_shorthand(name, own) for name in request.variant], wishes)
 
 
 def _wishes(texts: Iterable[str]) -> tuple[Choice, ...]:
@@ -84,8 +84,8 @@ def choice_policy(
     """
     from wheelfit.resolution.candidates import ChoicePolicy  # check-env and doctor choose nothing
 
-    agreements = with_own(request.agreement_table)
-    mixed = [named(text, agreements) for text in request.allow_mixed]
+    agreements = with_user_agreements(request.agreement_table)
+    mixed = [agreements_named(text, agreements) for text in request.allow_mixed]
     return ChoicePolicy(
         providers=providers,
         preferences=read_preferences(request, labels),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Self
 
 from msgspec import structs
 
-from wheelfit.core.shorthands import combined, find_shorthand
+from wheelfit.core.shorthands import combine_preferences, find_shorthand
 from wheelfit.errors import NeedsExtra, UnknownShorthand
 from wheelfit.operations.cache_folder import cache_folder_in_use
 from wheelfit.operations.context import Context
@@ -343,7 +343,7 @@ class _Profiles:
                 "shorthands, as cuda12 and cpu",
             ) from None
         profile = self._of_machine(self._request)
-        wishes = combined([shorthand], profile.policy.preferences)
+        wishes = combine_preferences([shorthand], profile.policy.preferences)
         return replace(
             profile, name=name, policy=structs.replace(profile.policy, preferences=wishes)
         )

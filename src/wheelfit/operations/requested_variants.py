@@ -95,7 +95,7 @@ def document_of(
         document = answers.document(label, properties, reporter.warn)
     except InvalidDocument as error:
         asked = {fault.path for fault in error.faults if fault.rule == "B-22"}
-        if asked & {f"providers.{namespace}" for namespace in table.asked_at_build}:
+        if asked & {f"providers.{namespace}" for namespace in table.build_time_providers}:
             error.hint = "`wheelfit build` asks such plugins; or give their answer with --static"
         elif any(fault.rule in ("P-28", "P-30") for fault in error.faults):
             error.hint = "--no-validate writes them all the same"

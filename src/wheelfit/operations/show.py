@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from packaging.metadata import parse_email
 from packaging.utils import canonicalize_name
 
-from wheelfit.core.phrases import needs_in_words
+from wheelfit.core.phrases import describe_condition
 from wheelfit.installation.choice_record import CHOICE_FILE, parse_choice
 from wheelfit.installation.dependencies import InstalledNeeds
 from wheelfit.installation.variant_fit import judge
@@ -211,7 +211,7 @@ def _variant(entry: Installed, judged: FitVerdict) -> PackageVariant:
     return PackageVariant(
         str(entry.label),
         tuple(map(str, entry.properties)),
-        needs_in_words(entry.properties, providers),
+        describe_condition(entry.properties, providers),
         None if record is None else parse_choice(record),
         judged.fits,
         judged.reason,

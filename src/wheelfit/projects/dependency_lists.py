@@ -144,7 +144,7 @@ def with_requirement(
     _check_list(project, wanted)
     there = project.find(wanted)
     if there is None:
-        created = toml_edits.create(project.text, _path(wanted), text.strip(), behind="project")
+        created = toml_edits.create(project.text, _path(wanted), text.strip(), after="project")
         changed = _checked(project, created, wanted, [text.strip()])
         return changed, ListChange(new.name, None, text.strip())
     items = project.lists()[there]

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from wheelfit.core import phrases
 from wheelfit.core.accelerators import (
     ACCELERATORS,
+    accelerator_extras,
     accelerators_of,
-    concerned_extras,
     is_for_accelerator,
     library_needs,
     owner_of_libraries,
@@ -144,7 +144,7 @@ class Remedies:
         members = [
             member
             for member in family.members
-            if member.is_for(project) and member.covers(pin.filename.tags)
+            if member.covers_project(project) and member.covers_tags(pin.filename.tags)
         ]
         document = _document(family.document(family.members))
         namespaces = {name for member in members for name in member.when.namespaces}
@@ -159,7 +159,7 @@ class Remedies:
                 continue
             if accelerators:
                 using.append(member)
-            elif member.has(project, pin.version):
+            elif member.covers_release(project, pin.version):
                 others.append(member)
         for member in (*using, *others[:1]):
             remedy = self._remedy(family, pin.name, member)
@@ -175,7 +175,7 @@ class Remedies:
             if member.is_of_registry:
                 return None
             used = accelerators_of(member.when)
-            build = platform_in_words(used[0], member.when) if used else member.place
+            build = platform_in_words(used[0], member.when) if used else member.location
             return Remedy(f"--bridge {family.name}", build, has_no_libraries=not used)
         if member.label is None or member.distribution == name:
             return None
@@ -218,7 +218,9 @@ def lacking_for(support: Support, namespace: str, major: str) -> str:
         feature = Feature(namespace, need.feature)
         if support.values(namespace, need.feature) and not support.supports(need):
             holder = support.holders.get(namespace, THIS_MACHINE)
-            return phrases.lacking(feature, (need.value,), support.detections[namespace], holder)
+            return phrases.describe_supported(
+                feature, (need.value,), support.detections[namespace], holder
+            )
     return ""
 
 
@@ -227,7 +229,7 @@ def needs_of_extras(
 ) -> Mapping[str, list[Requirement]]:
     """Return the requirements for an accelerator in extras, by extra."""
     needs: dict[str, list[Requirement]] = {}
-    for extra in concerned_extras(core):
+    for extra in accelerator_extras(core):
         with suppress(WheelfitError):  # read errors are reported where the data is needed
             requirements = [
                 requirement

@@ -151,7 +151,7 @@ def members_for(candidates: Candidates) -> Callable[[BridgeFamily, FamilyMember]
     supports: dict[NormalizedName, _MemberSupport] = {}
 
     def is_usable(family: BridgeFamily, member: FamilyMember) -> bool:
-        if not member.covers(platforms):
+        if not member.covers_tags(platforms):
             return False
         if not member.when or member.label in labels.values():
             return True
@@ -178,7 +178,7 @@ def missing_accelerated_build(
         if family is None or pin.label not in (None, NULL):
             continue
         for member in family.members:
-            if member.when and member.is_for(pin.name) and is_usable(family, member):
+            if member.when and member.covers_project(pin.name) and is_usable(family, member):
                 return NoFit(
                     f"no build of {pin.name} is available for the accelerator of this machine",
                     code="no-accelerator",

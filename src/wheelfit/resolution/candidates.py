@@ -21,8 +21,8 @@ from wheelfit.core.properties import EMPTY
 from wheelfit.core.property_support import namespaces_used, support_for
 from wheelfit.core.provider_lookup import NoPlugins, ProviderPolicy
 from wheelfit.core.selection import select
-from wheelfit.core.shared_requirements import AGREEMENTS, turned
-from wheelfit.core.unusable_metadata import Degradation, in_one_line
+from wheelfit.core.shared_requirements import AGREEMENTS, differing_agreement
+from wheelfit.core.unusable_metadata import Degradation, degradations_in_one_line
 from wheelfit.errors import InvalidRequirement, InvalidSource
 from wheelfit.resolution.choice_context import ChoiceContext
 from wheelfit.resolution.choice_warnings import about_choices
@@ -239,7 +239,7 @@ class Candidates:
         :param is_installed: whether it is installed already.
         """
         for agreed in self.context.agreed:
-            if is_installed and agreed.spares_installed:
+            if is_installed and agreed.exempts_installed:
                 continue
             objection = agreed.objection(properties)
             if objection is not None:
@@ -431,7 +431,7 @@ class Candidates:
             selection = judge(extra_rejections={**metadata.rejections, **rejections, **apart})
         unsound = [self._memory.unsound.get(wheel.filename.text) for wheel in release.wheels]
         degradations = (*metadata.degradations, *filter(None, unsound))
-        line = in_one_line(degradations)
+        line = degradations_in_one_line(degradations)
         notes = [f"{name} {version}: {line}"] if line else []
         if support is not None:
             notes += support.warnings  # about the machine, the same for every release
@@ -473,7 +473,8 @@ class Candidates:
         same = document.variants.get(label)
         if not properties:  # its target is unknown
             return label
-        if same is not None and turned(properties, same, self.policy.agreements) is None:
+        agreements = self.policy.agreements
+        if same is not None and differing_agreement(properties, same, agreements) is None:
             return label
         return next((one for one, its in document.variants.items() if its == properties), None)
 

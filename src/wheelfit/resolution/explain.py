@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import structs
 
 from wheelfit.core.properties import EMPTY
-from wheelfit.core.unusable_metadata import TOLD
+from wheelfit.core.unusable_metadata import MAX_SHOWN
 from wheelfit.errors import NoSolution
 from wheelfit.resolution.catalogue import Catalogue, needs_of
 from wheelfit.resolution.no_match import NoMatch, unknown_project
@@ -151,7 +151,7 @@ def explain_choice(candidates: Candidates, choice: ReleaseChoice) -> Explanation
     release = f"{choice.release.name} {choice.release.version}"
     # The first note of a choice summarises its first degradations.
     summary = choice.notes[: bool(choice.degradations)]
-    others = (f"{release}: {degradation}" for degradation in choice.degradations[TOLD:])
+    others = (f"{release}: {degradation}" for degradation in choice.degradations[MAX_SHOWN:])
     notes = (*choice.metadata.notes, *others, *choice.notes, *choice.remarks)
     if listing is not None and listing.bridge is not None:
         labels = {wheel.filename.label for wheel in choice.release.wheels}

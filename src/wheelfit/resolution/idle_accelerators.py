@@ -91,7 +91,7 @@ class _IdleSearch:
         using = [
             member
             for member in family.members
-            if member.is_for(name) and accelerators_of(member.when)
+            if member.covers_project(name) and accelerators_of(member.when)
         ]
         used = _accelerators(using)
         if not used:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 from msgspec import Struct, field
 
 from wheelfit.core.properties import EMPTY
-from wheelfit.core.shared_requirements import Agreed, common, value_key
+from wheelfit.core.shared_requirements import Agreed, common_values, value_key
 from wheelfit.errors import NoConsistentSet
 from wheelfit_runtime.wording import listed
 
@@ -166,7 +166,7 @@ class AgreementOutcome(Struct, frozen=True):
         if not self.values:
             text = f"{self.agreement.title} is mixed ({self.sides})"
         else:
-            text = f"{self.agreement.called(self.values)} for all"
+            text = f"{self.agreement.in_words(self.values)} for all"
         if forced.reasons:
             text += f", because {listed(forced.reasons)}"
         if forced.changes:
@@ -210,7 +210,7 @@ def held_by(
     builds = [one for one in chosen if one.properties]
     for agreement in agreements:
         packages = {build.name: agreement.values(build.properties) for build in builds}
-        agreed = common(packages.values())
+        agreed = common_values(packages.values())
         if agreed is not None:
             yield AgreementOutcome(
                 agreement,
@@ -315,7 +315,7 @@ class _AgreementSearch(Struct, Generic[Found]):
         installed = [present.properties for present in self._installed.values()]
         for agreement in self._agreements:
             values = [agreement.values(properties) for properties in staying]
-            if common(values) == frozenset():
+            if common_values(values) == frozenset():
                 self._sides[agreement.name] = frozenset().union(*values)
             self._seen[agreement.name] = set().union(*map(agreement.values, installed))
 
@@ -360,7 +360,7 @@ class _AgreementSearch(Struct, Generic[Found]):
             for one in attempt.chosen.values()
             if one.properties and not (sides is not None and one.stays)
         }
-        agreeing = common(values.values())
+        agreeing = common_values(values.values())
         if agreeing is None:
             return True
         if not agreeing or (sides is not None and agreeing.isdisjoint(sides)):
@@ -395,7 +395,7 @@ class _AgreementSearch(Struct, Generic[Found]):
             if (sides is not None and value not in sides) or self._attempts == _MAX_ATTEMPTS:
                 continue
             self._attempts += 1
-            agreed = Agreed(agreement, value, spares_installed=sides is not None)
+            agreed = Agreed(agreement, value, exempts_installed=sides is not None)
             following = self._choose((*attempt.agreed, agreed), self._effort, self._free.found)
             self._record_values(following)
             self._explore(following)
@@ -539,11 +539,11 @@ class _AgreementSearch(Struct, Generic[Found]):
             refused = {_required_value(one, agreed.agreement) for one in self._refused} - {
                 agreed.value
             }
-            values = agreed.agreement.called(value for value in refused if value is not None)
+            values = agreed.agreement.in_words(value for value in refused if value is not None)
             here = " in these versions" if self._effort is Effort.AS_NEW else ""
             return [], f"{values} is not available for all packages{here}"
         rival = self._best(others)
-        other = agreed.agreement.called([_required_value(rival, agreed.agreement) or "others"])
+        other = agreed.agreement.in_words([_required_value(rival, agreed.agreement) or "others"])
         for losers, what in (
             (self._replaced, "would replace"),
             (self._older_named, "would need older versions of"),
@@ -647,7 +647,9 @@ def _sides(agreement: Agreement, packages: Mapping[NormalizedName, Sequence[str]
     for name, values in sorted(packages.items()):
         groups.setdefault(tuple(values), []).append(name)
     ordered = sorted(groups.items(), key=lambda item: [value_key(value) for value in item[0]])
-    return "; ".join(f"{agreement.called(values)}: {', '.join(names)}" for values, names in ordered)
+    return "; ".join(
+        f"{agreement.in_words(values)}: {', '.join(names)}" for values, names in ordered
+    )
 
 
 def _sorted(values: Iterable[str]) -> tuple[str, ...]:

@@ -373,7 +373,7 @@ def _ranks_of_builds(
     Local versions are compared as text, so that ``+torch2.9`` is newer than ``+torch2.10``.
     """
     places = {
-        version: family.place_of(filename for _, filename in listed.files().wheels)
+        version: family.rank_of(filename for _, filename in listed.files().wheels)
         for version, listed in listed_by_version.items()
     }
     newest = sorted(listed_by_version, key=places.__getitem__)

@@ -115,7 +115,7 @@ class NoMatch:
         choice = self._candidates.choice(name, version)
         for verdict in choice.selection.verdicts:
             if choice.support is not None and verdict.properties is not None:
-                yield from choice.support.fixed_against(verdict.properties)
+                yield from choice.support.conflicting_installed(verdict.properties)
 
     def details(self) -> Iterator[str]:
         """Yield lines with the faults of the wheels of releases mentioned."""

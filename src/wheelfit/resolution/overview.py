@@ -15,7 +15,7 @@ from packaging.specifiers import SpecifierSet
 
 from wheelfit.core.abi_dependency import KnownVersions
 from wheelfit.core.filename import NEWER_FORMAT
-from wheelfit.core.phrases import needs_in_words
+from wheelfit.core.phrases import describe_condition
 from wheelfit.core.property_support import namespaces_used, support_for
 from wheelfit.core.selection import select
 from wheelfit.core.target import TagPreference
@@ -237,7 +237,7 @@ def _row(
         properties = document.properties(label)
         condition = "never chosen: its label is not in the variant metadata"
         if properties is not None:
-            condition = needs_in_words(properties, document.providers)
+            condition = describe_condition(properties, document.providers)
     return LabelRow(label, properties, condition, tuple(wheels), tuple(takers))
 
 

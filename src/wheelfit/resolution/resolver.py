@@ -503,7 +503,7 @@ class _RequestResolver:
                 choice = final.settled(name, chosen[name], build.label)
             pin = Pin.of(choice, requested=name in requested)
             family, reason = candidates.bridge(name), choice.reason
-            if family is not None and (bridge := family.build(pin.filename)):
+            if family is not None and (bridge := family.wheel_note(pin.filename)):
                 reason = f"{reason}; {bridge}"
             core = candidates.core_metadata(pin.choice.wheel(pin.filename.text))
             own = frozenset(extras.get(name, ()))

@@ -1,4 +1,4 @@
-"""Machines that conda or pixi describe by virtual packages, as host files."""
+"""Conversion of platforms with virtual packages of conda and pixi to host files."""
 
 from __future__ import annotations
 
@@ -41,25 +41,25 @@ _VARIABLES: Final = {
     "x86_64": {virtual_packages.ARCHSPEC: overrides.CONDA_ARCHSPEC},
     "aarch64": {virtual_packages.ARCHSPEC: overrides.CONDA_ARCHSPEC},
 }
-"""What stands for virtual packages in the view of the providers that they concern."""
+"""The variables by which providers read virtual packages, by namespace."""
 
 
 def host_of_virtual_packages(platform: CondaPlatform, where: str) -> HostFile:
-    """Return a machine that conda or pixi describes.
+    """Return the host file of a platform of conda or pixi.
 
     The providers evaluate the versions, as for conda's variables. Accelerators without virtual
     packages in conda are left out.
 
-    :param where: the file that describes it, for errors.
+    :param where: the file with the platform, for errors.
     :raises UserError: ``invalid-host-file``; the platform is not known, or a version cannot be
         understood.
     """
     if platform.subdir not in virtual_packages.SUBDIRS:
         raise UserError(
-            f"{platform.subdir[:80]!r} is a platform that wheelfit does not know",
+            f"{platform.subdir[:80]!r} is not a supported platform",
             code="invalid-host-file",
             where=where,
-            hint=f"it knows {', '.join(virtual_packages.SUBDIRS)}",
+            hint=f"supported: {', '.join(virtual_packages.SUBDIRS)}",
         )
     row = PLATFORMS[virtual_packages.SUBDIRS[platform.subdir]]
     notes: list[str] = []
@@ -74,7 +74,7 @@ def host_of_virtual_packages(platform: CondaPlatform, where: str) -> HostFile:
         for accelerator in providers.accelerators()
         if accelerator.namespace != _NVIDIA
     )
-    notes.append(f"conda's virtual packages say nothing of {', '.join(others)}")
+    notes.append(f"conda has no virtual packages for {', '.join(others)}")
     file = HostFile.from_detections(
         detections,
         created_by=f"wheelfit {__version__}",
@@ -99,13 +99,13 @@ def _detect(
     variables = _VARIABLES[namespace]
     packages = {name: platform.get(name) for name in variables}
     environ = {variables[name]: _value(package) for name, package in packages.items()}
-    # The least processor of a Mac is one of Apple's, of other systems any of its architecture.
-    least = "m1" if row.processor == "apple-m1" else ""
+    # The baseline processor of a Mac is Apple's M1; of other systems, any of the architecture.
+    baseline = "m1" if row.processor == "apple-m1" else ""
     if environ.get(overrides.CONDA_ARCHSPEC) == "":
-        environ[overrides.CONDA_ARCHSPEC] = least
+        environ[overrides.CONDA_ARCHSPEC] = baseline
     detection = _ask(namespace, environ, row)
     if namespace not in (_NVIDIA, row.architecture):
-        return detection  # of the other architecture nothing is supported
+        return detection  # of another architecture: nothing is supported
     if detection.status is Status.DISABLED and namespace == _NVIDIA:
         source = detection.evidence[0].source
         name = next(name for name, variable in variables.items() if variable == source)
@@ -116,10 +116,12 @@ def _detect(
             hint="write 12.8 for __cuda and 8.6 for __cuda_arch",
         )
     if detection.status is Status.DISABLED:
-        # Names of processors come every year; a machine with one is not to be refused.
+        # New processor names appear every year, and must not be an error.
         name = environ[overrides.CONDA_ARCHSPEC]
-        notes.append(f"archspec's {name!r} is not known, so the least {namespace} processor counts")
-        detection = _ask(namespace, {overrides.CONDA_ARCHSPEC: least}, row)
+        notes.append(
+            f"archspec's {name!r} is unknown, so the baseline {namespace} processor counts"
+        )
+        detection = _ask(namespace, {overrides.CONDA_ARCHSPEC: baseline}, row)
     evidence = tuple(
         Evidence("virtual packages", str(package) if package else f"no {name}")
         for name, package in packages.items()
@@ -137,7 +139,7 @@ def _ask(namespace: str, environ: dict[str, str], row: PlatformRow) -> Detection
         architecture=row.architecture,
     )
     detection = Machine(view).detect(namespace)
-    assert detection is not None  # noqa: S101 - these providers are built in
+    assert detection is not None  # noqa: S101 - the providers are built in
     return detection
 
 

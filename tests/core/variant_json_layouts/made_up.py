@@ -31,9 +31,9 @@ class MadeUp:
     def read(self, document: Mapping[str, Any], findings: Findings, *, tolerant: bool) -> Parts:
         """Read a document; see `Layout.read`."""
         unknown = [key for key in document if key not in KEYS]
-        findings.ignored_keys((), unknown, rule="F-20", fault=not tolerant)
+        findings.ignored_keys((), unknown, rule="F-20", is_fault=not tolerant)
         if "knows" not in document:
-            findings.refuse(("knows",), "the key is missing", "F-20")
+            findings.fatal_fault(("knows",), "the key is missing", "F-20")
             return Parts((), {}, {})
         knows = document["knows"]  # a list of [namespace, [feature, [value, ...]], ...]
         providers = {

@@ -209,7 +209,7 @@ def test_current_schemas() -> None:
     )
     final = parse_schema("https://packaging.python.org/schemas/variants/v1.0.0.json")
     assert final is not None
-    assert final.known_host
+    assert final.is_known_host
     assert final.version == (1, 0, 0)
 
 
@@ -219,5 +219,5 @@ def test_parts_of_a_schema() -> None:
     assert name is not None
     assert (name.host, name.path) == ("variants-schema.wheelnext.dev", "/peps/850/v0.2.0.json")
     assert name.version == (0, 2, 0)
-    assert name.known_host
+    assert name.is_known_host
     assert parse_schema("file:///v0.2.0.json") is None

@@ -190,7 +190,7 @@ def offer_of(
     """
     by_name: dict[str, Symbols] = {}
     for file, symbols in libraries.items():
-        if exports.has(file) or (symbols.soname is not None and exports.has(symbols.soname)):
+        if exports.covers(file) or (symbols.soname is not None and exports.covers(symbols.soname)):
             by_name.setdefault(symbols.soname or file, symbols)
     loaded: dict[str, Symbols] = {}
     waiting = [name for name in sorted(consumer.needed) if name in by_name]

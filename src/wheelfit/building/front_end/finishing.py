@@ -15,7 +15,7 @@ from wheelfit.checking.tool_profiles import CheckOptions
 from wheelfit.checking.wheels.wheel import check_wheel
 from wheelfit.core.abi_exports import FILE as EXPORTS_FILE
 from wheelfit.core.abi_exports import write_abi_exports
-from wheelfit.core.core_metadata import edited, read_metadata, without_variant_markers
+from wheelfit.core.core_metadata import edit_metadata, read_metadata, without_variant_markers
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.index_metadata import read_wheel_document
 from wheelfit.core.markers import VariantContext
@@ -92,7 +92,7 @@ def with_dependencies(
     with WheelArchive(source) as archive:
         given = archive.metadata()
     there = read_metadata(given, source.name).requires_texts
-    metadata = edited(given, added=[text for text in requirements if text not in there])
+    metadata = edit_metadata(given, added=[text for text in requirements if text not in there])
     return _with_file(source, folder, "METADATA", metadata, epoch)
 
 

@@ -143,7 +143,7 @@ def apply_edits(
     if context is not None:
         dropped: list[str] = []
         data = core_metadata.without_variant_markers(
-            data, context, where=where, filtered=False, dropped=dropped.append
+            data, context, where=where, filtered=False, report_removed=dropped.append
         )
         wanted, useless = _resolve_markers(wanted, context, where)
         notes += [NOT_NEEDED.format(text) for text in dict.fromkeys((*dropped, *useless))]
@@ -160,7 +160,7 @@ def apply_edits(
         kept.add(text)
         return text
 
-    changed = core_metadata.edited(
+    changed = core_metadata.edit_metadata(
         data,
         name=None if new_name == spelled else new_name,
         version=None if version == core.version else str(version),
@@ -168,7 +168,7 @@ def apply_edits(
     )
     added = [text for text in wanted if text not in kept]
     if added:
-        changed = core_metadata.edited(changed, added=added)
+        changed = core_metadata.edit_metadata(changed, added=added)
     notes += [f"it no longer needs {text}" for text in removed]
     notes += [f"it needs {text}" for text in added]
     return EditedMetadata(changed, canonicalize_name(new_name), version, tuple(notes))
@@ -179,7 +179,7 @@ def _resolve_markers(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return dependencies with their variant markers resolved, and those that are not needed."""
     resolved = {
-        text: core_metadata.resolved_requirement(text, context, where=where, filtered=False)
+        text: core_metadata.resolve_requirement(text, context, where=where, filtered=False)
         for text in texts
     }
     needed = dict.fromkeys(text for text in resolved.values() if text is not None)

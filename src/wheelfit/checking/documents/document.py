@@ -224,7 +224,7 @@ class _Sense:
             yield _found(
                 checks.OLD_LAYOUT, f"the layout is {document.layout} ({schema})", path="$schema"
             )
-        if self._document.is_bare and self._used:
+        if self._document.lacks_providers and self._used:
             yield _found(
                 checks.NO_PROVIDERS,
                 f"no provider can detect {', '.join(sorted(self._namespaces))}",
@@ -305,7 +305,7 @@ class _Sense:
                 yield self._unselectable(f"no provider is available for {feature.namespace}", path)
             case BuiltinProvider(name=name) if name != ABI_DEPENDENCY:
                 yield self._unselectable(f"no tool has a built-in provider {name}", path)
-            case None if not self._document.is_bare:
+            case None if not self._document.lacks_providers:
                 lists = [
                     name
                     for name, other in self._document.providers.items()

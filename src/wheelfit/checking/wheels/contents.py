@@ -123,7 +123,7 @@ def _exports_findings(archive: WheelArchive, inside: CheckedFile) -> Iterator[Fi
         return
     names = {name.rpartition("/")[2] for name in archive.names()}
     for library in exports.libraries:
-        if not any(AbiExports(libraries=(library,)).has(name) for name in names):
+        if not any(AbiExports(libraries=(library,)).covers(name) for name in names):
             yield inside.found(
                 checks.WRONG_ABI_EXPORTS,
                 f"the wheel has no file named {library}",

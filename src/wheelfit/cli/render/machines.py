@@ -277,5 +277,5 @@ def _difference_lines(
     for name, values in zip(names, (difference.only_left, difference.only_right), strict=True):
         if values:
             yield f"    only {name}: {shortened(values, output)}"
-    if difference.reordered:
+    if difference.is_reordered:
         yield "    the others are in another order"

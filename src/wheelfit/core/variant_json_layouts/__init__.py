@@ -1,9 +1,9 @@
-"""The layouts in which documents are found, and which one a document has (F-45).
+"""The layouts of documents, and the detection of a document's layout (F-45).
 
-Everything that reads a layout is in this folder: a module, and its row in ``DEFAULT_REGISTRY``. The
-rest of wheelfit knows the model, `wheelfit.core.document.VariantDocument`. A layout that is
-written, too, has its writer in `wheelfit.core.metadata`; `wheelfit.checking.documents.document` and
-`wheelfit.wheels.conversion` name those that are current.
+The readers of layouts are in this folder: each in a module, with a row in ``DEFAULT_REGISTRY``.
+Other modules use the model, `wheelfit.core.document.VariantDocument`. The writers are called by
+`wheelfit.core.metadata`; the current layouts are also named in
+`wheelfit.checking.documents.document` and `wheelfit.wheels.conversion`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from msgspec import Struct, field
 
 from wheelfit.core.strict_json import path_of, shown
 from wheelfit.core.variant_json_layouts import schema
-from wheelfit.core.variant_json_layouts.draft_2026_03 import MARCH
+from wheelfit.core.variant_json_layouts.draft_2026_03 import DRAFT_2026_03
 from wheelfit.core.variant_json_layouts.drafts_2025 import (
     UNVERSIONED_2,
     UNVERSIONED_3,
@@ -35,7 +35,7 @@ class StableLayout(Struct, frozen=True):
     """The layout of one major version from 1 on (F-37)."""
 
     version: tuple[int, int, int]
-    """The newest version that the layout knows completely."""
+    """The newest version of which the layout has every key."""
     layout: Layout
 
 
@@ -52,8 +52,8 @@ DEFAULT_REGISTRY = Registry(
     drafts={
         "/peps/850/v0.2.0.json": PEP850,
         "/v0.2.0.json": PEP850,  # written by variantlib 0.2.2
-        "/peps/9999/v0.2.0.json": MARCH,
-        "/peps/826/v0.2.0.json": MARCH,
+        "/peps/9999/v0.2.0.json": DRAFT_2026_03,
+        "/peps/826/v0.2.0.json": DRAFT_2026_03,
         "/peps/825/v0.1.1.json": PEP825,
         "/peps/825/v0.1.0.json": PEP825_FIRST,
     },
@@ -68,7 +68,7 @@ class Detected(Struct, frozen=True):
 
     layout: Layout
     tolerant: bool = False
-    """Whether the document may know more than the layout (F-37)."""
+    """Whether the document may have keys that the layout lacks (F-37)."""
     notes: tuple[str, ...] = ()
 
 
@@ -94,7 +94,7 @@ def detect(
     name = schema.parse_schema(text)
     if name is None:
         _refuse(f"{shown(text)} does not name a version of the format", "F-40")
-    if not name.known_host:
+    if not name.is_known_host:
         _refuse(f"{shown(text)} is not on a host that the format uses", "F-40")
     if name.version[0] > 0:
         return _stable(text, name.version, registry)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _ENTRY_KEYS = frozenset(["requires", "static-properties", "plugin-api", "optional"])
 
 
-class March(Struct, frozen=True):
+class Draft202603(Struct, frozen=True):
     """The reader of layout L6."""
 
     name: str = "L6"
@@ -30,55 +30,55 @@ class March(Struct, frozen=True):
     def read(self, document: Mapping[str, Any], findings: Findings, *, tolerant: bool) -> Parts:
         """Read a document; see `Layout.read`. Unknown keys are always ignored (F-46)."""
         del tolerant
-        unknown_keys(document, KEYS, findings, fault=False, known_priorities=priorities.OLD_KEYS)
+        unknown_keys(document, KEYS, findings, is_fault=False, known_priorities=priorities.OLD_KEYS)
         namespaces = priorities.read_namespaces(document, findings)
-        first = priorities.read_prefixes(document, findings)
+        prefixes = priorities.read_prefixes(document, findings)
         providers = entries.read_entries(
             document,
             findings,
-            lambda namespace, entry: _provider(namespace, entry, first, findings),
+            lambda namespace, entry: _provider(namespace, entry, prefixes, findings),
         )
-        return old_parts(document, namespaces, providers, first, findings)
+        return draft_parts(document, namespaces, providers, prefixes, findings)
 
 
-MARCH = March()
+DRAFT_2026_03 = Draft202603()
 
 
 def _provider(
-    namespace: str, entry: entries.Entry, first: priorities.Prefixes, findings: Findings
+    namespace: str, entry: entries.Entry, prefixes: priorities.Prefixes, findings: Findings
 ) -> Provider:
     values = entry.values
     unknown = [key for key in values if key not in _ENTRY_KEYS]
-    findings.ignored_keys((entries.KEY, namespace), unknown, rule="F-46", fault=False)
+    findings.ignored_keys((entries.KEY, namespace), unknown, rule="F-46", is_fault=False)
     if ("requires" in values) == ("static-properties" in values):
-        entry.broken("exactly one of requires, static-properties is needed", "P-1")
+        entry.fault("exactly one of requires, static-properties is needed", "P-1")
     optional = entry.flag("optional", default=False)
     if "static-properties" in values:
         lists = entry.static_lists()
         provider = StaticProvider(entries.configs(lists, lists), optional=optional)
-        return order_static(namespace, provider, first, findings)
+        return order_static(namespace, provider, prefixes, findings)
     requires = entry.requires()
     if not requires:
-        entry.broken("nothing is required, so nothing can be asked", "F-52", "requires")
+        entry.fault("it requires no package, so no plugin can be run", "F-52", "requires")
     return PluginProvider(requires, entry.plugin_api(requires), optional=optional)
 
 
-def old_parts(
+def draft_parts(
     document: Mapping[str, Any],
     namespaces: tuple[str, ...],
     providers: dict[str, Provider],
-    first: priorities.Prefixes,
+    prefixes: priorities.Prefixes,
     findings: Findings,
 ) -> Parts:
-    """Return the parts of a document of the drafts, whose providers have been read."""
+    """Return the parts of a draft's document, whose providers have been read."""
     namespaces = _add_abi_dependency(document, namespaces, providers, findings)
     providers = entries.match_priorities(providers, namespaces, findings)
-    priorities.note_unknown_prefixes(first, namespaces, findings)
+    priorities.note_unknown_prefixes(prefixes, namespaces, findings)
     return Parts(
         namespaces,
         providers,
         variants.read_variants(document, namespaces, findings, hyphens_in=ABI_DEPENDENCY),
-        *kept_overrides(providers, first),
+        *kept_overrides(providers, prefixes),
     )
 
 
@@ -88,7 +88,7 @@ def _add_abi_dependency(
     providers: dict[str, Provider],
     findings: Findings,
 ) -> tuple[str, ...]:
-    """Model ``abi_dependency`` where old documents use it without declaring it (F-54).
+    """Add the provider of ``abi_dependency`` that old documents use without declaring it (F-54).
 
     :param providers: the providers read; a built-in one is added when needed.
     :return: the priorities, with the namespace last when it was not listed.

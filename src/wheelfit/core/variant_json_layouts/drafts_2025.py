@@ -1,7 +1,7 @@
-"""Layouts L1 to L3: the drafts of 2025, in which the published index is written.
+"""Layouts L1 to L3: the drafts of 2025, which the published index uses.
 
-The three differ in the mark of a provider that is not used on installation, and in where its static
-values stand then (F-47, F-48).
+They differ in the key that excludes a provider from installation, and in the place of its static
+values (F-47, F-48).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from wheelfit.core.providers import (
 )
 from wheelfit.core.strict_json import path_of, shown
 from wheelfit.core.variant_json_layouts import entries, priorities
-from wheelfit.core.variant_json_layouts.draft_2026_03 import old_parts
+from wheelfit.core.variant_json_layouts.draft_2026_03 import draft_parts
 from wheelfit.core.variant_json_layouts.pep850 import KEYS, unknown_keys
 from wheelfit.core.variant_json_layouts.priorities import order_static
 from wheelfit.errors import InvalidMarker
@@ -40,58 +40,60 @@ _ENTRY_KEYS = frozenset(
 _PLUGIN_USES = ("all", "build", "none")
 
 
-class Legacy(Struct, frozen=True):
+class Draft2025(Struct, frozen=True):
     """The reader of layouts L1 to L3."""
 
     name: str
     title: str
     static_on_top: bool
-    """Whether static values stand under ``static-properties`` (L3), else in priorities."""
+    """Whether static values are in ``static-properties`` (L3), or in the priorities."""
 
     def read(self, document: Mapping[str, Any], findings: Findings, *, tolerant: bool) -> Parts:
         """Read a document; see `Layout.read`. Unknown keys are always ignored (F-46)."""
         del tolerant
         known = KEYS | {STATIC_KEY} if self.static_on_top else KEYS
-        unknown_keys(document, known, findings, fault=False, known_priorities=priorities.OLD_KEYS)
+        unknown_keys(
+            document, known, findings, is_fault=False, known_priorities=priorities.OLD_KEYS
+        )
         namespaces = priorities.read_namespaces(document, findings)
-        first = priorities.read_prefixes(document, findings)
-        static = self._static(document, first, findings)
-        reader = _Providers(findings, first, static, self.static_on_top)
+        prefixes = priorities.read_prefixes(document, findings)
+        static = self._static(document, prefixes, findings)
+        reader = _Providers(findings, prefixes, static, self.static_on_top)
         providers = reader.read(document)
         unlisted = sorted(
             providers.keys() - set(namespaces), key=lambda name: (name == ABI_DEPENDENCY, name)
         )
         for namespace in unlisted:  # F-59, F-54
             findings.note(f"{namespace} is not in the priorities; it comes last (F-59)")
-        return old_parts(document, (*namespaces, *unlisted), providers, first, findings)
+        return draft_parts(document, (*namespaces, *unlisted), providers, prefixes, findings)
 
     def _static(
-        self, document: Mapping[str, Any], first: priorities.Prefixes, findings: Findings
+        self, document: Mapping[str, Any], prefixes: priorities.Prefixes, findings: Findings
     ) -> Mapping[str, Any]:
         """Return the static values by namespace, not checked yet (F-48)."""
         if not self.static_on_top:
             return {
                 namespace: {name: list(values) for name, values in features.items()}
-                for namespace, features in first.values.items()
+                for namespace, features in prefixes.values.items()
             }
         value = document.get(STATIC_KEY, {})
         if isinstance(value, dict):
             return value
-        findings.odd((STATIC_KEY,), f"expected an object, found {shown(value)}", "F-32")
+        findings.noted_fault((STATIC_KEY,), f"expected an object, found {shown(value)}", "F-32")
         return {}
 
 
-UNVERSIONED_2 = Legacy("L1", "the unversioned draft", static_on_top=False)
-UNVERSIONED_3 = Legacy("L1", "the unversioned draft", static_on_top=True)
-V0_0_2 = Legacy("L2", "draft v0.0.2", static_on_top=False)
-V0_0_3 = Legacy("L3", "draft v0.0.3", static_on_top=True)
+UNVERSIONED_2 = Draft2025("L1", "the unversioned draft", static_on_top=False)
+UNVERSIONED_3 = Draft2025("L1", "the unversioned draft", static_on_top=True)
+V0_0_2 = Draft2025("L2", "draft v0.0.2", static_on_top=False)
+V0_0_3 = Draft2025("L3", "draft v0.0.3", static_on_top=True)
 
 
 class _Providers(Struct):
     """A reader of the provider entries of one document."""
 
     findings: Findings
-    first: priorities.Prefixes
+    prefixes: priorities.Prefixes
     static: Mapping[str, Any]
     static_on_top: bool
 
@@ -112,17 +114,17 @@ class _Providers(Struct):
     def _provider(self, namespace: str, entry: entries.Entry) -> Provider:
         unknown = [key for key in entry.values if key not in _ENTRY_KEYS]
         steps = (entries.KEY, namespace)
-        self.findings.ignored_keys(steps, unknown, rule="F-46", fault=False)
+        self.findings.ignored_keys(steps, unknown, rule="F-46", is_fault=False)
         optional = entry.flag("optional", default=False)
         enabled_by = _enable_if(entry)
-        if _asked_on_install(entry):
+        if _runs_on_install(entry):
             if self.static_on_top and namespace in self.static:
                 self.findings.note(
-                    f"{path_of(STATIC_KEY, namespace)}: ignored, the plugin is asked (F-48)"
+                    f"{path_of(STATIC_KEY, namespace)}: ignored, the plugin is run (F-48)"
                 )
             requires = entry.requires()
             if not requires:
-                entry.broken("nothing is required, so nothing can be asked", "F-52", "requires")
+                entry.fault("it requires no package, so no plugin can be run", "F-52", "requires")
             plugin_api = entry.plugin_api(requires)
             return PluginProvider(requires, plugin_api, optional, enabled_by)
         if namespace == ABI_DEPENDENCY:  # F-54
@@ -139,14 +141,14 @@ class _Providers(Struct):
         lists = lists_entry.static_lists(key=namespace)
         entry.reason = entry.reason or lists_entry.reason
         provider = StaticProvider(entries.configs(lists, lists))
-        return order_static(namespace, provider, self.first, self.findings)
+        return order_static(namespace, provider, self.prefixes, self.findings)
 
 
-def _asked_on_install(entry: entries.Entry) -> bool:
+def _runs_on_install(entry: entries.Entry) -> bool:
     """Return whether the plugin is queried on installation (F-47)."""
     use = entry.values.get("plugin-use", "all")
     if use not in _PLUGIN_USES:
-        entry.broken(f"{shown(use)} is not one of {', '.join(_PLUGIN_USES)}", "F-47", "plugin-use")
+        entry.fault(f"{shown(use)} is not one of {', '.join(_PLUGIN_USES)}", "F-47", "plugin-use")
     return entry.flag("install-time", default=True) and use == "all"
 
 
@@ -156,13 +158,13 @@ def _enable_if(entry: entries.Entry) -> str | None:
     if text is None and "enable-if" not in entry.values:
         return None
     if not isinstance(text, str):
-        entry.broken(f"expected a string, found {shown(text)}", "F-32", "enable-if")
+        entry.fault(f"expected a string, found {shown(text)}", "F-32", "enable-if")
         return None
     try:
         marker = parse_marker(text)
     except InvalidMarker:
-        entry.broken(f"{shown(text)} is not an environment marker", "F-51", "enable-if")
+        entry.fault(f"{shown(text)} is not an environment marker", "F-51", "enable-if")
         return None
     if marker.uses_variants:
-        entry.broken(f"{shown(text)} depends on a variant", "F-109", "enable-if")
+        entry.fault(f"{shown(text)} depends on a variant", "F-109", "enable-if")
     return text

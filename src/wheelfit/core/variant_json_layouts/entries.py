@@ -46,54 +46,54 @@ class Entry:
     ) -> None:
         self.values = values
         self.reason: str | None = None
-        """Why the entry cannot be used; None as long as it can."""
+        """The reason the entry cannot be used; None: it can."""
         self._findings = findings
         self._steps = steps
 
-    def broken(self, message: str, rule: str, *steps: str | int) -> None:
+    def fault(self, message: str, rule: str, *steps: str | int) -> None:
         """Record a violation that makes this namespace unsupported (F-130)."""
         fault = self._findings.fault((*self._steps, *steps), message, rule)
         if self.reason is None:
             self.reason = str(fault)
 
-    def odd(self, message: str, rule: str, *steps: str | int) -> None:
+    def minor_fault(self, message: str, rule: str, *steps: str | int) -> None:
         """Record a violation that readers overlook."""
-        self._findings.overlook((*self._steps, *steps), message, rule)
+        self._findings.minor_fault((*self._steps, *steps), message, rule)
 
     def flag(self, key: str, *, default: bool) -> bool:
         """Read a boolean (P-2)."""
         value = self.values.get(key, default)
         if not isinstance(value, bool):
-            self.broken(f"expected true or false, found {shown(value)}", "F-32", key)
+            self.fault(f"expected true or false, found {shown(value)}", "F-32", key)
             return default
         return value
 
     def requires(self, key: str = "requires") -> tuple[str, ...]:
-        """Read the packages of a plugin (P-6); whether there may be none is for the caller."""
+        """Read the packages of a plugin (P-6); the caller decides whether there may be none."""
         items = self.values.get(key, [])
         if not isinstance(items, list):
-            self.broken(f"expected a list, found {shown(items)}", "F-32", key)
+            self.fault(f"expected a list, found {shown(items)}", "F-32", key)
             return ()
         requirements: list[Requirement] = []
         for index, item in enumerate(items):
             if not isinstance(item, str):
-                problem = f"expected a string, found {shown(item)}"
-                self.broken(problem, "F-32", key, index)
+                message = f"expected a string, found {shown(item)}"
+                self.fault(message, "F-32", key, index)
                 continue
             try:
                 requirement = parse_requirement(item, allow_variant_markers=True)
             except InvalidRequirement:
-                problem = f"{shown(item)} is not a dependency specifier"
-                self.broken(problem, "P-6", key, index)
+                message = f"{shown(item)} is not a dependency specifier"
+                self.fault(message, "P-6", key, index)
                 continue
             if requirement.marker is not None and requirement.marker.uses_variants:
-                problem = f"{shown(item)} looks at a wheel, and there is none"
-                self.broken(problem, "F-109", key, index)
+                message = f"{shown(item)} depends on a variant, and none is chosen yet"
+                self.fault(message, "F-109", key, index)
             requirements.append(requirement)
         if self.reason is None and requirements and self._findings.pedantic:
             first = first_everywhere(requirements)
             if first is not None and None in first:
-                self.odd("in some environment no requirement remains", "P-6", key)
+                self.minor_fault("in some environment no requirement remains", "P-6", key)
         return tuple(item for item in items if isinstance(item, str))
 
     def plugin_api(self, requires: tuple[str, ...]) -> str | None:
@@ -101,47 +101,47 @@ class Entry:
         if "plugin-api" not in self.values:
             if self.reason is None and not _one_default(requires, exactly=self._findings.pedantic):
                 problem = "the default depends on the environment, it must be given"
-                self.odd(problem, "P-7", "plugin-api")
+                self.minor_fault(problem, "P-7", "plugin-api")
             return None
         value = self.values["plugin-api"]
         if not isinstance(value, str):
-            self.broken(f"expected a string, found {shown(value)}", "F-32", "plugin-api")
+            self.fault(f"expected a string, found {shown(value)}", "F-32", "plugin-api")
             return None
         endpoint = parse_endpoint(value)
         if endpoint is None:
             problem = f"{shown(value)} is not an object reference"
-            self.broken(problem, "P-7", "plugin-api")
+            self.fault(problem, "P-7", "plugin-api")
         elif endpoint != value:
-            self.odd(f"{shown(value)} has blanks", "P-7", "plugin-api")
+            self.minor_fault(f"{shown(value)} has blanks", "P-7", "plugin-api")
         return endpoint
 
     def static_lists(self, *, key: str = "static-properties") -> StaticLists:
         """Read feature → values, both in document order (P-3)."""
         features = self.values[key]
         if not isinstance(features, dict):
-            self.broken(f"expected an object, found {shown(features)}", "F-32", key)
+            self.fault(f"expected an object, found {shown(features)}", "F-32", key)
             return {}
         if not features:
-            self.odd("at least one feature is needed", "P-3", key)
+            self.minor_fault("at least one feature is needed", "P-3", key)
         lists: StaticLists = {}
         for name, values in features.items():
             if not is_name(name):
-                self.broken(f"{shown(name)} is not a valid feature name", "F-2", key, name)
+                self.fault(f"{shown(name)} is not a valid feature name", "F-2", key, name)
             lists[name] = self._value_list(values, key, name)
         return lists
 
     def _value_list(self, values: object, *steps: str) -> tuple[str, ...]:
         if not isinstance(values, list):
-            self.broken(f"expected a list, found {shown(values)}", "F-32", *steps)
+            self.fault(f"expected a list, found {shown(values)}", "F-32", *steps)
             return ()
         if not values:
-            self.odd("at least one value is needed", "P-3", *steps)
+            self.minor_fault("at least one value is needed", "P-3", *steps)
         seen: dict[str, None] = {}
         for index, value in enumerate(values):
             if not isinstance(value, str) or not is_value(value):
-                self.broken(f"{shown(value)} is not a valid value", "F-2", *steps, index)
+                self.fault(f"{shown(value)} is not a valid value", "F-2", *steps, index)
             elif value in seen:
-                self.broken(f"{shown(value)} is there more than once", "P-3", *steps, index)
+                self.fault(f"{shown(value)} is there more than once", "P-3", *steps, index)
             else:
                 seen[value] = None
         return tuple(seen)
@@ -151,16 +151,16 @@ class Entry:
         key = "feature-order"
         if key not in self.values:
             if len(lists) > 1:
-                self.broken("the key is missing, there are several features", "P-5", key)
+                self.fault("the key is missing, there are several features", "P-5", key)
             return tuple(lists)
         names = self.values[key]
         if not isinstance(names, list):
-            self.broken(f"expected a list, found {shown(names)}", "F-32", key)
+            self.fault(f"expected a list, found {shown(names)}", "F-32", key)
             return tuple(lists)
         if not all(isinstance(name, str) for name in names) or (
             not names or sorted(names) != sorted(lists)
         ):
-            self.broken("it must name every static feature once", "P-5", key)
+            self.fault("it must name every static feature once", "P-5", key)
             return tuple(lists)
         return tuple(names)
 
@@ -173,8 +173,8 @@ def configs(lists: StaticLists, order: Iterable[str]) -> tuple[FeatureConfig, ..
 def _one_default(requires: tuple[str, ...], *, exactly: bool) -> bool:
     """Return whether the first requirement after marker filtering is always the same (P-7).
 
-    :param exactly: whether every environment is looked at; else names are counted, which
-        costs little and may be too strict.
+    :param exactly: whether to evaluate the markers for every environment; else to count names,
+        which is fast and may be too strict.
     """
     requirements = [parse_requirement(text, allow_variant_markers=False) for text in requires]
     names: set[str] = set()
@@ -197,21 +197,20 @@ def read_entries(
 ) -> dict[str, Provider]:
     """Read every entry of ``providers``; a broken one affects its own namespace only (F-130).
 
-    :param read: reads the entry of a namespace; what it returns for an entry that turns
-        out broken does not matter.
+    :param read: reads the entry of a namespace; its result is ignored for a broken entry.
     """
     if KEY not in document:
-        findings.odd((KEY,), "the key is missing", "F-20")
+        findings.noted_fault((KEY,), "the key is missing", "F-20")
         return {}
     entries = document[KEY]
     if not isinstance(entries, dict):
-        findings.odd((KEY,), f"expected an object, found {shown(entries)}", "F-32")
+        findings.noted_fault((KEY,), f"expected an object, found {shown(entries)}", "F-32")
         return {}
     providers: dict[str, Provider] = {}
     for namespace, values in entries.items():
         if not is_name(namespace):
             problem = f"{shown(namespace)} is not a valid namespace"
-            findings.odd((KEY, namespace), problem, "F-2")
+            findings.noted_fault((KEY, namespace), problem, "F-2")
             findings.degrade(namespace, "invalid-provider", "it is not a valid namespace (F-2)")
             continue
         provider: Provider = BrokenProvider("")
@@ -219,11 +218,11 @@ def read_entries(
             known = {key: value for key, value in values.items() if key != BUILD_REQUIRES}
             entry = Entry((KEY, namespace), known, findings)
             if len(known) < len(values):  # P-9
-                entry.broken("it exists in pyproject.toml only", "P-9", BUILD_REQUIRES)
+                entry.fault("it exists in pyproject.toml only", "P-9", BUILD_REQUIRES)
             provider = read(namespace, entry)
         else:
             entry = Entry((KEY, namespace), {}, findings)
-            entry.broken(f"expected an object, found {shown(values)}", "F-32")
+            entry.fault(f"expected an object, found {shown(values)}", "F-32")
         if entry.reason is not None:
             provider = BrokenProvider(entry.reason)
             findings.note(f"{namespace} is unsupported (F-130): {entry.reason}")
@@ -247,10 +246,10 @@ def read_providers(
         provider = _provider(entry)
         unknown = [key for key in entry.values if key not in KNOWN_KEYS]
         if tolerant:
-            findings.ignored_keys((KEY, namespace), unknown, rule="F-37", fault=False)
+            findings.ignored_keys((KEY, namespace), unknown, rule="F-37", is_fault=False)
         else:
             for key in unknown:
-                entry.broken("unknown key", "F-130", key)
+                entry.fault("unknown key", "F-130", key)
         if (
             entry.reason is None
             and isinstance(provider, BuiltinProvider)
@@ -267,13 +266,13 @@ def _provider(entry: Entry) -> Provider:
     values = entry.values
     kinds = [kind for kind in KINDS if kind in values]
     if len(kinds) != 1:
-        given_kinds = " and ".join(kinds) or "none"
-        entry.broken(f"exactly one of {', '.join(KINDS)} is needed, found {given_kinds}", "P-1")
+        found = " and ".join(kinds) or "none"
+        entry.fault(f"exactly one of {', '.join(KINDS)} is needed, found {found}", "P-1")
     optional = entry.flag("optional", default=False)
     if "feature-order" in values and "static-properties" not in values:
-        entry.broken("only together with static-properties", "P-4", "feature-order")
+        entry.fault("only together with static-properties", "P-4", "feature-order")
     if "plugin-api" in values and "requires" not in values:
-        entry.broken("only together with requires", "P-7", "plugin-api")
+        entry.fault("only together with requires", "P-7", "plugin-api")
     provider: Provider = BrokenProvider("")
     if "static-properties" in values:
         lists = entry.static_lists()
@@ -282,14 +281,14 @@ def _provider(entry: Entry) -> Provider:
     if "requires" in values:
         requires = entry.requires()
         if not requires and entry.reason is None:
-            entry.broken("at least one requirement is needed", "P-6", "requires")
+            entry.fault("at least one requirement is needed", "P-6", "requires")
         provider = PluginProvider(requires, entry.plugin_api(requires), optional=optional)
     if "builtin" in values:
         name = values["builtin"]
         if isinstance(name, str) and name:
             provider = BuiltinProvider(name, optional=optional)
         else:
-            entry.broken(f"expected a name, found {shown(name)}", "P-8", "builtin")
+            entry.fault(f"expected a name, found {shown(name)}", "P-8", "builtin")
     return provider
 
 
@@ -300,12 +299,12 @@ def match_priorities(
     for namespace in namespaces:
         if namespace not in providers:
             problem = "a namespace of the priorities has no provider and is unsupported"
-            findings.odd((KEY, namespace), problem, "F-22")
+            findings.noted_fault((KEY, namespace), problem, "F-22")
             findings.degrade(namespace, "missing-provider", "it has no provider (F-22)")
     listed = dict.fromkeys(namespaces)
     for namespace in providers:
         if namespace not in listed:
             problem = "the namespace is not in the priorities, its provider is ignored"
-            findings.odd((KEY, namespace), problem, "F-22")
+            findings.noted_fault((KEY, namespace), problem, "F-22")
             findings.degrade(namespace, "unlisted-provider", "it is not in the priorities (F-22)")
     return {name: providers[name] for name in listed if name in providers}

@@ -1,7 +1,7 @@
 """The faults a reader finds in a document, and their effects (F-130).
 
-A document is read once. The same walk gives the lenient reader its model with notes,
-and the strict one (F-131) the list of every fault.
+A document is read once: the lenient reader gets its model with notes, the strict one (F-131) every
+fault.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _MOST_NOTES = 100
-_LISTED = 5
+_MAX_NAMED = 5
 """Labels that the summary names."""
 
 
 class Findings:
     """The faults and notes of a document that is being read."""
 
-    __slots__ = ("_notes", "faults", "lost", "pedantic", "refusals", "unusable")
+    __slots__ = ("_notes", "degradations", "faults", "pedantic", "refusals", "unusable")
 
     def __init__(self, *, pedantic: bool) -> None:
         self.pedantic = pedantic
-        """Whether violations that cost nothing are of interest too."""
+        """Whether to record violations that every reader accepts, too."""
         self.faults: list[Fault] = []
         """Every violation of a rule, in document order."""
         self.refusals: list[Fault] = []
         """Those that make the whole document unusable."""
         self.unusable: dict[str, str] = {}
         """Broken labels with the first reason (F-130)."""
-        self.lost: list[Degradation] = []
-        """What is wrong with providers, each with the namespace that it costs (F-130)."""
+        self.degradations: list[Degradation] = []
+        """The namespaces lost to unusable providers (F-130)."""
         self._notes: dict[str, None] = {}
 
     @property
@@ -47,22 +47,22 @@ class Findings:
         return (*notes[:_MOST_NOTES], f"and {len(notes) - _MOST_NOTES} more notes")
 
     def fault(self, steps: tuple[str | int, ...], message: str, rule: str) -> Fault:
-        """Record a violation; the caller decides what it costs."""
+        """Record a violation; the caller decides on its effect."""
         fault = Fault(path_of(*steps), message, rule)
         self.faults.append(fault)
         return fault
 
-    def overlook(self, steps: tuple[str | int, ...], message: str, rule: str) -> None:
-        """Record a violation that readers accept without a word."""
+    def minor_fault(self, steps: tuple[str | int, ...], message: str, rule: str) -> None:
+        """Record a violation that readers accept without a note."""
         if self.pedantic:
             self.fault(steps, message, rule)
 
-    def refuse(self, steps: tuple[str | int, ...], message: str, rule: str) -> None:
+    def fatal_fault(self, steps: tuple[str | int, ...], message: str, rule: str) -> None:
         """Record a violation that makes the whole document unusable."""
         self.refusals.append(self.fault(steps, message, rule))
 
-    def odd(self, steps: tuple[str | int, ...], message: str, rule: str) -> None:
-        """Record a violation that a lenient reader only notes."""
+    def noted_fault(self, steps: tuple[str | int, ...], message: str, rule: str) -> None:
+        """Record a violation that a lenient reader accepts with a note."""
         self.note(str(self.fault(steps, message, rule)))
 
     def degrade(self, namespace: str, code: str, reason: str) -> None:
@@ -70,30 +70,30 @@ class Findings:
 
         :param reason: why, one clause without a final full stop.
         """
-        self.lost.append(Degradation("namespace", (namespace,), code, reason))
+        self.degradations.append(Degradation("namespace", (namespace,), code, reason))
 
     def note(self, text: str) -> None:
         """Note something for the user of a lenient reader, once."""
         self._notes[text] = None
 
     def ignored_keys(
-        self, steps: tuple[str | int, ...], keys: Iterable[str], *, rule: str, fault: bool
+        self, steps: tuple[str | int, ...], keys: Iterable[str], *, rule: str, is_fault: bool
     ) -> None:
-        """Record keys that no rule knows, which a lenient reader ignores.
+        """Record unknown keys, which a lenient reader ignores.
 
-        :param fault: whether a strict reader minds.
+        :param is_fault: whether they are violations for a strict reader.
         """
         for key in keys:
-            if fault:
-                self.overlook((*steps, key), "unknown key", rule)
+            if is_fault:
+                self.minor_fault((*steps, key), "unknown key", rule)
             self.note(f"{path_of(*steps, key)}: unknown key, ignored ({rule})")
 
     def summarise_labels(self) -> None:
-        """Note how many labels are unusable; the reasons are kept apart."""
+        """Note the number of unusable labels; their reasons are in ``unusable``."""
         if not self.unusable:
             return
         count = len(self.unusable)
-        first = ", ".join(path_of(label) for label in list(self.unusable)[:_LISTED])
-        more = "" if count <= _LISTED else f" and {count - _LISTED} more"
+        first = ", ".join(path_of(label) for label in list(self.unusable)[:_MAX_NAMED])
+        more = "" if count <= _MAX_NAMED else f" and {count - _MAX_NAMED} more"
         labels = "label is" if count == 1 else "labels are"
         self.note(f"{count} {labels} unusable (F-130): {first}{more}")

@@ -41,10 +41,10 @@ class Layout(Protocol):
         """The name for users, as ``PEP 850 v0.2.0``."""
 
     def read(self, document: Mapping[str, Any], findings: Findings, *, tolerant: bool) -> Parts:
-        """Read a document, leniently, and record everything that is wrong with it.
+        """Read a document leniently, and record its faults.
 
-        Raises nothing for a bad document: what makes all of it unusable goes to
-        ``findings.refusals``, and the parts returned then mean nothing.
+        It raises no error for a bad document: faults that make all of it unusable go to
+        ``findings.refusals``, and the parts returned are then to be ignored.
 
         :param document: plain data within the limits of F-30; any type anywhere.
         :param tolerant: the document may be newer than the layout, so unknown keys

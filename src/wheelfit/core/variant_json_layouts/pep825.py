@@ -25,45 +25,45 @@ class Pep825(Struct, frozen=True):
 
     name: str = "L5"
     title: str = "PEP 825 v0.1.1"
-    prefixes: bool = False
+    has_prefixes: bool = False
     """Whether the priorities may name features and values too (L4)."""
 
     def read(self, document: Mapping[str, Any], findings: Findings, *, tolerant: bool) -> Parts:
         """Read a document; see `Layout.read`."""
-        known_priorities = priorities.OLD_KEYS if self.prefixes else frozenset(["namespace"])
+        known_priorities = priorities.OLD_KEYS if self.has_prefixes else frozenset(["namespace"])
         unknown_keys(
             document,
             KEYS,
             findings,
-            fault=not tolerant,
+            is_fault=not tolerant,
             known_priorities=known_priorities,
         )
         namespaces = priorities.read_namespaces(document, findings)
-        first = priorities.Prefixes()
-        if self.prefixes:
-            first = priorities.read_prefixes(document, findings)
-            priorities.note_unknown_prefixes(first, namespaces, findings)
+        prefixes = priorities.Prefixes()
+        if self.has_prefixes:
+            prefixes = priorities.read_prefixes(document, findings)
+            priorities.note_unknown_prefixes(prefixes, namespaces, findings)
         providers: Mapping[str, Provider] = {}
         if entries.KEY in document:  # F-42
             problem = f"{self.title} has no providers; they are read as in PEP 850"
-            findings.overlook((entries.KEY,), problem, "F-42")
+            findings.minor_fault((entries.KEY,), problem, "F-42")
             findings.note(f"{entries.KEY}: {problem} (F-42)")
             read = entries.read_providers(document, findings, tolerant=tolerant)
-            if self.prefixes:
+            if self.has_prefixes:
                 for namespace, provider in read.items():
                     if isinstance(provider, StaticProvider):
-                        read[namespace] = order_static(namespace, provider, first, findings)
+                        read[namespace] = order_static(namespace, provider, prefixes, findings)
             providers = entries.match_priorities(read, namespaces, findings)
         return Parts(
             namespaces,
             providers,
             variants.read_variants(document, namespaces, findings),
-            *kept_overrides(providers, first),
+            *kept_overrides(providers, prefixes),
         )
 
 
 PEP825 = Pep825()
-PEP825_FIRST = Pep825("L4", "PEP 825 v0.1.0", prefixes=True)
+PEP825_FIRST = Pep825("L4", "PEP 825 v0.1.0", has_prefixes=True)
 
 
 def write(document: VariantDocument) -> dict[str, Any]:

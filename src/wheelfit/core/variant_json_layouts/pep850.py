@@ -27,7 +27,7 @@ class Pep850(Struct, frozen=True):
 
     def read(self, document: Mapping[str, Any], findings: Findings, *, tolerant: bool) -> Parts:
         """Read a document; see `Layout.read`."""
-        unknown_keys(document, KEYS, findings, fault=not tolerant)
+        unknown_keys(document, KEYS, findings, is_fault=not tolerant)
         namespaces = priorities.read_namespaces(document, findings)
         providers = entries.read_providers(document, findings, tolerant=tolerant)
         return Parts(
@@ -45,17 +45,17 @@ def unknown_keys(
     known: frozenset[str],
     findings: Findings,
     *,
-    fault: bool,
+    is_fault: bool,
     known_priorities: frozenset[str] = frozenset(["namespace"]),
 ) -> None:
     """Note unknown keys of the document and of its priorities (F-20, F-21)."""
     findings.ignored_keys(
-        (), (key for key in document if key not in known), rule="F-20", fault=fault
+        (), (key for key in document if key not in known), rule="F-20", is_fault=is_fault
     )
     entry = document.get(priorities.KEY)
     if isinstance(entry, dict):
         unknown = [key for key in entry if key not in known_priorities]
-        findings.ignored_keys((priorities.KEY,), unknown, rule="F-21", fault=fault)
+        findings.ignored_keys((priorities.KEY,), unknown, rule="F-21", is_fault=is_fault)
 
 
 def write(document: VariantDocument) -> dict[str, Any]:

@@ -42,28 +42,28 @@ def put_first(first: Iterable[str], items: Iterable[str]) -> tuple[str, ...]:
 def read_namespaces(document: Mapping[str, Any], findings: Findings) -> tuple[str, ...]:
     """Read ``default-priorities.namespace`` (F-21); any fault refuses the whole document."""
     if KEY not in document:
-        findings.refuse((KEY,), "the key is missing", "F-20")
+        findings.fatal_fault((KEY,), "the key is missing", "F-20")
         return ()
     entry = document[KEY]
     if not isinstance(entry, dict):
-        findings.refuse((KEY,), f"expected an object, found {shown(entry)}", "F-32")
+        findings.fatal_fault((KEY,), f"expected an object, found {shown(entry)}", "F-32")
         return ()
     if "namespace" not in entry:
-        findings.refuse((KEY, "namespace"), "the key is missing", "F-21")
+        findings.fatal_fault((KEY, "namespace"), "the key is missing", "F-21")
         return ()
     names = entry["namespace"]
     if not isinstance(names, list):
-        findings.refuse((KEY, "namespace"), f"expected a list, found {shown(names)}", "F-32")
+        findings.fatal_fault((KEY, "namespace"), f"expected a list, found {shown(names)}", "F-32")
         return ()
     if not names:
-        findings.refuse((KEY, "namespace"), "at least one namespace is needed", "F-21")
+        findings.fatal_fault((KEY, "namespace"), "at least one namespace is needed", "F-21")
     seen: dict[str, None] = {}
     for index, name in enumerate(names):
         where = (KEY, "namespace", index)
         if not isinstance(name, str) or not is_name(name):
-            findings.refuse(where, f"{shown(name)} is not a valid namespace", "F-2")
+            findings.fatal_fault(where, f"{shown(name)} is not a valid namespace", "F-2")
         elif name in seen:
-            findings.refuse(where, f"{shown(name)} is listed more than once", "F-21")
+            findings.fatal_fault(where, f"{shown(name)} is listed more than once", "F-21")
         else:
             seen[name] = None
     return tuple(seen)
@@ -85,7 +85,7 @@ def read_prefixes(document: Mapping[str, Any], findings: Findings) -> Prefixes:
             if is_name(name):
                 by_feature[name] = _items(items, where, is_value, findings)
             else:
-                findings.odd(where, f"{shown(name)} is not a valid feature, ignored", "F-2")
+                findings.noted_fault(where, f"{shown(name)} is not a valid feature, ignored", "F-2")
     return prefixes
 
 
@@ -96,10 +96,10 @@ def _members(
     if isinstance(value, dict):
         return value.items()
     if isinstance(value, list) and not value:
-        findings.odd(where, "expected an object, found an empty list", "F-55")
+        findings.noted_fault(where, "expected an object, found an empty list", "F-55")
         return ()
     rule = "F-55" if isinstance(value, list) else "F-32"
-    findings.refuse(where, f"expected an object, found {shown(value)}", rule)
+    findings.fatal_fault(where, f"expected an object, found {shown(value)}", rule)
     return ()
 
 
@@ -111,16 +111,18 @@ def _items(
 ) -> tuple[str, ...]:
     """Return the valid items of a prefix."""
     if not isinstance(items, list):
-        findings.refuse(where, f"expected a list, found {shown(items)}", "F-32")
+        findings.fatal_fault(where, f"expected a list, found {shown(items)}", "F-32")
         return ()
     kept: dict[str, None] = {}
     for index, item in enumerate(items):
         if not isinstance(item, str):
-            findings.refuse((*where, index), f"expected a string, found {shown(item)}", "F-32")
+            findings.fatal_fault((*where, index), f"expected a string, found {shown(item)}", "F-32")
         elif not valid(item):
-            findings.odd((*where, index), f"{shown(item)} is not valid and is ignored", "F-2")
+            findings.noted_fault(
+                (*where, index), f"{shown(item)} is not valid and is ignored", "F-2"
+            )
         elif item in kept:
-            findings.odd((*where, index), f"{shown(item)} is listed more than once", "F-49")
+            findings.noted_fault((*where, index), f"{shown(item)} is listed more than once", "F-49")
         else:
             kept[item] = None
     return tuple(kept)

@@ -31,7 +31,7 @@ class SchemaName(Struct, frozen=True):
     """Major, minor and patch."""
 
     @property
-    def known_host(self) -> bool:
+    def is_known_host(self) -> bool:
         """Whether the host is one that the format uses (F-40)."""
         return self.host in _HOSTS
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from wheelfit.core.variant_json_layouts.findings import Findings
 
 KEY = "variants"
-_REMEMBERED = 4096
+_MAX_CACHED = 4096
 
 Row = tuple[Feature, tuple[str, ...]]
 
@@ -46,11 +46,11 @@ def read_variants(
     :param hyphens_in: a namespace whose feature names may have ``-`` for ``_`` (F-54).
     """
     if KEY not in document:
-        findings.refuse((KEY,), "the key is missing", "F-20")
+        findings.fatal_fault((KEY,), "the key is missing", "F-20")
         return {}
     entries = document[KEY]
     if not isinstance(entries, dict):
-        findings.refuse((KEY,), f"expected an object, found {shown(entries)}", "F-32")
+        findings.fatal_fault((KEY,), f"expected an object, found {shown(entries)}", "F-32")
         return {}
     reader = _Reader(frozenset(namespaces), findings, hyphens_in)
     variants: dict[Label, PropertySet] = {}
@@ -63,9 +63,9 @@ def read_variants(
 
 
 class _Reader:
-    """A reader of one label after the other; equal rows are checked once."""
+    """A reader of labels, which checks equal rows once."""
 
-    __slots__ = ("_findings", "_hyphens_in", "_known", "_label", "_namespaces", "_reason")
+    __slots__ = ("_checked", "_findings", "_hyphens_in", "_label", "_namespaces", "_reason")
 
     def __init__(
         self, namespaces: frozenset[str], findings: Findings, hyphens_in: str | None
@@ -73,7 +73,7 @@ class _Reader:
         self._namespaces = namespaces
         self._findings = findings
         self._hyphens_in = hyphens_in
-        self._known: dict[tuple[str, str, tuple[str, ...]], Row] = {}
+        self._checked: dict[tuple[str, str, tuple[str, ...]], Row] = {}
         self._label = ""
         self._reason: str | None = None
 
@@ -81,13 +81,13 @@ class _Reader:
         """Return the properties of a label; None when they are broken."""
         self._label, self._reason = text, None
         if not is_label(text):
-            self._break((), f"{shown(text)} is not a valid label", "F-2")
+            self._fault((), f"{shown(text)} is not a valid label", "F-2")
         elif self._findings.pedantic:
             for fault in writer_faults(Label(text)):
                 self._findings.fault((KEY, text), fault, "F-4")
         rows = self._rows(entry)
         if text == NULL and rows:
-            self._break((), "the label null may not have properties", "F-6")
+            self._fault((), "the label null may not have properties", "F-6")
         if self._reason is not None:
             self._findings.unusable[text] = self._reason
             return None
@@ -97,36 +97,38 @@ class _Reader:
 
     def _rows(self, entry: object) -> list[Row]:
         if not isinstance(entry, dict):
-            self._break((), f"expected an object, found {shown(entry)}", "F-32")
+            self._fault((), f"expected an object, found {shown(entry)}", "F-32")
             return []
         rows: list[Row] = []
         for namespace, features in entry.items():
             if not isinstance(features, dict):
-                self._break((namespace,), f"expected an object, found {shown(features)}", "F-32")
+                self._fault((namespace,), f"expected an object, found {shown(features)}", "F-32")
                 continue
             if not features:  # F-25: the same as absent
-                problem = "an empty object says nothing"
-                self._findings.overlook((KEY, self._label, namespace), problem, "F-25")
+                problem = "an empty object has no effect"
+                self._findings.minor_fault((KEY, self._label, namespace), problem, "F-25")
                 continue
             if namespace not in self._namespaces:
                 self._unlisted(namespace)
-            each = [self._row(namespace, *item) for item in features.items()]
-            sound = [row for row in each if row is not None]
-            if namespace == self._hyphens_in and len({row[0] for row in sound}) < len(sound):
-                self._break((namespace,), "a feature is there more than once", "F-54")
-            rows += sound
+            checked = [self._row(namespace, *item) for item in features.items()]
+            valid_rows = [row for row in checked if row is not None]
+            if namespace == self._hyphens_in and len({row[0] for row in valid_rows}) < len(
+                valid_rows
+            ):
+                self._fault((namespace,), "a feature is there more than once", "F-54")
+            rows += valid_rows
         return rows
 
     def _row(self, namespace: str, name: str, values: object) -> Row | None:
         if not isinstance(values, list):
-            self._break((namespace, name), f"expected a list, found {shown(values)}", "F-32")
+            self._fault((namespace, name), f"expected a list, found {shown(values)}", "F-32")
             return None
         key = (namespace, name, tuple(values))
         try:
-            known = self._known.get(key)
+            cached = self._checked.get(key)
         except TypeError:  # something in the list is a list or an object
-            known = None
-        return known or self._check_row(*key)
+            cached = None
+        return cached or self._check_row(*key)
 
     def _check_row(self, namespace: str, name: str, values: tuple[Any, ...]) -> Row | None:
         feature_name = name
@@ -135,46 +137,46 @@ class _Reader:
             self._findings.note(
                 f"{namespace}: the feature {shown(name)} is read as {feature_name} (F-54)"
             )
-        sound = is_name(namespace)
+        is_valid = is_name(namespace)
         if not is_name(feature_name):
-            self._break((namespace, name), f"{shown(name)} is not a valid feature name", "F-2")
-            sound = False
+            self._fault((namespace, name), f"{shown(name)} is not a valid feature name", "F-2")
+            is_valid = False
         if not values:
-            self._break((namespace, name), "at least one value is needed", "F-23")
-            sound = False
+            self._fault((namespace, name), "at least one value is needed", "F-23")
+            is_valid = False
         for index, value in enumerate(values):
             if not isinstance(value, str):
                 problem = f"expected a string, found {shown(value)}"
-                self._break((namespace, name, index), problem, "F-32")
-                sound = False
+                self._fault((namespace, name, index), problem, "F-32")
+                is_valid = False
             elif not is_value(value):
                 problem = f"{shown(value)} is not a valid value"
-                self._break((namespace, name, index), problem, "F-2")
-                sound = False
-        if not sound:
+                self._fault((namespace, name, index), problem, "F-2")
+                is_valid = False
+        if not is_valid:
             return None
         ascending = tuple(sorted(set(values)))
         if len(ascending) != len(values):
-            self._break((namespace, name), "a value is there more than once", "F-23")
+            self._fault((namespace, name), "a value is there more than once", "F-23")
             return None
         row = (feature_of(namespace, feature_name), ascending)
         if ascending != values:
             where = (KEY, self._label, namespace, name)
-            self._findings.overlook(where, "the values are not in order", "F-23")
+            self._findings.minor_fault(where, "the values are not in order", "F-23")
             if self._findings.pedantic:
                 return row
-        if len(self._known) < _REMEMBERED:
-            self._known[namespace, name, values] = row
+        if len(self._checked) < _MAX_CACHED:
+            self._checked[namespace, name, values] = row
         return row
 
     def _unlisted(self, namespace: str) -> None:
         if is_name(namespace):
             problem = f"the namespace {shown(namespace)} is not in the priorities"
-            self._break((namespace,), problem, "F-21")
+            self._fault((namespace,), problem, "F-21")
         else:
-            self._break((namespace,), f"{shown(namespace)} is not a valid namespace", "F-2")
+            self._fault((namespace,), f"{shown(namespace)} is not a valid namespace", "F-2")
 
-    def _break(self, steps: tuple[str | int, ...], message: str, rule: str) -> None:
+    def _fault(self, steps: tuple[str | int, ...], message: str, rule: str) -> None:
         """Record a fault that makes the label unusable; the first one is its reason."""
         fault = self._findings.fault((KEY, self._label, *steps), message, rule)
         if self._reason is None:

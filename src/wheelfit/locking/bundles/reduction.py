@@ -261,7 +261,7 @@ def _file(file: Mapping[str, Any], files: Mapping[str, BundledFile]) -> dict[str
 
 
 def _layout(document: VariantDocument) -> WrittenLayout:
-    return "825" if document.is_bare else "850"
+    return "825" if document.lacks_providers else "850"
 
 
 def _put(table: dict[str, Any], key: str, value: list[Any]) -> None:

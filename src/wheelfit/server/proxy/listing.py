@@ -10,7 +10,7 @@ from urllib.parse import quote
 from msgspec import structs
 
 from wheelfit.core.abi_dependency import KnownVersions
-from wheelfit.core.core_metadata import edited, read_metadata, without_variant_markers
+from wheelfit.core.core_metadata import edit_metadata, read_metadata, without_variant_markers
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.markers import VariantContext
 from wheelfit.core.ordering import order_labels
@@ -428,7 +428,7 @@ class _PageWriter:
         body = resolved[builds[first].filename.label]
         if len(set(requirements.values())) > 1:
             merged = merged_requirements(requirements)
-            body = edited(body, changed=lambda _text: None, added=merged)
+            body = edit_metadata(body, changed=lambda _text: None, added=merged)
         return body
 
 

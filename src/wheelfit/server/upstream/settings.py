@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from packaging.tags import compatible_tags, cpython_tags
 
-from wheelfit.core.bridges import is_of, path_in_mirror
+from wheelfit.core.bridges import is_tag_of_platform, path_in_mirror
 from wheelfit.core.durations import parse_duration
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.project_patterns import check_patterns, fits
@@ -134,7 +134,7 @@ class MirrorSettings:
             and (
                 not self.platforms
                 or tag.platform == "any"
-                or any(is_of(tag.platform, one) for one in self.platforms)
+                or any(is_tag_of_platform(tag.platform, one) for one in self.platforms)
             )
             for tag in tags
         )

@@ -94,7 +94,7 @@ class KnownFamilies:
         from dataclasses import replace  # start-up
 
         newest = self.named(name) or known
-        counting = known if newest.further_places(known) else newest
+        counting = known if newest.new_locations(known) else newest
         return replace(
             counting,
             by_default=newest.by_default and known.by_default,
@@ -111,7 +111,7 @@ class KnownFamilies:
             return ()
         if not counting.by_default:
             return ("would count without --bridge",)
-        further = (f"names {clause}" for clause in newest.further_places(counting))
+        further = (f"names {clause}" for clause in newest.new_locations(counting))
         projects = (one for one in newest.projects if one not in counting.projects)
         return (*further, *(f"stands for {project}" for project in projects))
 
@@ -401,11 +401,11 @@ class BridgeCatalogue:
 
 
 def _read(path: Path) -> BridgeFamily:
-    from wheelfit.core.bridge_file import LARGEST
+    from wheelfit.core.bridge_file import MAX_SIZE
 
     try:
         with path.open("rb") as file:
-            data = file.read(LARGEST)
+            data = file.read(MAX_SIZE)
     except OSError as error:
         raise FileProblem(
             f"the family cannot be read: {error.strerror or type(error).__name__}", where=str(path)

@@ -238,7 +238,7 @@ class _Making:
     ) -> Iterator[tuple[File, WheelFilename]]:
         """Yield the wheels of a page for which the rule of a member holds."""
         project = page.name if self._family.is_of_indexes else self._family.name
-        if not member.is_for(project):
+        if not member.covers_project(project):
             return
         covered: dict[tuple[Version, frozenset[Tag]], bool] = {}
         for file, filename in self._read(page):
@@ -246,8 +246,8 @@ class _Making:
                 continue
             key = filename.version, filename.tags  # of which a page has few
             if key not in covered:
-                has = member.has(project, filename.version)
-                covered[key] = has and member.covers(filename.tags, self._here)
+                has = member.covers_release(project, filename.version)
+                covered[key] = has and member.covers_tags(filename.tags, self._here)
             if covered[key] and (member.is_of_registry or self._is_known(file)):
                 yield file, filename
 

@@ -161,7 +161,7 @@ class BridgedRepository:
             return self._repository.project(name)
         from wheelfit.sources.bridges.pages import page_of_indexes
 
-        members = [member for member in family.members if member.is_for(name)]
+        members = [member for member in family.members if member.covers_project(name)]
         wanted = [
             member
             for member in members
@@ -191,7 +191,7 @@ class BridgedRepository:
             return self._instead(name, family, error)
         pages = dict(zip(places, listed, strict=True))
         own = [
-            place for place in places.values() if not (place.is_of_registry or place.is_elsewhere)
+            place for place in places.values() if not (place.is_of_registry or place.has_own_url)
         ]
         listings = [pages[one.locations] for one in own]
         if own and not (family.registry or any(listing and listing.files for listing in listings)):
@@ -234,12 +234,12 @@ class BridgedRepository:
             paths = map(path_in_mirror, member.files) if is_mirror else member.files
             return listed_by_rule(paths, base, name, source, has_metadata=is_mirror)
         is_page = bool(member.page)
-        if is_mirror or not member.is_elsewhere:
+        if is_mirror or not member.has_own_url:
             return self._index(f"{base}/{member.folder}", family, is_page=is_page).project(name)
         try:
-            return self._index(member.place, family, is_page=is_page).project(name)
+            return self._index(member.location, family, is_page=is_page).project(name)
         except NetworkError as error:
-            note(f"the builds in {member.place} are left out: {error.message}")
+            note(f"the builds in {member.location} are left out: {error.message}")
             return None
 
     def _instead(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from packaging.utils import canonicalize_name
 
-from wheelfit.core.bridge_file import LARGEST, newer_format, parse_family
+from wheelfit.core.bridge_file import MAX_SIZE, newer_format, parse_family
 from wheelfit.core.core_metadata import read_metadata
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.atomic_write import write_file
@@ -153,7 +153,7 @@ def _check_contents(archive: WheelArchive) -> None:
                 f"it contains {member.name[:100]!r}, and may contain nothing but families",
                 where=where,
             )
-        if member.size > LARGEST:
+        if member.size > MAX_SIZE:
             raise InvalidWheel(f"{member.name} has {member.size} bytes", where=where)
     if read_metadata(archive.metadata(), where).requires_texts:
         raise InvalidWheel(
