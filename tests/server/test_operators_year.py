@@ -209,7 +209,7 @@ def first_months(
     """Run one machine: tokens, uploads by people and CI, many variants, a mirror."""
     dist = operator.folder / "dist"
     with one_server(operator, "Start on one machine", "/var/lib/wheelfit") as index:
-        operator.play("Give people and machines their tokens")
+        operator.play("Create tokens")
         operator.play("Upload with any tool")
         identity = issuer.identity(json.loads(index.get("/_/oidc/audience")[2])["audience"])
         body = json.dumps({"token": identity}).encode()
@@ -218,15 +218,15 @@ def first_months(
         of_ci = json.loads(minted)["token"]
         assert index.upload(build_wheel(dist, "acme_fast", "1.0"), token=of_ci) == 200
         assert index.upload(dist / "acme_secret-1.0-py3-none-any.whl", token=of_ci) == 403
-        operator.play("Publish many variants in one moment")
+        operator.play("Publish many variants at once")
         assert len(listing(index, "acme-big")) == VARIANTS + 1  # and the document of the release
         reader = (operator.folder / "reader-token").read_text().strip()
         assert listing(index, "acme-secret", reader)
         assert index.get("/simple/acme-secret/")[0] == 401
-        operator.play("Fill the mirror before the network is gone")
+        operator.play("Fill the mirror ahead of time")
         upstream.faults.status["*"] = 503
         assert index.get("/files/some-1.0-py3-none-any.whl")[0] == 200
-        assert "acme_tools-2.0" in operator.play("Look after it")
+        assert "acme_tools-2.0" in operator.play("Maintain it")
         tools = listing(index, "acme-tools")
         assert {name.split("-")[1] for name in tools} == {"3.0", "4.0"}
         service, _ = operator.blocks("Back it up each night", "ini")
