@@ -11,7 +11,7 @@ import inspect
 import re
 import sys
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -61,6 +61,7 @@ _DEPTH = 3
 
 _Names: TypeAlias = "Mapping[str, list[ast.expr]]"
 _Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
+_Scope: TypeAlias = ast.Module | ast.ClassDef | _Function
 
 
 @dataclass(frozen=True, order=True)
@@ -71,6 +72,16 @@ class Message:
     hint: str = ""
 
 
+@dataclass(frozen=True)
+class Contents:
+    """The contents of a module, class or function, without those of the scopes in it."""
+
+    nodes: list[ast.Call | ast.ClassDef | _Function] = field(default_factory=list)
+    """Calls and inner scopes, in their order."""
+    assigned: dict[str, list[ast.expr]] = field(default_factory=lambda: defaultdict(list))
+    """The values that names are given."""
+
+
 class Module:
     """The texts of a module.
 
@@ -79,16 +90,15 @@ class Module:
 
     def __init__(self, source: str) -> None:
         self.tree = ast.parse(source)
-        self.constants = _assigned(self.tree)
-        self.functions: dict[str, _Function] = {
-            node.name: node
-            for node in ast.walk(self.tree)
-            if isinstance(node, _Function) and node.name != "__init__"
-        }
+        self.contents = _contents(self.tree)
+        self.constants = self.contents[self.tree].assigned
+        self.functions: dict[str, _Function] = {}
         self.calls: dict[str, list[ast.expr]] = defaultdict(list)
-        for node in ast.walk(self.tree):
+        for node in (node for found in self.contents.values() for node in found.nodes):
             if isinstance(node, ast.Call):
-                self.calls[ast.unparse(node.func).rpartition(".")[2]].append(node)
+                self.calls[_called(node)].append(node)
+            elif isinstance(node, _Function) and node.name != "__init__":
+                self.functions[node.name] = node
         self._used: set[ast.expr] = set()
 
     def messages(self) -> Iterator[tuple[str, Message]]:
@@ -96,34 +106,31 @@ class Module:
         yield from self._below(self.tree, self.constants, None)
 
     def _below(
-        self, parent: ast.AST, names: _Names, kind: type[WheelfitError] | None
+        self, scope: _Scope, names: _Names, kind: type[WheelfitError] | None
     ) -> Iterator[tuple[str, Message]]:
-        """Yield the messages of what a node consists of.
+        """Yield the messages of a scope.
 
         :param names: the values that names have there.
-        :param kind: the class of an error that the node belongs to, if any.
+        :param kind: the class of an error that the scope belongs to, if any.
         """
-        for node in ast.iter_child_nodes(parent):
+        for node in self.contents[scope].nodes:
             if isinstance(node, ast.ClassDef):
                 yield from self._below(node, names, _CLASSES.get(node.name))
-                continue
-            if isinstance(node, _Function):
+            elif isinstance(node, _Function):
                 for local in self._local(node):
                     yield from self._below(node, {**names, **local}, kind)
-                continue
-            if isinstance(node, ast.Call) and node not in self._used:
+            elif node not in self._used:
                 yield from self._call(node, names, kind)
-            yield from self._below(node, names, kind)
 
     def _call(
         self, call: ast.Call, names: _Names, kind: type[WheelfitError] | None
     ) -> Iterator[tuple[str, Message]]:
         """Yield the messages of a call, if it takes one."""
-        name = ast.unparse(call.func).rpartition(".")[2]
+        name = _called(call)
         words = {word.arg: word.value for word in call.keywords}
         given = call.args[:2]
         section: str
-        if ast.unparse(call.func) == "super().__init__" and kind is not None:
+        if name == "__init__" and kind and ast.unparse(call.func) == "super().__init__":
             section = kind.reference
         elif name in _CLASSES:
             kind = _CLASSES[name]
@@ -218,7 +225,7 @@ class Module:
         calls: list[ast.expr | None] = [call] if call else [*self.calls.get(function.name, [])]
         if function.name == "__init__":
             calls = []  # of which class is not known
-        assigned = _assigned(function)
+        assigned = self.contents[function].assigned
         arguments = function.args
         own = [one.arg for one in (*arguments.posonlyargs, *arguments.args)]
         own = own[own[:1] in (["self"], ["cls"]) :]
@@ -275,26 +282,39 @@ def _sections(messages: Mapping[str, set[Message]]) -> Iterator[str]:
         yield ""
 
 
-def _assigned(scope: ast.Module | _Function) -> dict[str, list[ast.expr]]:
-    """Return the values that names are given in a module or function, inner functions apart."""
-    values: dict[str, list[ast.expr]] = defaultdict(list)
-    pending: list[ast.AST] = list(scope.body)
+def _contents(module: ast.Module) -> dict[_Scope, Contents]:
+    """Return what each scope of a module contains; each node is visited once."""
+    found: dict[_Scope, Contents] = {module: Contents()}
+    pending: list[tuple[ast.AST, Contents]] = [(module, found[module])]
     while pending:
-        node = pending.pop()
-        if isinstance(node, _Function | ast.ClassDef):
-            continue
-        pending.extend(ast.iter_child_nodes(node))
+        node, inside = pending.pop()
         match node:
+            case ast.Call():
+                inside.nodes.append(node)
+            case ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
+                inside.nodes.append(node)
+                inside = found[node] = Contents()
             case ast.Assign(targets=[ast.Name(id=name)], value=value):
-                values[name].append(value)
+                inside.assigned[name].append(value)
             case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
-                values[name].append(value)
-    return values
+                inside.assigned[name].append(value)
+        children = [child for child in ast.iter_child_nodes(node) if child._fields]
+        pending.extend((child, inside) for child in reversed(children))
+    return found
 
 
 def _joined(parts: list[list[str]]) -> list[str]:
     """Return every combination of texts that follow each other."""
     return ["".join(words) for words in product(*parts)]
+
+
+def _called(call: ast.Call) -> str:
+    """Return the last name of what is called; empty where it has none."""
+    match call.func:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name
+        case _:
+            return ""
 
 
 def _value(node: ast.expr) -> str:

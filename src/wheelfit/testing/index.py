@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import itertools
 import threading
-import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import unquote
@@ -139,7 +138,7 @@ class RecordingIndex(LoopbackServer):
         return sum(request.sent for request in self.requests_for(key))
 
     def close(self) -> None:
-        """Stop answering, also where it has fallen silent."""
+        """Stop answering, also where it is silent or slow."""
         self._closing.set()
         super().close()
 
@@ -155,7 +154,7 @@ class RecordingIndex(LoopbackServer):
         self.requests.append(recorded)
         path = recorded.path
         if (seconds := _find(faults.delay, path)) is not None:
-            time.sleep(seconds)
+            self._closing.wait(seconds)
         if (key := _key(faults.resets, path)) is not None and faults.resets[key] > 0:
             faults.resets[key] -= 1
             raise Disconnect
@@ -218,7 +217,7 @@ class RecordingIndex(LoopbackServer):
                         self._closing.wait()
                     return
                 if pause is not None:
-                    time.sleep(pause)
+                    self._closing.wait(pause)
 
     def _revise(self, file: File) -> File:
         """Change an entry of a page."""
