@@ -119,73 +119,47 @@ __all__ = [
     "why",
 ]
 
-_MODULES = {
-    "AddRequest": "wheelfit.operations.dependencies",
-    "BuildReport": "wheelfit.operations.build",
-    "BuildRequest": "wheelfit.operations.build_request",
-    "BundleReport": "wheelfit.operations.bundle",
-    "BundleRequest": "wheelfit.operations.bundle",
-    "ChangeReport": "wheelfit.operations.change_reports",
-    "CheckReport": "wheelfit.operations.check",
-    "CheckRequest": "wheelfit.operations.check",
-    "Context": "wheelfit.operations.context",
-    "DependencyReport": "wheelfit.operations.dependencies",
-    "DownloadReport": "wheelfit.operations.download",
-    "DownloadRequest": "wheelfit.operations.download",
-    "ExplainReport": "wheelfit.operations.explain",
-    "ExplainRequest": "wheelfit.operations.explain",
-    "ExportReport": "wheelfit.operations.export",
-    "ExportRequest": "wheelfit.operations.export",
-    "FreezeReport": "wheelfit.operations.freeze",
-    "FreezeRequest": "wheelfit.operations.freeze",
-    "Host": "wheelfit.operations.hosts",
-    "InstallRequest": "wheelfit.operations.install",
-    "LockReport": "wheelfit.operations.lock",
-    "LockRequest": "wheelfit.operations.lock",
-    "MakeVariantRequest": "wheelfit.operations.wheels",
-    "OutdatedReport": "wheelfit.operations.outdated",
-    "OutdatedRequest": "wheelfit.operations.outdated",
-    "ProbeReport": "wheelfit.operations.probe",
-    "ProbeRequest": "wheelfit.operations.probe",
-    "RemoveRequest": "wheelfit.operations.dependencies",
-    "Reporter": "wheelfit.operations.context",
-    "ResolveRequest": "wheelfit.operations.explain",
-    "RewriteReport": "wheelfit.operations.rewriting",
-    "SelectRequest": "wheelfit.operations.select",
-    "ShowReport": "wheelfit.operations.show",
-    "ShowRequest": "wheelfit.operations.show",
-    "SyncRequest": "wheelfit.operations.sync",
-    "UninstallReport": "wheelfit.operations.uninstall",
-    "UninstallRequest": "wheelfit.operations.uninstall",
-    "WheelTestsReport": "wheelfit.operations.wheel_tests",
-    "WheelTestsRequest": "wheelfit.operations.wheel_tests",
-    "WheelfitError": "wheelfit_runtime.errors",
-    "WhyReport": "wheelfit.operations.why",
-    "WhyRequest": "wheelfit.operations.why",
-    "__version__": "wheelfit_runtime",
-    "add": "wheelfit.operations.dependencies",
-    "build": "wheelfit.operations.build",
-    "bundle": "wheelfit.operations.bundle",
-    "check": "wheelfit.operations.check",
-    "download": "wheelfit.operations.download",
-    "explain": "wheelfit.operations.explain",
-    "export": "wheelfit.operations.export",
-    "freeze": "wheelfit.operations.freeze",
-    "install": "wheelfit.operations.install",
-    "list_outdated": "wheelfit.operations.outdated",
-    "lock": "wheelfit.operations.lock",
-    "make_variant": "wheelfit.operations.wheels",
-    "probe": "wheelfit.operations.probe",
-    "read_variants_json": "wheelfit.operations.select",
-    "remove": "wheelfit.operations.dependencies",
-    "resolve": "wheelfit.operations.explain",
-    "run_wheel_tests": "wheelfit.operations.wheel_tests",
-    "select": "wheelfit.operations.select",
-    "show": "wheelfit.operations.show",
-    "sync": "wheelfit.operations.sync",
-    "uninstall": "wheelfit.operations.uninstall",
-    "why": "wheelfit.operations.why",
+_NAMES = {
+    "wheelfit.operations.build": ("BuildReport", "build"),
+    "wheelfit.operations.build_request": ("BuildRequest",),
+    "wheelfit.operations.bundle": ("BundleReport", "BundleRequest", "bundle"),
+    "wheelfit.operations.change_reports": ("ChangeReport",),
+    "wheelfit.operations.check": ("CheckReport", "CheckRequest", "check"),
+    "wheelfit.operations.context": ("Context", "Reporter"),
+    "wheelfit.operations.dependencies": (
+        "AddRequest",
+        "DependencyReport",
+        "RemoveRequest",
+        "add",
+        "remove",
+    ),
+    "wheelfit.operations.download": ("DownloadReport", "DownloadRequest", "download"),
+    "wheelfit.operations.explain": (
+        "ExplainReport",
+        "ExplainRequest",
+        "ResolveRequest",
+        "explain",
+        "resolve",
+    ),
+    "wheelfit.operations.export": ("ExportReport", "ExportRequest", "export"),
+    "wheelfit.operations.freeze": ("FreezeReport", "FreezeRequest", "freeze"),
+    "wheelfit.operations.hosts": ("Host",),
+    "wheelfit.operations.install": ("InstallRequest", "install"),
+    "wheelfit.operations.lock": ("LockReport", "LockRequest", "lock"),
+    "wheelfit.operations.outdated": ("OutdatedReport", "OutdatedRequest", "list_outdated"),
+    "wheelfit.operations.probe": ("ProbeReport", "ProbeRequest", "probe"),
+    "wheelfit.operations.rewriting": ("RewriteReport",),
+    "wheelfit.operations.select": ("SelectRequest", "read_variants_json", "select"),
+    "wheelfit.operations.show": ("ShowReport", "ShowRequest", "show"),
+    "wheelfit.operations.sync": ("SyncRequest", "sync"),
+    "wheelfit.operations.uninstall": ("UninstallReport", "UninstallRequest", "uninstall"),
+    "wheelfit.operations.wheel_tests": ("WheelTestsReport", "WheelTestsRequest", "run_wheel_tests"),
+    "wheelfit.operations.wheels": ("MakeVariantRequest", "make_variant"),
+    "wheelfit.operations.why": ("WhyReport", "WhyRequest", "why"),
+    "wheelfit_runtime": ("__version__",),
+    "wheelfit_runtime.errors": ("WheelfitError",),
 }
+"""The names by the module that defines them."""
 
 
 def __dir__() -> list[str]:
@@ -193,10 +167,10 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> object:
-    module = _MODULES.get(name)
-    if module is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    # Not `importlib`, whose import takes a millisecond.
-    value = getattr(__import__(module, fromlist=(name,)), name)
-    globals()[name] = value
-    return value
+    for module, names in _NAMES.items():
+        if name in names:
+            # Not `importlib`, whose import takes a millisecond.
+            value = getattr(__import__(module, fromlist=(name,)), name)
+            globals()[name] = value
+            return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,7 +1,7 @@
 """A build backend around that of a project, so that any front end builds variants (PEP 517).
 
-A front end asks for one by config settings, as ``variant-label=v3``, and `wheelfit build` works in
-its environment. What else it asks for goes to the project's own backend.
+A front end requests a variant by config settings, as ``variant-label=v3``, and `wheelfit build`
+runs in its environment. All other hooks are those of the project's own backend.
 """
 
 from __future__ import annotations
@@ -39,15 +39,12 @@ ConfigSettings = Mapping[str, str | Sequence[str]]
 
 @contextmanager
 def _plain_errors() -> Iterator[None]:
-    """End with an error in words, which front ends show without a traceback.
-
-    :raises SystemExit: there was an error.
-    """
+    """Turn errors into `SystemExit`, which front ends show without a traceback."""
     try:
         yield
     except WheelfitError as error:
-        told = (error.message, error.where, error.note, error.hint)
-        raise SystemExit("\n".join(filter(None, told))) from None
+        parts = (error.message, error.where, error.note, error.hint)
+        raise SystemExit("\n".join(filter(None, parts))) from None
 
 
 @_plain_errors()
@@ -58,40 +55,40 @@ def build_wheel(
 ) -> str:
     """Build a wheel, of a variant if settings ask for one, and return its file name."""
     settings = dict(config_settings or {})
-    if _passes_on() or not (
-        _about_variants(settings) or _recipe().keys() - {"backend", "backend-path"}
+    if _is_inner_call() or not (
+        _mentions_variants(settings) or _build_table().keys() - {"backend", "backend-path"}
     ):
         filename = _own_backend().build_wheel(wheel_directory, settings or None, metadata_directory)
         return str(filename)
-    return _built(_request(settings, wheel_directory))
+    return _build(_request(settings, wheel_directory))
 
 
 @_plain_errors()
 def get_requires_for_build_wheel(config_settings: ConfigSettings | None = None) -> list[str]:
-    """Return the build requirements of a wheel, with the plugins that a build asks (B-20)."""
+    """Return the build requirements of a wheel, with the plugins that a build runs (B-20)."""
     settings = dict(config_settings or {})
-    others = {key: value for key, value in settings.items() if not _about_variants([key])}
+    others = {key: value for key, value in settings.items() if not _mentions_variants([key])}
     hook = getattr(_own_backend(), "get_requires_for_build_wheel", None)
-    own = [] if hook is None else hook(settings if _passes_on() else others or None)
-    table = None if _passes_on() else read_project_table(_pyproject(), where="pyproject.toml")
+    own = [] if hook is None else hook(settings if _is_inner_call() else others or None)
+    table = None if _is_inner_call() else read_project_table(_pyproject(), where="pyproject.toml")
     plugins = () if table is None else plugin_requirements(table, table.priorities, validate=False)
     return [*own, *plugins]
 
 
 def __getattr__(name: str) -> Any:
     """Return another hook of the project's own backend."""
-    # Metadata that the own backend writes lacks what the table adds.
-    if name not in _OTHER_HOOKS or ("metadata" in name and "dependencies" in _recipe()):
+    # The own backend's metadata would lack the dependencies of the table.
+    if name not in _OTHER_HOOKS or ("metadata" in name and "dependencies" in _build_table()):
         raise AttributeError(name)
     return getattr(_own_backend(), name)
 
 
-def _passes_on() -> bool:
-    """Return whether `wheelfit build` asks, which has understood settings and table itself."""
+def _is_inner_call() -> bool:
+    """Return whether `wheelfit build` calls, which has read settings and table itself."""
     return PASSTHROUGH_VARIABLE in os.environ
 
 
-def _about_variants(keys: Sequence[str] | Mapping[str, object]) -> bool:
+def _mentions_variants(keys: Sequence[str] | Mapping[str, object]) -> bool:
     return any("variant" in key for key in keys)
 
 
@@ -101,7 +98,7 @@ def _pyproject() -> dict[str, Any]:
     return read_pyproject(path.read_bytes(), where=path.name)[1]
 
 
-def _recipe() -> dict[str, Any]:
+def _build_table() -> dict[str, Any]:
     table: Any = _pyproject()
     for key in ("tool", "wheelfit", "build"):
         table = table.get(key) if isinstance(table, dict) else None
@@ -110,13 +107,13 @@ def _recipe() -> dict[str, Any]:
 
 def _own_backend() -> Any:
     """Import the build backend of the project itself, as a front end would."""
-    recipe = _recipe()
-    named = recipe.get("backend")
-    if not isinstance(named, str):
+    build_table = _build_table()
+    backend_name = build_table.get("backend")
+    if not isinstance(backend_name, str):
         raise SystemExit(f'pyproject.toml: {_TABLE} must have backend = "…", the project\'s own')
-    module, _, attribute = named.partition(":")
-    own = [str(Path(folder).resolve()) for folder in recipe.get("backend-path", ())]
-    sys.path[:0] = [folder for folder in own if folder not in sys.path]
+    module, _, attribute = backend_name.partition(":")
+    folders = [str(Path(folder).resolve()) for folder in build_table.get("backend-path", ())]
+    sys.path[:0] = [folder for folder in folders if folder not in sys.path]
     backend: Any = importlib.import_module(module)
     for name in filter(None, attribute.split(".")):
         backend = getattr(backend, name)
@@ -137,7 +134,7 @@ def _request(settings: Mapping[str, str | Sequence[str]], folder: str) -> BuildR
     )
 
 
-class _Printed(Reporter):
+class _PrintingReporter(Reporter):
     """A reporter that prints, as backends do."""
 
     def note(self, text: str) -> None:
@@ -146,9 +143,9 @@ class _Printed(Reporter):
     say = warn = note
 
 
-def _built(request: BuildRequest) -> str:
+def _build(request: BuildRequest) -> str:
     """Build the one wheel of a request, and return its file name."""
-    report = build(request, Context(reporter=_Printed()))
+    report = build(request, Context(reporter=_PrintingReporter()))
     for text in report.warnings:
         sys.stdout.write(f"warning: {text}\n")
     (path,) = report.files

@@ -351,7 +351,7 @@ class TestHowItIsInstalled:
         GPU.wheel(folder)
         index.faults.yanked["acme_provider-1.2-py3-none-any.whl"] = "leaks"
         said = run("providers", "trust", "acme-provider==1.2", "-i", index.url, "--yes", "--json")
-        assert any("taken back by its publisher: leaks" in w for w in said.object["warnings"])
+        assert any("yanked by its publisher: leaks" in w for w in said.object["warnings"])
         assert own_files.exists()
 
     def test_a_name_that_nobody_has(self, run: Runner, index: RecordingIndex) -> None:

@@ -14,7 +14,7 @@ from server.running import RunningIndex, clean_environ
 
 from wheelfit.building.publishing.release_files import collect, index_files_of
 from wheelfit.building.publishing.tool_choices import MACHINES, tool_choices
-from wheelfit.operations.release_checks import offers_of
+from wheelfit.operations.release_checks import tool_offers
 from wheelfit.resolution.preset_hosts import platforms_of_preset
 from wheelfit.testing.wheels import build_wheel, release_document
 from wheelfit_runtime.platforms.presets import compose
@@ -141,7 +141,7 @@ def test_uvs_preview_takes_what_was_foretold(index: RunningIndex, uv: Path, tmp_
     build(dist)
     publish(dist, index)
     outgoing = collect([dist])
-    (offer,) = offers_of(outgoing, {}, index_files_of(outgoing, {}, lambda _: None))
+    (offer,) = tool_offers(outgoing, {}, index_files_of(outgoing, {}, lambda _: None))
     probed = subprocess.run(
         [sys.executable, "-m", "wheelfit", "probe", "x86_64", "--json"],
         capture_output=True, text=True, check=True,

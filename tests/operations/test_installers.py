@@ -52,7 +52,7 @@ class TestInstallers:
         *words: str,
         settings: SourceSettings = SourceSettings(),
         environ: dict[str, str] | None = None,
-        is_asked: bool = False,
+        is_index_named: bool = False,
     ) -> Installers:
         """Return what each tool asks."""
         return installers_of(
@@ -61,7 +61,7 @@ class TestInstallers:
             environ or {},
             home=tmp_path / "home",
             folder=tmp_path,
-            is_asked=is_asked,
+            is_index_named=is_index_named,
         )
 
     def test_nothing_is_said(self, tmp_path: Path) -> None:
@@ -71,14 +71,16 @@ class TestInstallers:
             assert settings.index_urls == (DEFAULT_INDEX,)
         assert (found.pip_index, found.uv_index, found.notes) == (None, None, ())
 
-    def test_an_index_of_uv_is_asked_before_the_public_one(self, tmp_path: Path) -> None:
+    def test_an_index_of_uv_is_index_named_before_the_public_one(self, tmp_path: Path) -> None:
         """What its files name goes first behind its proxy, and is nothing to pip and pdm."""
         (tmp_path / "uv.toml").write_text(f'[[index]]\nurl = "{PRIVATE}"\n')
         found = self.asked(tmp_path, "uv", "pip", "install", "x")
         assert found.uv.index_urls == (PRIVATE, DEFAULT_INDEX)
         assert found.pip.index_urls == found.pdm.index_urls == (DEFAULT_INDEX,)
 
-    def test_nothing_of_the_others_is_asked_with_a_default_of_its_own(self, tmp_path: Path) -> None:
+    def test_nothing_of_the_others_is_index_named_with_a_default_of_its_own(
+        self, tmp_path: Path
+    ) -> None:
         """Private names of uv and pdm are not told to the indexes of pip."""
         environ = {"UV_DEFAULT_INDEX": PRIVATE, "PDM_PYPI_URL": PRIVATE}
         settings = SourceSettings(extra_index_urls=("https://public.example/simple",))
@@ -96,7 +98,7 @@ class TestInstallers:
         """It takes the place of every default; what goes first in uv still does."""
         environ = {"UV_DEFAULT_INDEX": "https://d.example", "UV_INDEX": "https://f.example"}
         settings = SourceSettings(index_url=PRIVATE)
-        found = self.asked(tmp_path, "uv", environ=environ, settings=settings, is_asked=True)
+        found = self.asked(tmp_path, "uv", environ=environ, settings=settings, is_index_named=True)
         assert found.uv.index_urls == ("https://f.example", PRIVATE)
         assert found.uv_index == PRIVATE
 
@@ -121,7 +123,7 @@ class TestInstallers:
         assert "before the proxy" in note
         words = ("uv", "pip", "install", "--extra-index-url", PRIVATE, "x")
         (note,) = self.asked(tmp_path, *words).notes
-        assert "in place of the proxy" in note
+        assert "instead of the proxy" in note
 
     def test_a_project_of_uv(self, tmp_path: Path) -> None:
         """Commands that write into its files are told apart."""
@@ -155,14 +157,14 @@ class TestInstallers:
     ) -> None:
         """Options with which a tool asks nobody, or does not read variables."""
         (note,) = self.asked(tmp_path, *words).notes
-        assert "does not ask the proxy" in note
+        assert "does not use the proxy" in note
 
     def test_a_flat_list_is_told_of(self, tmp_path: Path) -> None:
         """It is not behind the proxy, and a public name would win over it."""
         url = "https://me:secret@flat.example/x"
         (tmp_path / "uv.toml").write_text(f'[[index]]\nurl = "{url}"\nformat = "flat"\n')
         (note,) = self.asked(tmp_path, "uv", "pip", "install", "x").notes
-        assert "flat list" in note
+        assert "flat index" in note
         assert "secret" not in note
 
     def test_plain_http_that_a_tool_asks_itself(self, tmp_path: Path) -> None:

@@ -251,11 +251,11 @@ class TestMemory:
 
     @staticmethod
     def visits(
-        tmp_path: Path, environ: dict[str, str], *, recall: bool = True, **options: Any
+        tmp_path: Path, environ: dict[str, str], *, use_probe_cache: bool = True, **options: Any
     ) -> int:
         """Ask as a new process would, and return how often the driver was visited so far."""
         request, context = MachineOptions(**options), Context(environ)
-        machine = choose_machine(request, linux_target(), context, recall=recall)
+        machine = choose_machine(request, linux_target(), context, use_probe_cache=use_probe_cache)
         assert status(machine, "nvidia") is Status.SUPPORTED
         return (tmp_path / "trace").read_text().count("nvmlInit")
 
@@ -263,7 +263,7 @@ class TestMemory:
         """The second one visits no driver; one that does not recall does, and tells the third."""
         assert self.visits(tmp_path, environ) == 1
         assert self.visits(tmp_path, environ) == 1
-        assert self.visits(tmp_path, environ, recall=False) == 2
+        assert self.visits(tmp_path, environ, use_probe_cache=False) == 2
         assert self.visits(tmp_path, environ) == 2
 
     def test_where_nothing_is_kept(self, tmp_path: Path, environ: dict[str, str]) -> None:
@@ -306,7 +306,7 @@ class TestPresets:
         """P-73: whatever narrows the choice is said and kept, wherever it was set."""
         machine = choose(remarks, host="macos-arm64", disable_provider=("tpu",), devices="any")
         assert machine.overrides == ("--disable-provider tpu", "--devices any")
-        assert machine.in_effect == machine.overrides
+        assert machine.all_overrides == machine.overrides
         assert machine.to_mapping()["overrides"] == list(machine.overrides)
         assert "in effect: --disable-provider tpu, --devices any" in remarks.text
 

@@ -11,7 +11,7 @@ from operations.remarks import Remarks
 
 from wheelfit.core.trust import NO_POLICY, PluginRules, PolicyFile, SitePolicy
 from wheelfit.operations.context import Context
-from wheelfit.operations.plugins import plugin_folder, read_rules_about_plugins
+from wheelfit.operations.plugins import plugin_folder, read_plugin_rules
 from wheelfit.operations.requests import CacheOptions, MachineOptions
 from wheelfit_runtime.errors import PolicyRefusal
 
@@ -28,7 +28,7 @@ def rules(
     :param options: of `MachineOptions`.
     """
     context = Context({"WHEELFIT_PROVIDERS_FILE": os.devnull}, remarks or Remarks())
-    return read_rules_about_plugins(MachineOptions(**options), site, context, system=system)
+    return read_plugin_rules(MachineOptions(**options), site, context, system=system)
 
 
 def test_by_default() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from wheelfit.errors import InvalidRequirement, UsageError
 from wheelfit.operations.install import InstallRequest
-from wheelfit.operations.requirements import RequestedRequirements, read_wanted
+from wheelfit.operations.requirements import RequestedRequirements, read_requirements
 from wheelfit.testing.wheels import build_wheel
 from wheelfit_runtime.errors import FileProblem, UserError, WheelfitError
 
@@ -32,7 +32,7 @@ def wanted(
         requirement=tuple(map(str, files)),
         constraint=tuple(map(str, limits)),
     )
-    return read_wanted(request, environ or {})
+    return read_requirements(request, environ or {})
 
 
 class TestWords:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from wheelfit.installation.installed import scan
-from wheelfit.operations.sync import spared
+from wheelfit.operations.sync import environment_tools
 
 ENVIRONMENT = {"python_version": "3.12", "sys_platform": "linux"}
 
@@ -27,18 +27,22 @@ def test_what_an_environment_is_managed_with(tmp_path: Path) -> None:
     write(tmp_path, "elsewhere")
     write(tmp_path, "other", "needed")
     write(tmp_path, "needed")
-    found = spared(scan([tmp_path]).installed, ENVIRONMENT)
+    found = environment_tools(scan([tmp_path]).installed, ENVIRONMENT)
     assert found == {"pip", "setuptools", "wheel", "wheelfit", "first", "second"}
 
 
 def test_without_wheelfit(tmp_path: Path) -> None:
     """Where it is not installed nothing is kept for its sake."""
     write(tmp_path, "first")
-    assert spared(scan([tmp_path]).installed, ENVIRONMENT) == {"pip", "setuptools", "wheel"}
+    assert environment_tools(scan([tmp_path]).installed, ENVIRONMENT) == {
+        "pip",
+        "setuptools",
+        "wheel",
+    }
 
 
 def test_needs_that_cannot_be_read(tmp_path: Path) -> None:
     """They are passed over: no environment is refused for them."""
     write(tmp_path, "wheelfit", "not a requirement !!", "first")
     write(tmp_path, "first")
-    assert "wheelfit" in spared(scan([tmp_path]).installed, ENVIRONMENT)
+    assert "wheelfit" in environment_tools(scan([tmp_path]).installed, ENVIRONMENT)

@@ -63,12 +63,12 @@ def test_publish(dist: Path, tmp_path: Path, context: Context) -> None:
     pytest.importorskip("twine", reason="needs the extra `publish`")
     request = PublishRequest(paths=(str(dist),), to=str(tmp_path / "index"), dry_run=True)
     report = publish(request, context)
-    assert report.act is None
+    assert report.result is None
     assert {report.state(one.filename) for one in report.outgoing.files} == {"new"}
     sending = PublishRequest(paths=(str(dist),), to=str(tmp_path / "index"))
     report = publish(sending, context)
-    assert report.act is not None
-    assert len(report.act.sent) == 3
+    assert report.result is not None
+    assert len(report.result.sent) == 3
     assert report.method == "static"
     report = publish(sending, context)
     assert {report.state(one.filename) for one in report.outgoing.files} == {"existing"}
@@ -79,11 +79,11 @@ def test_a_whole_release_without_naming_files(
 ) -> None:
     """Without a path the folder ``dist`` of the project is published, of the current one too."""
     first = publish(PublishRequest(project=str(tmp_path), to=str(tmp_path / "one")), context)
-    assert first.act is not None
-    assert len(first.act.sent) == 3
+    assert first.result is not None
+    assert len(first.result.sent) == 3
     monkeypatch.chdir(dist.parent)
     second = publish(PublishRequest(to="./two"), context)
-    assert second.act == first.act
+    assert second.result == first.result
 
 
 def test_a_checkout_is_published_as_it_is(dist: Path, tmp_path: Path, context: Context) -> None:
@@ -91,7 +91,7 @@ def test_a_checkout_is_published_as_it_is(dist: Path, tmp_path: Path, context: C
     site = tmp_path / "site" / "docs"
     (tmp_path / "site" / ".git").mkdir(parents=True)
     report = publish(PublishRequest(paths=(str(dist),), to=str(site)), context)
-    assert report.act is not None
+    assert report.result is not None
     assert (site / ".nojekyll").is_file()
     assert report.forecasts[0].limits.file == 100 << 20
     whole = publish(PublishRequest(paths=(str(dist),), to=str(site.parent)), context)

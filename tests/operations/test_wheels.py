@@ -74,7 +74,7 @@ def test_what_deserves_notice_goes_to_the_reporter(wheel: Path, tmp_path: Path) 
         output=str(tmp_path),
     )
     assert make_variant(request, Context(reporter=remarks)).wheels[0].is_new
-    expected = "properties of acme are not validated: its provider is not here"
+    expected = "properties of acme are not validated: its provider is not available"
     assert expected in remarks.warnings
 
 

@@ -17,7 +17,7 @@ from packaging.utils import canonicalize_name
 from wheelfit.core.core_metadata import read_metadata
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.errors import InvalidFilename
-from wheelfit.operations.indexes import open_indexes, read_settings, settings_of_place
+from wheelfit.operations.indexes import open_indexes, read_settings, settings_for_source
 from wheelfit.operations.requests import SourceOptions
 from wheelfit.sources.bridges.catalogue import known_families
 from wheelfit.sources.concurrency import at_once
@@ -104,7 +104,7 @@ def check_bridges(request: CheckBridgesRequest, context: Context) -> BridgeCheck
 
         @cache
         def open_place(url: str, *, is_page: bool = False) -> Repository:
-            where = settings_of_place(settings, url, is_page=is_page) if url else settings
+            where = settings_for_source(settings, url, is_page=is_page) if url else settings
             return stack.enter_context(open_indexes(as_published, where, context))
 
         registry = open_place("")

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.operations.requests import (
-    BuildingOptions,
     EnvironmentOptions,
     MachineOptions,
     RequirementOptions,
+    ResolutionBuildOptions,
     VariantOptions,
     WorkerOptions,
 )
@@ -29,7 +29,7 @@ class BuildRequest(
     WorkerOptions,
     RequirementOptions,
     EnvironmentOptions,
-    BuildingOptions,
+    ResolutionBuildOptions,
     MachineOptions,
     VariantOptions,
 ):
@@ -73,17 +73,14 @@ def open_build_places(
     from wheelfit.operations.machine import choose_machine
     from wheelfit.operations.pip_rules import read_rules
     from wheelfit.operations.preferences import choice_policy
-    from wheelfit.operations.requirements import limited, read_wanted, source_of
+    from wheelfit.operations.requirements import read_requirements, source_of, with_pip_constraints
 
     environ = context.environ
-    requirements = read_wanted(request, environ, may_be_empty=True)
+    requirements = read_requirements(request, environ, may_be_empty=True)
     environment = open_environment_of(request, environ, may_be_own=True)
     prefix = environment.interpreter.prefix
     rules = read_rules(environ, prefix)
-    if rules.constraints:
-        requirements = limited(
-            requirements, rules.constraints, environ, rules.origin_of("constraint")
-        )
+    requirements = with_pip_constraints(requirements, rules, environ)
     machine = choose_machine(request, environment.target(), context)
     policy = choice_policy(request, machine.policy, requirements.hashes, requirements.labels)
     settings = read_settings(request, environ, requirements.files, prefix=prefix)

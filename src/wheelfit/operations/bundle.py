@@ -14,7 +14,7 @@ from wheelfit.locking.stand_ins import archive_of
 from wheelfit.operations.bundle_contents import FullBundlePlan, HostsBundlePlan, check_accelerators
 from wheelfit.operations.bundle_folder import BundlePlace, make, sizes_of
 from wheelfit.operations.environments import open_environment_of
-from wheelfit.operations.lock_files import FromLock, open_lock
+from wheelfit.operations.lock_files import LockChoiceRequest, open_lock
 from wheelfit.operations.machine import choose_machine, read_options
 from wheelfit.operations.plain_data import plain_fields, plain_report
 from wheelfit.operations.preferences import choice_policy
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from wheelfit.resolution.resolution import Pin
 
 
-class BundleRequest(FromLock):
+class BundleRequest(LockChoiceRequest):
     """The lock, the machines, and the folder to make."""
 
     output: str

@@ -17,7 +17,7 @@ from wheelfit.locking.bundles.reduction import Kept, marker_of, reduced
 from wheelfit.locking.repository import LockedRepository
 from wheelfit.locking.source_entries import STABLE
 from wheelfit.locking.stand_ins import archive_of, stand_in_of
-from wheelfit.operations.lock_files import naming
+from wheelfit.operations.lock_files import naming_machine_in_errors
 from wheelfit.operations.machine import options_in_effect
 from wheelfit.resolution.candidates import ChoicePolicy
 from wheelfit.resolution.unaccelerated import accelerations, refusal
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from wheelfit.locking.bundles.manifest import BundledFile
     from wheelfit.locking.document import Lock, LockedPackage
     from wheelfit.locking.selection import LockCandidates, LockSelection
-    from wheelfit.operations.lock_files import FromLock, OpenedLock
+    from wheelfit.operations.lock_files import LockChoiceRequest, OpenedLock
     from wheelfit.operations.machine import ChosenMachine
     from wheelfit.sources.page import File
     from wheelfit.sources.repository import Files
@@ -101,7 +101,7 @@ class HostChoice:
 
         :raises NoFit: the machine cannot be served; the error names it.
         """
-        with naming(self.machine.name):
+        with naming_machine_in_errors(self.machine.name):
             self.selection = self.candidates.select()
 
     @property
@@ -141,7 +141,7 @@ class HostChoice:
         if host is None:
             detections = self._provider_detections()
             for name in machine.namespaces:
-                if detection := machine.switched_off(name) or machine.detect(name):
+                if detection := machine.disabled_detection(name) or machine.detect(name):
                     detections[name] = detection
             file = HostFile.from_detections(
                 detections.values(),
@@ -198,7 +198,7 @@ class HostsBundlePlan:
         self.hosts: list[HostChoice] = []
         for name in dict.fromkeys(names):
             machine = opened.machine(name)
-            with naming(machine.name):
+            with naming_machine_in_errors(machine.name):
                 candidates = opened.candidates(machine, built=_stand_in(opened))
             file = _host_name(machine, {host.name.casefold() for host in self.hosts})
             self.hosts.append(HostChoice(file, machine, candidates))
@@ -373,11 +373,11 @@ def check_accelerators(plan: HostsBundlePlan | FullBundlePlan) -> None:
         resolution = host.selection.resolution()
         error = refusal(accelerations(resolution, host.candidates.candidates))
         if error is not None:
-            with naming(host.machine.name):
+            with naming_machine_in_errors(host.machine.name):
                 raise error
 
 
-def words_in_effect(request: FromLock) -> tuple[str, ...]:
+def words_in_effect(request: LockChoiceRequest) -> tuple[str, ...]:
     """Return the options that decide on wheels, as words of a command for any machine.
 
     A shorthand of the user is unknown elsewhere, so the options that it stands for are returned.

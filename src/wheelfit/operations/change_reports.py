@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 
 from wheelfit.installation.breakage import breakages
-from wheelfit.operations.text import sized
+from wheelfit.operations.text import plan_with_sizes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,7 +55,7 @@ class ChangeReport(Struct, frozen=True):
             "dry_run": self.dry_run,
             "seconds": dict(self.seconds),
             **self.machine.to_mapping(),
-            **sized(planned.to_mapping(), self.sizes, dry_run=self.dry_run),
+            **plan_with_sizes(planned.to_mapping(), self.sizes, dry_run=self.dry_run),
             "keep": [_kept(entry, resolution) for entry in planned.keep],
             "variant_changes": [change.to_mapping() for change in self.decision.changes],
             "incompatible_variants": [_misfit(misfit) for misfit in self.decision.misfits],

@@ -463,7 +463,9 @@ def _circumstances(machine: ChosenMachine) -> Circumstances:
     """Write the environment overrides into the record of each distribution (P-73)."""
     from wheelfit.installation.choice_record import Circumstances
 
-    return Circumstances(None if machine.host is None else machine.host.record, machine.in_effect)
+    return Circumstances(
+        None if machine.host is None else machine.host.record, machine.all_overrides
+    )
 
 
 def fetch(

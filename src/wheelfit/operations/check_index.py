@@ -65,7 +65,7 @@ def _machines(request: CheckIndexRequest, context: Context) -> Machines:
     hosts: dict[str, OverviewHost] = {}
 
     def machines(document: VariantDocument) -> Iterator[OverviewHost]:
-        return overview_hosts(document, current, context.environ, context.reporter, opened=hosts)
+        return overview_hosts(document, current, context.environ, context.reporter, cache=hosts)
 
     return machines
 

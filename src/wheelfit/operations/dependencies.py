@@ -15,9 +15,9 @@ from wheelfit.operations.environments import open_environment_of
 from wheelfit.operations.files import mode_of, write_atomically
 from wheelfit.operations.lock import LockRequest, lock_project
 from wheelfit.operations.projects import nearest_project
-from wheelfit.operations.requests import BuildingOptions, field_types
+from wheelfit.operations.requests import ResolutionBuildOptions, field_types
 from wheelfit.operations.requirements import project_name
-from wheelfit.operations.sync import SyncRequest, sync_without
+from wheelfit.operations.sync import SyncRequest, sync_removing
 from wheelfit.projects.dependency_lists import (
     DependencyList,
     ProjectText,
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 _Request = TypeVar("_Request")
 
 
-class _ProjectChange(BuildingOptions, ChangeRequest):
+class _ProjectChange(ResolutionBuildOptions, ChangeRequest):
     """The project to edit, the list of requirements, and further targets."""
 
     project: str | None = None
@@ -262,7 +262,7 @@ class _Editing:
             SyncRequest, self._request, lock=str(written.path), extra=extra, group=group
         )
         leaving = old - {package.name for package in written.lock.packages}
-        return sync_without(request, self._context, leaving)
+        return sync_removing(request, self._context, leaving)
 
     def _write(self, data: bytes) -> None:
         write_atomically(str(self.path), data)

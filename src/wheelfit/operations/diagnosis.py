@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from wheelfit.doctor.settings import ExaminedVariable, Settings
     from wheelfit.installation.environment import Environment
     from wheelfit.operations.indexes import ConfiguredSource
-    from wheelfit.operations.owners_indexes import OwnersBuild, OwnersIndex
+    from wheelfit.operations.owner_indexes import OwnerBuild, OwnerIndex
     from wheelfit_runtime.platforms.features import Detection
     from wheelfit_runtime.platforms.scrubbing import Scrubber
 
@@ -35,9 +35,9 @@ class SourcesReport:
     """The sources of files on a machine."""
 
     configured: tuple[ConfiguredSource, ...] = ()
-    owners: tuple[OwnersIndex, ...] = ()
+    owners: tuple[OwnerIndex, ...] = ()
     """The indexes of owners of projects, in effect or not."""
-    builds: tuple[OwnersBuild, ...] = ()
+    builds: tuple[OwnerBuild, ...] = ()
     """Installed distributions of the families."""
     problems: Mapping[str, str] | None = None
     """By family, the reason why its index does not answer, empty if it does; None if no index was
@@ -68,7 +68,7 @@ class SourcesReport:
             "owned": [{**build.to_json(), "place": scrub(build.place)} for build in self.builds],
         }
 
-    def _problem(self, index: OwnersIndex) -> str | None:
+    def _problem(self, index: OwnerIndex) -> str | None:
         problems = {} if index.reason or self.problems is None else self.problems
         return problems.get(index.family)
 

@@ -119,7 +119,7 @@ def _diagnose_environment(request: DoctorRequest, context: Context) -> Diagnosis
     detections = tuple(
         detection
         for namespace in machine.namespaces
-        if (detection := machine.switched_off(namespace) or machine.detect(namespace))
+        if (detection := machine.disabled_detection(namespace) or machine.detect(namespace))
     )
     contents = examine_environment(environment, machine.target, full=request.full)
 
@@ -178,7 +178,7 @@ def _sources(
 ) -> SourcesReport:
     """Return the sources of files on this machine, as far as they can be read."""
     from wheelfit.operations.indexes import configured_sources, read_settings
-    from wheelfit.operations.owners_indexes import OwnersView
+    from wheelfit.operations.owner_indexes import OwnerIndexes
     from wheelfit.operations.requests import SourceOptions
 
     options = SourceOptions(
@@ -191,7 +191,7 @@ def _sources(
     try:
         settings = read_settings(options, context.environ, prefix=environment.interpreter.prefix)
         sources = SourcesReport(configured_sources(settings))
-        owners_view = OwnersView(options, settings, context.environ)
+        owners_view = OwnerIndexes(options, settings, context.environ)
     except WheelfitError as error:
         context.reporter.warn(f"{error.message} ({error.where})" if error.where else error.message)
         return sources
@@ -250,7 +250,7 @@ def _open_machine(
     from wheelfit.doctor.machine import TimedProcesses
     from wheelfit.operations.machine import choose_machine, options_in_effect
 
-    chosen = choose_machine(request, current, context, recall=False)
+    chosen = choose_machine(request, current, context, use_probe_cache=False)
     if request.replay:
         from wheelfit.operations.probe import open_record
 

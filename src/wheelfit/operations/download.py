@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from msgspec import structs
 
 from wheelfit.errors import UsageError, reporting_os_errors
-from wheelfit.operations.indexes import telling_later
+from wheelfit.operations.indexes import warning_of_later_indexes
 from wheelfit.operations.plain_data import plain_fields
 from wheelfit.operations.projects import check_folder_pins
 from wheelfit.operations.result_limits import check_accelerators
@@ -127,7 +127,7 @@ def download(request: DownloadRequest, context: Context) -> DownloadReport:
             own = request.with_options(host=host)
             with (
                 open_for_choice(own, context, changes=False, python=python) as opened,
-                telling_later(opened.repository.pool, context.reporter),
+                warning_of_later_indexes(opened.repository.pool, context.reporter),
             ):
                 resolution, accelerators = _fetched(
                     own, opened, staging, reported, context.reporter
@@ -190,11 +190,11 @@ def _fetched(
     from wheelfit.operations.accelerator_remarks import report_accelerator_use
     from wheelfit.operations.downloads import download as fetch
 
-    if opened.wanted.sources:
+    if opened.requirement_set.sources:
         raise UserError(
             "only packages of indexes and wheels can be downloaded",
-            where=opened.wanted.sources[0].where or None,
-            note="\n".join(map(str, opened.wanted.sources)),
+            where=opened.requirement_set.sources[0].where or None,
+            note="\n".join(map(str, opened.requirement_set.sources)),
             hint="build a wheel of it: `wheelfit build`",
         )
     asked = opened.asked(dependencies=not request.no_deps)

@@ -10,7 +10,7 @@ from msgspec import structs
 
 from wheelfit.operations.accelerator_remarks import report_accelerator_use
 from wheelfit.operations.environments import warn_of_interruption
-from wheelfit.operations.indexes import tell_later, telling_later
+from wheelfit.operations.indexes import warn_of_later_indexes, warning_of_later_indexes
 from wheelfit.operations.selection_session import FromRequirements, open_for_choice
 from wheelfit_runtime.errors import WheelfitError
 
@@ -105,7 +105,7 @@ def explain(request: ExplainRequest, context: Context) -> ExplainReport:
     _check(request)
     with (
         open_for_choice(request, context, changes=False) as opened,
-        telling_later(opened.repository.pool, context.reporter),
+        warning_of_later_indexes(opened.repository.pool, context.reporter),
     ):
         warn_of_interruption(opened.environment, context.reporter)
         agreements: tuple[AgreementOutcome, ...] = ()
@@ -121,8 +121,8 @@ def explain(request: ExplainRequest, context: Context) -> ExplainReport:
         refused = None
         if request.require_accelerator:
             refused = _missing_accelerator(explanations, candidates, context.reporter)
-        given = {wheel.requirement().name for wheel in opened.wanted.wheels}
-        tell_later(
+        given = {wheel.requirement().name for wheel in opened.requirement_set.wheels}
+        warn_of_later_indexes(
             (
                 (explanation.name, explanation.chosen.version, explanation.chosen.is_variant)
                 for explanation in explanations
@@ -302,7 +302,7 @@ def _missing_accelerator(
     explanations: Sequence[Explanation], candidates: Candidates, reporter: Reporter
 ) -> str | None:
     """Return the reason to refuse a build without an accelerator; None if there is none."""
-    from wheelfit.operations.result_limits import tell_unconcerned
+    from wheelfit.operations.result_limits import warn_of_no_accelerators
     from wheelfit.resolution.unaccelerated import acceleration_of, refusal
 
     accelerations = [
@@ -319,7 +319,7 @@ def _missing_accelerator(
     ]
     concerned = [one for one in accelerations if one is not None]
     if not concerned:
-        tell_unconcerned(reporter)
+        warn_of_no_accelerators(reporter)
     refused = refusal(concerned)
     return None if refused is None else f"{refused.message} ({refused.note})"
 
@@ -327,7 +327,7 @@ def _missing_accelerator(
 def _constraints(opened: SelectionSession) -> list[Requirement]:
     """Return the constraints that apply to the Python in use."""
     environment = opened.candidates.target.environment
-    limits = [asked.requirement for asked in opened.wanted.constraints]
+    limits = [asked.requirement for asked in opened.requirement_set.constraints]
     return [limit for limit in limits if limit.applies(environment)]
 
 
@@ -364,11 +364,11 @@ def _asked(opened: SelectionSession) -> list[RequestedRequirement]:
     """Return the requirements after overrides and exclusions."""
     from wheelfit.resolution.overrides import Replacements
 
-    wanted = opened.wanted
+    requirement_set = opened.requirement_set
     replacements = Replacements(
-        wanted.overrides, wanted.excluded, opened.candidates.target.environment
+        requirement_set.overrides, requirement_set.excluded, opened.candidates.target.environment
     )
-    return [one for asked in wanted.requirements for one in replacements.instead(asked)]
+    return [one for asked in requirement_set.requirements for one in replacements.instead(asked)]
 
 
 def _releases(opened: SelectionSession) -> Iterator[tuple[Candidates, Release]]:

@@ -21,7 +21,7 @@ from wheelfit.locking.export.requirements import requirements_text
 from wheelfit.locking.stand_ins import stand_in_of
 from wheelfit.operations.downloads import download, named_by_origin
 from wheelfit.operations.files import new_folder, source_date_epoch, write_atomically
-from wheelfit.operations.lock_files import FromLock, naming, open_lock
+from wheelfit.operations.lock_files import LockChoiceRequest, naming_machine_in_errors, open_lock
 from wheelfit.operations.plain_data import plain_report
 from wheelfit.operations.text import columns, in_one_line
 from wheelfit.wheels.archive import WheelArchive
@@ -47,7 +47,7 @@ _NAMES = {
 }
 
 
-class ExportRequest(FromLock):
+class ExportRequest(LockChoiceRequest):
     """The lock, the machines, and the files to write."""
 
     hosts: tuple[str, ...] = ()
@@ -181,7 +181,7 @@ class _Exporting:
     ) -> Export:
         copies: Mapping[NormalizedName, str] | None = None
         own = self._own_part(name)
-        with naming(name):
+        with naming_machine_in_errors(name):
             folder = opened.path.absolute().parent
             candidates = opened.candidates(machine, built=stand_in_of(folder))
             selection = candidates.select()
@@ -193,7 +193,7 @@ class _Exporting:
         contents = contents_of(
             selection,
             candidates.candidates,
-            TargetWords.of(machine.target, name, words, machine.in_effect),
+            TargetWords.of(machine.target, name, words, machine.all_overrides),
             lock=opened.path.name,
             digest=digest,
             with_licenses=self._request.format != "requirements",

@@ -40,14 +40,14 @@ if TYPE_CHECKING:
     from wheelfit.sources.repository import Repository
 
 
-_AT_ONCE = 4
-"""Files that are fetched and checked at the same time."""
-_PIECE = 1 << 20
+_MAX_FETCHES = 4
+"""Files that are fetched and checked simultaneously."""
+_CHUNK_SIZE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class RefusedFile:
-    """A file that the index does not take, as it would not take an upload of it."""
+    """A file that the index would refuse as an upload, too."""
 
     filename: str
     reasons: tuple[Violation, ...]
@@ -55,7 +55,7 @@ class RefusedFile:
 
 @dataclass(frozen=True, slots=True)
 class ImportedPackages:
-    """The packages that an index has now from another one, or would have."""
+    """The packages that were imported from another index, or would be."""
 
     dry_run: bool
     files: int
@@ -63,14 +63,14 @@ class ImportedPackages:
     size: int
     """Total size of the packages of known size, in bytes."""
     existing: int
-    """Files that were there already."""
+    """Files that existed before."""
     added: int
-    """Files that are new; of a dry run, that would be fetched and checked."""
+    """New files; in a dry run, files that would be fetched and checked."""
     added_size: int
     refused: tuple[RefusedFile, ...]
     failed: tuple[FailedFile, ...]
     missing: tuple[str, ...]
-    """Projects that were named, and that the other index does not have."""
+    """Requested projects that the other index does not have."""
 
     def to_json(self) -> dict[str, object]:
         """Return the report as plain data."""
@@ -79,13 +79,15 @@ class ImportedPackages:
             "dry_run files size existing added added_size missing",
             refused=[
                 plain_fields(
-                    one,
+                    file,
                     "filename",
-                    reasons=[plain_fields(each, "reference message where") for each in one.reasons],
+                    reasons=[
+                        plain_fields(reason, "reference message where") for reason in file.reasons
+                    ],
                 )
-                for one in self.refused
+                for file in self.refused
             ],
-            failed=[plain_fields(one, "name message") for one in self.failed],
+            failed=[plain_fields(file, "name message") for file in self.failed],
         )
 
 
@@ -106,18 +108,17 @@ def import_packages(
     :param source: the URL of an index, or a folder.
     :param projects: the projects to take; none: all.
     :param owner: the owner of projects that are new.
-    :param store: returns the store, called once there is something to import; None, for a dry run
-        only: there is none yet.
+    :param store: opens the store, once the source is read; returns None in a dry run without one.
     :param dry_run: whether nothing is added.
-    :raises UsageError: a name is not that of a project.
+    :raises UsageError: a project name is invalid.
     :raises FileProblem: the folder has no packages, or does not exist.
     :raises NetworkError: the projects of the index cannot be listed.
     """
     with _open(source, options, context) as (repository, cut):
         failed: list[FailedFile] = []
-        names = tuple(map(_name, projects)) or tuple(repository.projects())
+        names = tuple(map(_project_name, projects)) or tuple(repository.projects())
         pages = _pages(repository, names, failed, context)
-        unread = {one.name for one in failed}
+        unread_projects = {failure.name for failure in failed}
         project_names = {page.name for page in pages}
         files = [
             file
@@ -129,12 +130,12 @@ def import_packages(
         with context.reporter.work("importing") as progress:
             progress.start(sum(file.size or 0 for file in files) or None)
 
-            def take(file: File) -> None:
-                importing.take(file)
+            def add_file(file: File) -> None:
+                importing.add(file)
                 progress.advance(file.size or 0)
 
             if files:
-                at_once(files, take, most=_AT_ONCE, cancel=cut)
+                at_once(files, add_file, most=_MAX_FETCHES, cancel=cut)
             progress.done()
         importing.note(source)
     counts = importing.counts
@@ -145,13 +146,13 @@ def import_packages(
         counts["existing"],
         counts["added"],
         counts["size"],
-        tuple(sorted(importing.refused, key=lambda one: one.filename)),
+        tuple(sorted(importing.refused, key=lambda file: file.filename)),
         tuple(failed),
-        tuple(name for name in names if name not in project_names and name not in unread),
+        tuple(name for name in names if name not in project_names and name not in unread_projects),
     )
 
 
-def _name(text: str) -> NormalizedName:
+def _project_name(text: str) -> NormalizedName:
     try:
         return canonicalize_name(text, validate=True)
     except InvalidName:
@@ -162,11 +163,11 @@ def _name(text: str) -> NormalizedName:
 def _open(
     source: str, options: SourceOptions, context: Context
 ) -> Iterator[tuple[Repository, Callable[[], None]]]:
-    """Open a source; yield it with a function that breaks off its transfers."""
+    """Open a source; yield it with a function that aborts its transfers."""
     if "://" in source:
         if not is_remote(source):
             existing_folder(source)
-        # A whole index would fill the cache; it is used only if one is named.
+        # A whole index would fill the default cache; only a named one is used.
         options = options.with_options(no_cache_dir=options.cache_dir is None)
         with open_whole_index(source, options, context, refresh=True) as index:
             yield index, index.cut
@@ -201,13 +202,13 @@ def _pages(
             finally:
                 progress.advance(1)
 
-        pages = at_once(names, read, most=_AT_ONCE) if names else []
+        pages = at_once(names, read, most=_MAX_FETCHES) if names else []
         progress.done()
     return [page for page in pages if page is not None]
 
 
 class _Import:
-    """An import that is under way, by several threads."""
+    """An import by several threads."""
 
     def __init__(
         self,
@@ -227,17 +228,17 @@ class _Import:
         self.counts: Counter[str] = Counter()
 
     def note(self, source: str) -> None:
-        """Write into the audit log how much was imported."""
+        """Add the number of imported files to the audit log."""
         if self._store is not None and self.counts["added"] and not self._dry_run:
             self._store.records.note("import", f"{self.counts['added']} files of {redact(source)}")
 
-    def take(self, file: File) -> None:
+    def add(self, file: File) -> None:
         """Add a file unless it exists."""
         if violations := check_name(file.filename):
             self.refused.append(RefusedFile(file.filename, violations))
             return
         try:
-            if self._is_there(file):
+            if self._exists(file):
                 self.counts["existing"] += 1
             elif self._store is None or self._dry_run:
                 self.counts.update(added=1, size=file.size or 0)
@@ -254,14 +255,14 @@ class _Import:
             reason = Violation(error.reference, error.message, file.filename)
             self.refused.append(RefusedFile(file.filename, (reason,)))
 
-    def _is_there(self, file: File) -> bool:
+    def _exists(self, file: File) -> bool:
         if self._store is None or (stored := self._store.records.file(file.filename)) is None:
             return False
-        promised = file.hashes.get("sha256")
-        if promised is None and file.is_local:
+        digest = file.hashes.get("sha256")
+        if digest is None and file.is_local:
             with path_of(file).open("rb") as content:
-                promised = hashlib.file_digest(content, "sha256").hexdigest()
-        if stored.sha256 != promised:
+                digest = hashlib.file_digest(content, "sha256").hexdigest()
+        if stored.sha256 != digest:
             return False
         if file.yanked is not None and stored.yanked is None and not self._dry_run:
             now = timestamp(datetime.now(UTC))
@@ -276,8 +277,8 @@ class _Import:
         with TemporaryDirectory(prefix="wheelfit-") as folder, store.blobs.draft() as draft:
             path = self._repository.download(file, Path(folder))
             with path.open("rb") as content:
-                while piece := content.read(_PIECE):
-                    draft.write(piece)
+                while chunk := content.read(_CHUNK_SIZE):
+                    draft.write(chunk)
             result = accept_listed(
                 draft,
                 file,

@@ -93,9 +93,9 @@ def read_settings(
 
 
 def _cooldown(request: SourceOptions, by_pip: Cooldown | None) -> Cooldown | None:
-    """Return from when on files are too new.
+    """Return the cooldown of the options, else of pip's configuration.
 
-    :raises UsageError: a time cannot be understood, or leaves nothing out.
+    :raises UsageError: a time cannot be parsed, or is in the future.
     """
     text, pairs = request.uploaded_prior_to, request.uploaded_prior_to_package
     if not (text or pairs):
@@ -106,24 +106,26 @@ def _cooldown(request: SourceOptions, by_pip: Cooldown | None) -> Cooldown | Non
 
     from wheelfit.sources.cooldown import Cooldown, Cutoff, parse_cutoff
 
-    own: dict[NormalizedName, Cutoff | None] = {}
+    by_project: dict[NormalizedName, Cutoff | None] = {}
     try:
-        usual = parse_cutoff(text) if text else None if by_pip is None else by_pip.usual
+        default = None if by_pip is None else by_pip.usual
+        if text:
+            default = parse_cutoff(text)
         for pair in pairs:
-            name, equals, when = pair.partition("=")
+            name, equals, time = pair.partition("=")
             if not (name.strip() and equals):
                 raise UsageError(f"{pair[:80]!r} is not NAME=TIME or NAME=false")
-            is_free = when.strip().lower() == "false"
-            own[canonicalize_name(name.strip())] = None if is_free else parse_cutoff(when)
+            is_exempt = time.strip().lower() == "false"
+            by_project[canonicalize_name(name.strip())] = None if is_exempt else parse_cutoff(time)
     except ValueError as error:
         raise UsageError(f"--uploaded-prior-to: {error}") from None
     now = datetime.now(UTC)
-    if text and usual is not None and usual.at(now) > now:
+    if text and default is not None and default.at(now) > now:
         raise UsageError(
             f"--uploaded-prior-to {text} is in the future, and leaves nothing out",
             hint="name a time that has passed, or a duration as P7D",
         )
-    return Cooldown(usual, own)
+    return Cooldown(default, by_project)
 
 
 class ConfiguredSource(Struct, frozen=True):
@@ -154,27 +156,25 @@ class ConfiguredSource(Struct, frozen=True):
 
 
 def configured_sources(settings: SourceSettings) -> tuple[ConfiguredSource, ...]:
-    """Return the sources in effect: places beside the indexes, then indexes in their order."""
-    links = settings.origins.get("find_links", "")
+    """Return the sources in effect: the find-links, then the indexes, each in their order."""
+    links_origin = settings.origins.get("find_links", "")
+    sources = [
+        ConfiguredSource("find-links", redact(link), links_origin) for link in settings.find_links
+    ]
     explicit = [index for index in settings.indexes if index.explicit and not settings.no_index]
-    return (
-        *(ConfiguredSource("find-links", redact(place), links) for place in settings.find_links),
-        *(
+    for index in (*settings.asked_indexes, *explicit):
+        pins = [pin.project for pin in settings.pins if index.name and pin.index == index.name]
+        sources.append(
             ConfiguredSource(
                 "index",
                 redact(index.url),
                 index.origin,
                 index.name,
                 index.explicit,
-                tuple(
-                    dict.fromkeys(pin.project for pin in settings.pins if pin.index == index.name)
-                )
-                if index.name
-                else (),
+                tuple(dict.fromkeys(pins)),
             )
-            for index in (*settings.asked_indexes, *explicit)
-        ),
-    )
+        )
+    return tuple(sources)
 
 
 def open_indexes(
@@ -195,15 +195,15 @@ def open_indexes(
     :param max_download: bytes of whole wheels that may be downloaded; None: no limit.
     """
     # Checked once here, so that its faults are reported once.
-    kept_in = usable_cache_folder(
+    cache_path = usable_cache_folder(
         cache_folder(request.cache_dir, context.environ) if settings.cache else None,
         context.reporter.warn,
     )
 
-    def opened(own: SourceSettings) -> OpenedSources:
+    def open_with(source_settings: SourceSettings) -> OpenedSources:
         return open_sources(
-            own,
-            cache_folder=kept_in,
+            source_settings,
+            cache_folder=cache_path,
             environ=context.environ,
             home=home(),
             urls_with_logins=urls_with_logins,
@@ -215,14 +215,14 @@ def open_indexes(
             direct_urls_whole=direct_urls_whole,
         )
 
-    repository = opened(settings)
-    shelf = families_that_count(request, settings, context.environ)
-    if not shelf:
+    repository = open_with(settings)
+    catalogue = families_in_effect(request, settings, context.environ)
+    if not catalogue:
         return repository
-    return _bridged(shelf, settings, repository, opened, kept_in, context.reporter.warn)
+    return _bridged(catalogue, settings, repository, open_with, cache_path, context.reporter.warn)
 
 
-def settings_of_place(
+def settings_for_source(
     settings: SourceSettings, url: str, *, is_page: bool, hosts: FamilyHosts | None = None
 ) -> SourceSettings:
     """Return settings limited to a single source.
@@ -242,7 +242,7 @@ def settings_of_place(
     )
 
 
-def families_that_count(
+def families_in_effect(
     request: SourceOptions,
     settings: SourceSettings,
     environ: Mapping[str, str],
@@ -267,24 +267,24 @@ def families_that_count(
 
     if request.no_bridges:
         return BridgeCatalogue(["none"])
-    shelf = BridgeCatalogue(
+    catalogue = BridgeCatalogue(
         request.bridge,
         is_of_registry=settings.is_of_registry,
         is_forbidden=lambda: policy() is not None,
         families=known_families(environ, shipped_bridges=request.shipped_bridges),
     )
-    if shelf.agreed and (where := policy()) is not None:
+    if catalogue.agreed and (where := policy()) is not None:
         raise PolicyRefusal(
             f"a policy forbids bridges, as {listed(request.bridge)}",
             where=where,
             note="it says bridges = []",
         )
-    for base in shelf.bases.values():
-        check_place(base, settings)
-    return shelf
+    for base in catalogue.bases.values():
+        check_families_location(base, settings)
+    return catalogue
 
 
-def with_families(
+def with_family_hints(
     policy: ChoicePolicy, request: SourceOptions, environ: Mapping[str, str]
 ) -> ChoicePolicy:
     """Return a policy whose hints name the available families.
@@ -294,22 +294,22 @@ def with_families(
     """
 
     @cache
-    def known() -> KnownFamilies:
+    def families() -> KnownFamilies:
         from wheelfit.sources.bridges.catalogue import SHIPPED, known_families
 
         try:
             return known_families(environ, shipped_bridges=request.shipped_bridges)
-        except FileProblem:  # reported where families are used, and not beside another error
+        except FileProblem:  # reported where families are used, not beside another error
             return SHIPPED
 
     return structs.replace(
         policy,
-        families=lambda project: known().standing_for(project),
-        bridges_off=request.bridges_off,
+        families=lambda project: families().standing_for(project),
+        bridges_off=request.bridges_off_by,
     )
 
 
-def check_place(base: str, settings: SourceSettings) -> None:
+def check_families_location(base: str, settings: SourceSettings) -> None:
     """Raise if the base URL of indexes could be changed in transit.
 
     :param base: the URL below which they lie, or a folder.
@@ -338,36 +338,40 @@ def check_place(base: str, settings: SourceSettings) -> None:
 
 
 def _bridged(
-    shelf: BridgeCatalogue,
+    catalogue: BridgeCatalogue,
     settings: SourceSettings,
     repository: OpenedSources,
-    opened: Callable[[SourceSettings], OpenedSources],
-    kept_in: Path | None,
+    open_with: Callable[[SourceSettings], OpenedSources],
+    cache_path: Path | None,
     note: Callable[[str], None],
 ) -> OpenedSources:
-    """Return the sources with families of distributions as variants, as far as enabled."""
+    """Return the sources with families of distributions presented as variants."""
     from wheelfit.sources.bridges.repository import BridgedRepository
     from wheelfit.sources.cache import Store
 
-    further: list[OpenedSources] = []
+    owner_sources: list[OpenedSources] = []
 
     def open_index(url: str, *, is_page: bool, hosts: FamilyHosts | None) -> OpenedSources:
-        further.append(opened(settings_of_place(settings, url, is_page=is_page, hosts=hosts)))
-        return further[-1]
+        owner_sources.append(
+            open_with(settings_for_source(settings, url, is_page=is_page, hosts=hosts))
+        )
+        return owner_sources[-1]
 
     def close() -> None:
-        for one in (repository, *further):
-            one.close()
+        for sources in (repository, *owner_sources):
+            sources.close()
 
     def cut() -> None:
-        for one in (repository, *further):
-            one.cut()
+        for sources in (repository, *owner_sources):
+            sources.cut()
 
-    bridged = BridgedRepository(repository, shelf, open_index, Store(kept_in), note)
+    bridged = BridgedRepository(repository, catalogue, open_index, Store(cache_path), note)
     return OpenedSources(bridged, repository.pool, close, cut, bridged)
 
 
-def tell_sources(pins: Iterable[Pin], sources: OpenedSources, reporter: Reporter) -> None:
+def report_unexpected_sources(
+    pins: Iterable[Pin], sources: OpenedSources, reporter: Reporter
+) -> None:
     """Report sources that a user may not expect (F-126).
 
     These are local files used in place of those of indexes, indexes of a project's owner, and newer
@@ -375,7 +379,7 @@ def tell_sources(pins: Iterable[Pin], sources: OpenedSources, reporter: Reporter
     """
     chosen = [pin for pin in pins if not pin.is_given]
     pool = sources.pool
-    for line in () if sources.bridged is None else _of_owners(chosen, sources.bridged):
+    for line in () if sources.bridged is None else _owner_notes(chosen, sources.bridged):
         reporter.note(line)
     for pin in chosen if reporter.wants_details else ():
         with suppress(NetworkError):
@@ -383,24 +387,26 @@ def tell_sources(pins: Iterable[Pin], sources: OpenedSources, reporter: Reporter
                 reporter.detail(
                     f"{pin.name} {pin.version} is the local file, not that of {', '.join(copies)}"
                 )
-    tell_later(((pin.name, pin.version, pin.filename.is_variant) for pin in chosen), pool, reporter)
+    warn_of_later_indexes(
+        ((pin.name, pin.version, pin.filename.is_variant) for pin in chosen), pool, reporter
+    )
 
 
-def _of_owners(pins: Iterable[Pin], bridged: BridgedRepository) -> Iterator[str]:
+def _owner_notes(pins: Iterable[Pin], bridged: BridgedRepository) -> Iterator[str]:
     """Yield notes on owners' indexes that are used by default."""
     names_by_index: dict[str, list[str]] = {}
     for pin in pins:
         if base := bridged.owner_of(pin.name, pin.file):
             names_by_index.setdefault(base, []).append(pin.name)
     for base, names in names_by_index.items():
-        verb, those = ("comes", "its") if len(names) == 1 else ("come", "their")
+        verb, possessive = ("comes", "its") if len(names) == 1 else ("come", "their")
         yield (
-            f"{listed(names)} {verb} from {base}, the index of {those} owner; "
+            f"{listed(names)} {verb} from {base}, the index of {possessive} owner; "
             "--no-bridges, or bridges = [] in a configuration, takes what the registry has"
         )
 
 
-def tell_later(
+def warn_of_later_indexes(
     chosen: Iterable[tuple[NormalizedName, Version, bool]], pool: Pool, reporter: Reporter
 ) -> None:
     """Warn of newer releases of chosen packages in later indexes, once for all of them.
@@ -411,11 +417,13 @@ def tell_later(
         return
     from wheelfit.sources.concurrency import at_once
 
-    texts = at_once(list(chosen), lambda one: _overlooked(one, pool), most=_MOST_AT_ONCE)
+    texts = at_once(
+        list(chosen), lambda package: _newer_in_later_index(package, pool), most=_MOST_AT_ONCE
+    )
     if overlooked := [text for text in texts if text]:
-        more = f" and {len(overlooked) - 3} others" if len(overlooked) > 3 else ""
+        others = f" and {len(overlooked) - 3} others" if len(overlooked) > 3 else ""
         reporter.warn(
-            f"an index that was not asked has {'; '.join(overlooked[:3])}{more}: the first index "
+            f"an index that was not asked has {'; '.join(overlooked[:3])}{others}: the first index "
             "that knows a project supplies it; --index-strategy unsafe-best-match looks at all, "
             "and [sources] in your wheelfit.toml or [tool.wheelfit.sources] in pyproject.toml "
             "takes a project from one of them"
@@ -423,24 +431,25 @@ def tell_later(
 
 
 @contextmanager
-def telling_later(pool: Pool, reporter: Reporter) -> Iterator[None]:
+def warning_of_later_indexes(pool: Pool, reporter: Reporter) -> Iterator[None]:
     """Warn of releases of looked-up packages in later indexes, where nothing could be chosen."""
     try:
         yield
     except NoFit:
         from packaging.version import Version
 
-        none = Version("0")
+        lowest = Version("0")
         with suppress(WheelfitError):  # of those indexes; the original error is reported
-            tell_later(((name, none, False) for name in pool.looked_up), pool, reporter)
+            packages = [(name, lowest, False) for name in pool.looked_up]
+            warn_of_later_indexes(packages, pool, reporter)
         raise
 
 
 _MOST_AT_ONCE = 8
 
 
-def _overlooked(package: tuple[NormalizedName, Version, bool], pool: Pool) -> str | None:
-    """Return a note on a later index with a newer release of a package, or variants it lacks."""
+def _newer_in_later_index(package: tuple[NormalizedName, Version, bool], pool: Pool) -> str | None:
+    """Return a note on a later index with a newer release of a package, or with its variants."""
     name, chosen, is_variant = package
     try:
         first, later = pool.project(name), pool.later_pages(name)

@@ -54,16 +54,7 @@ class InitRequest(ValidatedRequest):
     @property
     def has_edits(self) -> bool:
         """Whether anything is added or removed."""
-        return bool(
-            self.provider
-            or self.plugin_api
-            or self.build_requires
-            or self.static
-            or self.variant
-            or self.first
-            or self.remove_provider
-            or self.remove_variant
-        )
+        return self != InitRequest(folder=self.folder, dry_run=self.dry_run)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,28 +88,28 @@ def init(request: InitRequest, context: Context) -> InitReport:
     :raises InvalidDocument: ``invalid-project``; the project has faults, or would have some.
     :raises UsageError: an edit is not valid.
     """
-    path, before = _read(request)
+    path, old_data = _read(request)
     where = str(path)
-    given = before if before is not None else _build_system(path, context.reporter.note)
-    table = read_project_table(read_pyproject(given, where=where)[1], where=where)
+    original = old_data if old_data is not None else _new_pyproject(path, context.reporter.note)
+    table = read_project_table(read_pyproject(original, where=where)[1], where=where)
     edits = _edits(request, table)
     _check_values(edits, table, where)
-    after = edited(given, edits, where=where)
-    before = before or b""
+    new_data = edited(original, edits, where=where)
+    old_data = old_data or b""
     old, new = (
-        data.decode("utf-8-sig").replace("\r\n", "\n").splitlines() for data in (before, after)
+        data.decode("utf-8-sig").replace("\r\n", "\n").splitlines() for data in (old_data, new_data)
     )
     diff = tuple(unified_diff(old, new, where, where, lineterm=""))
-    writes = before != after and not request.dry_run
+    writes = old_data != new_data and not request.dry_run
     if writes:
-        if before.startswith(_BOM):
+        if old_data.startswith(_BOM):
             context.reporter.note("the byte order mark is removed: TOML readers refuse it")
         mode = mode_of(path) if path.exists() else None
-        write_atomically(where, after)
+        write_atomically(where, new_data)
         if mode is not None:
             path.chmod(mode)
-    variants = read_pyproject(after, where=where)[1].get("variant", {}).get("variants")
-    return InitReport(path, diff, before != after, writes, bool(variants))
+    variants = read_pyproject(new_data, where=where)[1].get("variant", {}).get("variants")
+    return InitReport(path, diff, old_data != new_data, writes, bool(variants))
 
 
 def read_table(request: InitRequest) -> ProjectTable | None:
@@ -149,7 +140,7 @@ def explain_namespaces() -> tuple[Guide, ...]:
 
 
 def _read(request: InitRequest) -> tuple[Path, bytes | None]:
-    """Return the pyproject.toml of a project, and its content; None where it is to be written."""
+    """Return the path of a project's pyproject.toml, and its content; None: it is still missing."""
     path = Path(request.folder)
     path = path / "pyproject.toml" if path.is_dir() else path
     try:
@@ -164,13 +155,13 @@ def _read(request: InitRequest) -> tuple[Path, bytes | None]:
         ) from None
 
 
-def _build_system(path: Path, tell: Callable[[str], None]) -> bytes:
+def _new_pyproject(path: Path, note: Callable[[str], None]) -> bytes:
     """Return the text with which a new pyproject.toml begins."""
-    text, needed = build_system_of(path.parent) or ("", ())
-    if needed:
-        tell(
-            f"building needs {listed(needed)}, which setup.py imports: see that the packages of "
-            "these modules are called so"
+    text, modules = build_system_of(path.parent) or ("", ())
+    if modules:
+        note(
+            f"setup.py imports {listed(modules)}: check that the packages of these modules have "
+            "the same names"
         )
     return text.encode()
 
@@ -184,24 +175,24 @@ def _edits(request: InitRequest, table: ProjectTable | None) -> TableEdits:
     :raises UsageError: one of them is not valid.
     """
     entries = _entries(request, table)
-    known = {} if table is None else table.providers
+    existing = {} if table is None else table.providers
     variants: dict[str, Spaces] = {}
     for text in request.variant:
-        label, _, properties = text.partition("=")
-        parsed = str(parse_label(label.strip()))
-        if parsed in variants:
-            raise _unclear("--variant", text, f"the label {parsed} is given twice")
-        variants[parsed] = _properties(text, properties)
-        for namespace in variants[parsed]:
+        label_text, _, properties = text.partition("=")
+        label = str(parse_label(label_text.strip()))
+        if label in variants:
+            raise _option_error("--variant", text, f"the label {label} is given twice")
+        variants[label] = _properties(text, properties)
+        for namespace in variants[label]:
             # A known namespace needs no --provider.
-            if namespace in {*known, *entries}:
+            if namespace in {*existing, *entries}:
                 continue
             guide = guide_to(namespace)
             if guide is None:
                 raise _unknown(namespace)
             entries[namespace] = guide.entry
     for namespace in map(parse_namespace, request.first):
-        if namespace not in {*known, *entries}:
+        if namespace not in {*existing, *entries}:
             raise UsageError(
                 f"--first {namespace}: the table has no such namespace",
                 hint=f"give --provider {namespace} too",
@@ -226,7 +217,7 @@ def _entries(request: InitRequest, table: ProjectTable | None) -> Entries:
     """Return the entries of the providers to add."""
     entries: Entries = {}
     for text in request.provider:
-        namespace, requirement = _pair("--provider", text, needs_value=False)
+        namespace, requirement = _parse_pair("--provider", text, needs_value=False)
         guide = guide_to(namespace)
         if requirement:
             entries[namespace] = {"requires": [requirement]}
@@ -236,25 +227,25 @@ def _entries(request: InitRequest, table: ProjectTable | None) -> Entries:
         elif table is None or namespace not in table.providers:
             raise _unknown(namespace)
     for text in request.build_requires:
-        namespace, requirement = _pair("--build-requires", text)
+        namespace, requirement = _parse_pair("--build-requires", text)
         entries[namespace] = {"build-requires": [requirement]}
     for text in request.static:
-        name, values = _pair("--static", text, separator=".")
+        name, values = _parse_pair("--static", text, separator=".")
         namespace, _, feature = name.partition(".")
         entry = dict(entries.get(namespace, {}))
-        lists = {**entry.get("static-properties", {}), feature: _words(values)}
+        lists = {**entry.get("static-properties", {}), feature: _split_values(values)}
         entry = {"static-properties": lists}
         if len(lists) > 1:  # P-5
             entry = {"feature-order": list(lists), **entry}
         entries[namespace] = entry
     for text in request.plugin_api:
-        namespace, place = _pair("--plugin-api", text)
+        namespace, entry_point = _parse_pair("--plugin-api", text)
         if namespace not in entries:
             raise UsageError(
                 f"--plugin-api {text}: no plugin of {namespace} is given",
                 hint=f"give --provider {namespace}=PACKAGE too",
             )
-        entries[namespace] = {**entries[namespace], "plugin-api": place}
+        entries[namespace] = {**entries[namespace], "plugin-api": entry_point}
     _check_requirements(entries)
     return entries
 
@@ -274,46 +265,46 @@ def _check_requirements(entries: Entries) -> None:
                 parse_requirement(text, allow_variant_markers=False)
 
 
-def _pair(
+def _parse_pair(
     option: str, text: str, *, needs_value: bool = True, separator: str = ""
 ) -> tuple[str, str]:
     """Read ``NAME=VALUE``."""
     name, equals, value = (part.strip() for part in text.partition("="))
     if (needs_value or equals) and not value:
-        raise _unclear(option, text, "there is nothing behind the first =")
+        raise _option_error(option, text, "it has no value after the first =")
     head, dot, feature = name.partition(separator) if separator else (name, "", "")
     parse_namespace(head)
     if separator:
         if not dot:
-            raise _unclear(option, text, "it names no feature")
+            raise _option_error(option, text, "it names no feature")
         parse_namespace(feature)  # the same letters
     return name, value
 
 
 def _properties(text: str, properties: str) -> Spaces:
     spaces: dict[str, dict[str, list[str]]] = {}
-    for word in _words(properties):
-        one = parse_property(word)
-        values = spaces.setdefault(one.namespace, {}).setdefault(one.feature, [])
-        if one.value not in values:
-            values.append(one.value)
+    for word in _split_values(properties):
+        prop = parse_property(word)
+        values = spaces.setdefault(prop.namespace, {}).setdefault(prop.feature, [])
+        if prop.value not in values:
+            values.append(prop.value)
     if not spaces:
-        raise _unclear("--variant", text, "a variant has at least one property")
+        raise _option_error("--variant", text, "a variant has at least one property")
     return spaces
 
 
-def _words(text: str) -> list[str]:
+def _split_values(text: str) -> list[str]:
     return [word.strip() for word in text.split(",") if word.strip()]
 
 
-def _unclear(option: str, text: str, why: str) -> Exception:
+def _option_error(option: str, text: str, why: str) -> Exception:
     return UsageError(f"{option} {text!r} cannot be read: {why}", hint="see `wheelfit init --help`")
 
 
 def _check_values(edits: TableEdits, table: ProjectTable | None, where: str) -> None:
     """Check new variants against the vocabulary of their namespaces (P-28, P-30).
 
-    :raises InvalidDocument: ``invalid-project``; values are not valid; names all of them.
+    :raises InvalidDocument: ``invalid-project``; lists all invalid values.
     """
     vocabulary: dict[str, tuple[FeatureConfig, ...]] = {}
     for namespace in {space for spaces in edits.variants.values() for space in spaces}:
@@ -344,5 +335,5 @@ def _check_values(edits: TableEdits, table: ProjectTable | None, where: str) -> 
             faults,
             code="invalid-project",
             where=where,
-            hint="`wheelfit init --explain` tells what may be said; nothing was written",
+            hint="`wheelfit init --explain` lists valid values; nothing was written",
         )

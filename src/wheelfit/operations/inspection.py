@@ -40,7 +40,7 @@ class InspectedFile:
 
     path: Path
     binaries: Binaries
-    found: FoundProperties
+    binary_properties: FoundProperties
     """The properties that the binaries show."""
 
     def to_json(self) -> dict[str, object]:
@@ -48,8 +48,8 @@ class InspectedFile:
         return {
             "path": str(self.path),
             "binaries": [binary.to_mapping() for binary in self.binaries],
-            "properties": [str(one) for one in self.found.properties],
-            "notes": list(self.found.notes),
+            "properties": [str(prop) for prop in self.binary_properties.properties],
+            "notes": list(self.binary_properties.notes),
         }
 
 
@@ -83,16 +83,16 @@ def _paths(names: Sequence[str]) -> Iterator[Path]:
 
 
 def _read(path: Path, *, instructions: bool) -> Binaries:
-    def look(file: BinaryIO, name: str) -> Binary | None:
+    def read(file: BinaryIO, name: str) -> Binary | None:
         binary = read_binary(file, name)
         return with_instructions(binary, file) if binary is not None and instructions else binary
 
     if path.suffix == ".whl":
         with WheelArchive(path, lenient=True) as archive:
-            binaries = [look(file, member.name) for member, file in unpacked_binaries(archive)]
-        return Binaries(tuple(one for one in binaries if one is not None))
+            binaries = [read(file, member.name) for member, file in unpacked_binaries(archive)]
+        return Binaries(tuple(binary for binary in binaries if binary is not None))
     with reporting_os_errors("the file cannot be read", where=str(path)), path.open("rb") as file:
-        binary = look(file, path.name)
+        binary = read(file, path.name)
     if is_newer_format(path.name):
         raise FileProblem(NEWER_FORMAT, where=str(path))
     if binary is None:

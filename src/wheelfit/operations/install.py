@@ -55,7 +55,7 @@ def install(request: InstallRequest, context: Context) -> ChangeReport:
     """
     from wheelfit.operations.change_reports import report_change
     from wheelfit.operations.dry_run import carry_out_or_rehearse
-    from wheelfit.operations.indexes import tell_sources, telling_later
+    from wheelfit.operations.indexes import report_unexpected_sources, warning_of_later_indexes
     from wheelfit.operations.projects import check_folder_pins
     from wheelfit.operations.result_limits import check_bounds, check_substitutes
     from wheelfit.operations.step_durations import StepDurations
@@ -74,13 +74,13 @@ def install(request: InstallRequest, context: Context) -> ChangeReport:
         durations = StepDurations()
         with (
             durations.measure("resolve"),
-            telling_later(opened.repository.pool, context.reporter),
+            warning_of_later_indexes(opened.repository.pool, context.reporter),
         ):
             decision = decide()
         pins = [pin for pin in decision.resolution.pins if not pin.is_given]
         check_folder_pins((pin.name for pin in pins), request)
         durations.report(resolved_in_words(decision), "resolve", context.reporter)
-        tell_sources(decision.resolution.pins, opened.repository, context.reporter)
+        report_unexpected_sources(decision.resolution.pins, opened.repository, context.reporter)
         accelerators = report_accelerator_use(decision, opened, context.reporter)
         decision, sizes = carry_out_or_rehearse(
             decision, decide, request, context, opened, durations
@@ -164,7 +164,7 @@ def _resolution_request(
     staying = {} if request.force_reinstall else installed
     upgrade_only = _upgraded(request)
     free_versions = upgrade_only | (_named(opened) if request.upgrade else frozenset())
-    requirements = opened.wanted.requirements
+    requirements = opened.requirement_set.requirements
     followers: frozenset[NormalizedName] = frozenset()
     builds: frozenset[NormalizedName] = frozenset()
     if companions is not None:
@@ -203,7 +203,7 @@ def _resolution_request(
 
 def _named(opened: SelectionSession) -> frozenset[NormalizedName]:
     """Return the projects that the user named."""
-    return frozenset(asked.requirement.name for asked in opened.wanted.requirements)
+    return frozenset(asked.requirement.name for asked in opened.requirement_set.requirements)
 
 
 def _upgraded(request: InstallRequest) -> frozenset[NormalizedName]:
@@ -214,8 +214,10 @@ def _upgraded(request: InstallRequest) -> frozenset[NormalizedName]:
 
 
 def _is_only_refit(request: InstallRequest, opened: SelectionSession) -> bool:
-    wanted = opened.wanted
-    return bool(request.refit) and not (wanted.requirements or wanted.wheels or wanted.sources)
+    requirement_set = opened.requirement_set
+    return bool(request.refit) and not (
+        requirement_set.requirements or requirement_set.wheels or requirement_set.sources
+    )
 
 
 def _with_earlier_requests(

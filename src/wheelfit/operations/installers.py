@@ -1,8 +1,8 @@
 """The indexes that the installers of a command would query; each has its own proxy.
 
 A private project whose name is public too must come from the same index as without the proxy. So
-each tool gets a proxy of its own, in front of exactly the indexes that are named by its variables,
-its files, and the command line that we start.
+each tool gets a proxy of its own, in front of the indexes that its environment variables, its files
+and its command line name.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _TOOL = re.compile(r"(pip|uv|uvx|pdm)(?:[0-9.]*)(?:\.exe)?", re.IGNORECASE)
 _PYTHON = re.compile(r"(?:python|pypy)[0-9.]*w?(?:\.exe)?", re.IGNORECASE)
-_VALUES = (
+_VALUE_OPTIONS = (
     "index-url",
     "pypi-url",
     "extra-index-url",
@@ -49,7 +49,7 @@ _VALUES = (
     "constraints",
 )
 _SWITCHES = ("no-config", "no-index", "isolated")
-_OF_PIP = (
+_PIP_OPTIONS = (
     "index-url",
     "pypi-url",
     "extra-index-url",
@@ -59,19 +59,19 @@ _OF_PIP = (
     "isolated",
     "no-index",
 )
-_SHORT = {"-i": "index-url", "-r": "requirement", "-c": "constraint"}
-_DEEPEST = 20
+_SHORT_OPTIONS = {"-i": "index-url", "-r": "requirement", "-c": "constraint"}
+_MAX_DEPTH = 20
 
 
 @dataclass(frozen=True, slots=True)
-class OfCommand:
+class ToolCommand:
     """The options about indexes on the command line of an installer."""
 
     tool: str = ""
     """``pip``, ``uv`` or ``pdm``; empty: another, unknown tool."""
     options: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
     """Values of options by name, without hyphens; of a switch, none."""
-    verb: str = ""
+    subcommand: str = ""
     """The first word that is not an option."""
 
     def last(self, *names: str) -> str | None:
@@ -105,169 +105,178 @@ class Installers:
         return {"pip": self.pip, "uv": self.uv, "pdm": self.pdm}
 
 
-def read_command(words: Sequence[str]) -> OfCommand:
-    """Read the command line of an installer; of any other program nothing is read."""
+def read_command(words: Sequence[str]) -> ToolCommand:
+    """Parse the command line of an installer; empty for any other program."""
     words = list(words)
     name = PurePath(words[0]).name if words else ""
     if _PYTHON.fullmatch(name) and len(words) > 2 and words[1] == "-m":
         name, words = words[2], words[2:]
     match = _TOOL.fullmatch(name)
     if match is None:
-        return OfCommand()
+        return ToolCommand()
     tool = match[1].lower().removesuffix("x")
     options: dict[str, list[str]] = {}
-    verb = ""
+    subcommand = ""
     rest = iter(words[1:])
     for word in rest:
         if word == "--":
             break
         option, equals, value = word.partition("=")
-        short = _SHORT.get(word[:2])
+        short = _SHORT_OPTIONS.get(word[:2])
         if short is not None and not word.startswith("--"):
             value = word[2:].removeprefix("=") or next(rest, "")
             options.setdefault(short, []).append(value)
-        elif (known := _option(option, tool)) in _VALUES:
-            options.setdefault(known, []).append(value if equals else next(rest, ""))
-        elif known in _SWITCHES:
-            options.setdefault(known, [])
+        elif (long := _option(option, tool)) in _VALUE_OPTIONS:
+            options.setdefault(long, []).append(value if equals else next(rest, ""))
+        elif long in _SWITCHES:
+            options.setdefault(long, [])
         elif not word.startswith("-"):
-            verb = verb or word
-    return OfCommand(tool, {name: tuple(values) for name, values in options.items()}, verb)
+            subcommand = subcommand or word
+    values_by_name = {name: tuple(values) for name, values in options.items()}
+    return ToolCommand(tool, values_by_name, subcommand)
 
 
 def _option(text: str, tool: str) -> str:
-    """Return the option that a word abbreviates; pip accepts any unique prefix."""
+    """Return the name of an option, which pip accepts abbreviated to a unique prefix."""
     if not text.startswith("--"):
         return ""
     name = text[2:]
     if tool != "pip":
         return name
-    meant = [one for one in _OF_PIP if len(name) > 2 and one.startswith(name)]
-    return meant[0] if len(meant) == 1 else name
+    options = [option for option in _PIP_OPTIONS if len(name) > 2 and option.startswith(name)]
+    return options[0] if len(options) == 1 else name
 
 
 def installers_of(
-    command: OfCommand,
+    command: ToolCommand,
     settings: SourceSettings,
     environ: Mapping[str, str],
     *,
     home: Path,
     folder: Path,
-    is_asked: bool,
+    is_index_named: bool,
 ) -> Installers:
     """Return the indexes that each tool queries.
 
-    :param is_asked: whether the user named an index, which then replaces every default.
+    :param is_index_named: whether the user named an index, which then replaces every default.
     """
-    indexes, extra = _of_requirements(command, folder, environ)
-    of_uv = command if command.tool == "uv" else OfCommand()
-    pip, pip_notes = _pip(settings, command, indexes, extra)
-    uv = read_uv_configuration(UvEnvironment(environ, home, folder, options=of_uv.options))
-    if of_uv.tool:
+    indexes, extra = _indexes_in_files(command, folder, environ)
+    uv_command = command if command.tool == "uv" else ToolCommand()
+    pip, pip_notes = _pip_settings(settings, command, indexes, extra)
+    uv = read_uv_configuration(UvEnvironment(environ, home, folder, options=uv_command.options))
+    if uv_command.tool:
         last = uv.default or (indexes[-1] if indexes else None)
         uv = replace(uv, first=(*uv.first, *extra), default=last)
     pdm = read_pdm_configuration(environ, home=home, folder=folder)
-    is_named = is_asked or settings.index_url != DEFAULT_INDEX
+    has_index = is_index_named or settings.index_url != DEFAULT_INDEX
     return Installers(
         pip,
-        _behind(settings, uv, is_asked=is_asked, trusted=of_uv.all("allow-insecure-host")),
-        _behind(settings, pdm, is_asked=is_asked),
-        settings.index_url if is_named else None,
-        settings.index_url if is_asked or (is_named and uv.default is None) else None,
-        of_uv.verb in PROJECT_COMMANDS,
-        (*pip_notes, *_notes_of_uv(of_uv, uv.flat)),
+        _tool_settings(
+            settings,
+            uv,
+            is_index_named=is_index_named,
+            trusted=uv_command.all("allow-insecure-host"),
+        ),
+        _tool_settings(settings, pdm, is_index_named=is_index_named),
+        settings.index_url if has_index else None,
+        settings.index_url if is_index_named or (has_index and uv.default is None) else None,
+        uv_command.subcommand in PROJECT_COMMANDS,
+        (*pip_notes, *_uv_notes(uv_command, uv.flat)),
     )
 
 
-def _behind(
+def _tool_settings(
     settings: SourceSettings,
     own: UvIndexes | PdmIndexes,
     *,
-    is_asked: bool,
+    is_index_named: bool,
     trusted: Iterable[str] = (),
 ) -> SourceSettings:
-    """Return the indexes of a tool; without a default of its own, with those of pip."""
-    last = (own.default,) if own.default is not None and not is_asked else settings.index_urls
-    asked = own.first if own.default is None else (*own.first, own.default)
-    return _in_order(settings, (*own.first, *last), asked, trusted)
+    """Return the indexes of a tool, with those of pip if it has no default of its own."""
+    default = () if own.default is None else (own.default,)
+    last = settings.index_urls if is_index_named or not default else default
+    return _with_indexes(settings, (*own.first, *last), (*own.first, *default), trusted)
 
 
-def _in_order(
+def _with_indexes(
     settings: SourceSettings,
     urls: Iterable[str],
-    own: Iterable[str] = (),
+    configured: Iterable[str] = (),
     trusted: Iterable[str] = (),
 ) -> SourceSettings:
-    """Return settings with these indexes; those configured in the tool may use plain HTTP."""
+    """Return settings with other indexes; those that the tool configures may use plain HTTP."""
     first, *rest = dict.fromkeys(urls) or (settings.index_url,)
-    plain = []
-    for url in own:
+    plain_hosts = []
+    for url in configured:
         try:
-            where = origin(url)
+            address = origin(url)
         except ValueError:
             continue
-        if where.scheme == "http":
-            plain.append(f"{where.host}:{where.port}")
+        if address.scheme == "http":
+            plain_hosts.append(f"{address.host}:{address.port}")
     return structs.replace(
         settings,
         index_url=first,
         extra_index_urls=tuple(rest),
-        trusted_hosts=(*settings.trusted_hosts, *trusted, *plain),
+        trusted_hosts=(*settings.trusted_hosts, *trusted, *plain_hosts),
     )
 
 
-def _pip(
-    settings: SourceSettings, command: OfCommand, indexes: Sequence[str], extra: Sequence[str]
+def _pip_settings(
+    settings: SourceSettings,
+    command: ToolCommand,
+    indexes: Sequence[str],
+    extra: Sequence[str],
 ) -> tuple[SourceSettings, tuple[str, ...]]:
     if command.tool != "pip":
         return settings, ()
     notes = []
     if indexes:
         notes.append(
-            f"a requirements file has --index-url {redact(indexes[-1])}, for which pip leaves out "
-            "the proxy; give it to `wheelfit run` instead"
+            f"a requirements file has --index-url {redact(indexes[-1])}, which pip uses instead of "
+            "the proxy; pass it to `wheelfit run`"
         )
     notes.extend(
-        f"with --{switch} pip does not ask the proxy"
+        f"with --{switch} pip does not use the proxy"
         for switch in ("isolated", "no-index")
         if switch in command.options
     )
-    asked = settings.with_options(
+    pip_settings = settings.with_options(
         index_url=command.last("index-url", "pypi-url"),
         extra_index_urls=(*command.all("extra-index-url"), *extra),
         trusted_hosts=command.all("trusted-host"),
     )
-    return asked, tuple(notes)
+    return pip_settings, tuple(notes)
 
 
-def _notes_of_uv(command: OfCommand, left: Iterable[str]) -> Iterator[str]:
+def _uv_notes(command: ToolCommand, flat: Iterable[str]) -> Iterator[str]:
     if command.all("index"):
-        yield "uv asks what its --index names before the proxy; what its files name comes behind it"
+        yield "uv queries its --index before the proxy, and indexes of its files after the proxy"
     if command.all("extra-index-url"):
         yield (
-            "uv asks what its --extra-index-url names in place of the proxy; UV_EXTRA_INDEX_URL or "
-            "its files come behind it"
+            "uv queries its --extra-index-url instead of the proxy, and UV_EXTRA_INDEX_URL and its "
+            "files after the proxy"
         )
     if "no-index" in command.options:
-        yield "with --no-index uv does not ask the proxy"
-    for url in left:
+        yield "with --no-index uv does not use the proxy"
+    for url in flat:
         yield (
-            f"{redact(url)} is a flat list, which the proxy does not read: a variant of a public "
-            "project counts more than a file of that name there"
+            f"{redact(url)} is a flat index, which the proxy does not read: variants of a public "
+            "project are preferred to files of the same project there"
         )
 
 
-def _of_requirements(
-    command: OfCommand, folder: Path, environ: Mapping[str, str]
+def _indexes_in_files(
+    command: ToolCommand, folder: Path, environ: Mapping[str, str]
 ) -> tuple[list[str], list[str]]:
-    """Return the indexes, and the further ones, that requirements files of a command name."""
+    """Return the indexes and the extra indexes in the requirements files of a command."""
     indexes: list[str] = []
     extra: list[str] = []
     seen: set[Path] = set()
 
     def read(path: Path, depth: int) -> None:
         path = path.resolve()
-        if path in seen or depth > _DEEPEST:
+        if path in seen or depth > _MAX_DEPTH:
             return
         seen.add(path)
         try:

@@ -66,7 +66,7 @@ def _mapping(entry: Installed) -> dict[str, object]:
     return plain_fields(
         entry,
         "name version label requested editable location",
-        properties=[str(one) for one in entry.properties],
+        properties=[str(prop) for prop in entry.properties],
         installer=entry.installer or None,
         project=project_folder(entry),
     )

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from wheelfit.server.store.opening import Store
 
 
-_UNDER_WAY = timedelta(hours=1)  # a file of many gigabytes may be on its way to the storage so long
+_UPLOAD_TIME = timedelta(hours=1)  # a file of many gigabytes may take that long to the storage
 TOKEN = "WHEELFIT_INDEX_TOKEN"  # noqa: S105 - the name of a variable
 """The environment variable with the token for a server."""
 
@@ -62,7 +62,7 @@ def open_administration(
         raise FileProblem(
             "the folder has no index",
             where=request.at,
-            hint="--at says where it is; `wheelfit index serve DIR` makes one",
+            hint="--at names the folder of an index; `wheelfit index serve DIR` creates one",
         )
     store = open_store(folder, records=request.database, blobs=request.storage)
     return StoreAdministration(store.acting(_local_actor()))
@@ -176,29 +176,29 @@ class CleaningReport:
     """The removals from the store of an index, done or planned."""
 
     files: int
-    """Files that no record has: deleted, or of uploads that did not finish."""
+    """Files without a record: deleted, or of uploads that did not finish."""
     size: int
     """Their bytes."""
     stages: int
     """Stages that had expired, or to which nothing was uploaded."""
     uploads: int
-    """Uploads that broke off."""
+    """Uploads that were interrupted."""
     releases: tuple[ExpiredRelease, ...] = ()
-    """Releases that went by the rules of their projects."""
+    """Releases removed by the rules of their projects."""
     dry_run: bool = False
-    """Whether nothing was removed, but only the releases were determined."""
+    """Whether the removal was only planned; then only releases are listed."""
 
     def to_json(self) -> dict[str, object]:
         """Return the report as plain data."""
         releases = [
             {
-                "project": one.project,
-                "version": one.version,
-                "reason": one.reason,
-                "files": [file.filename for file in one.files],
-                "size": sum(file.size for file in one.files),
+                "project": release.project,
+                "version": release.version,
+                "reason": release.reason,
+                "files": [file.filename for file in release.files],
+                "size": sum(file.size for file in release.files),
             }
-            for one in self.releases
+            for release in self.releases
         ]
         return {
             "version": 1,
@@ -216,8 +216,8 @@ def clean_index(request: CleanIndexRequest, context: Context) -> CleaningReport:
 
     An upload in progress is left alone: none of its files is older than an hour.
 
-    :raises UsageError: a server is named, which cleans its store itself; or a dry run has no
-        settings, whose rules it would be about.
+    :raises UsageError: a server is named, which cleans its store itself; or a dry run without
+        settings, which have the rules.
     """
     if request.dry_run and request.settings is None:
         raise UsageError("--dry-run lists the releases that the rules of --settings remove")
@@ -232,14 +232,14 @@ def clean_index(request: CleanIndexRequest, context: Context) -> CleaningReport:
         releases = tuple(_expired(store, request, context, now))
         if request.dry_run:
             return CleaningReport(0, 0, 0, 0, releases, dry_run=True)
-        cleaned = clean(store, now=now, grace=_UNDER_WAY)
+        cleaned = clean(store, now=now, grace=_UPLOAD_TIME)
     return CleaningReport(cleaned.blobs, cleaned.size, cleaned.stages, cleaned.drafts, releases)
 
 
 def _expired(
     store: Store, request: CleanIndexRequest, context: Context, now: datetime
 ) -> Iterator[ExpiredRelease]:
-    """Yield the releases that go by the rules of the settings; delete them if it is not a dry run.
+    """Yield the releases to remove by the rules of the settings; delete them except in a dry run.
 
     :raises InvalidConfiguration: a setting cannot be used.
     """
@@ -259,7 +259,7 @@ def _expired(
 
 
 class MoveIndexRequest(LiveIndexRequest):
-    """The folder of an export, and the store that it is of."""
+    """A store, and the folder of its export."""
 
     folder: str
 
@@ -289,7 +289,7 @@ def export_live_index(request: MoveIndexRequest, context: Context) -> MovedIndex
     """
     from wheelfit.server.store.moving import export_index
 
-    _need_store(request)
+    _refuse_server(request)
     with (
         closing(open_administration(request, context)) as administration,
         context.reporter.work("copying") as progress,
@@ -300,7 +300,7 @@ def export_live_index(request: MoveIndexRequest, context: Context) -> MovedIndex
 
 
 class ImportIndexRequest(LiveIndexRequest, SourceOptions):
-    """An export, or the packages of another index, and the store that they are for."""
+    """A store, and the export or the index to import into it."""
 
     source: str
     projects: tuple[str, ...] = ()
@@ -321,14 +321,14 @@ def import_live_index(
     from wheelfit.operations.import_index import import_packages
     from wheelfit.server.store.moving import RECORDS
 
-    _need_store(request)
+    _refuse_server(request)
     if "://" not in request.source and (Path(request.source) / RECORDS).is_file():
         return _import_export(request, context)
-    is_there = bool(request.database) or (Path(request.at) / DATABASE).is_file()
+    store_exists = bool(request.database) or (Path(request.at) / DATABASE).is_file()
     with ExitStack() as stack:
 
-        def open_once() -> Store | None:
-            if request.dry_run and not is_there:
+        def open_target() -> Store | None:
+            if request.dry_run and not store_exists:
                 return None
             return stack.enter_context(closing(_new_store(request)))
 
@@ -336,7 +336,7 @@ def import_live_index(
             request.source,
             request.projects,
             request.owner,
-            open_once,
+            open_target,
             request,
             context,
             dry_run=request.dry_run,
@@ -367,7 +367,7 @@ def _new_store(request: LiveIndexRequest) -> Store:
     return store.acting(_local_actor())
 
 
-def _need_store(request: LiveIndexRequest) -> None:
+def _refuse_server(request: LiveIndexRequest) -> None:
     if request.is_server:
         raise UsageError(
             "an index is moved by its store, not over its server",
@@ -401,7 +401,7 @@ class AuditReport:
 def read_audit_log(request: AuditRequest, context: Context) -> AuditReport:
     """Return entries of the audit log.
 
-    :raises UserError: a time, an action or a number cannot be understood.
+    :raises UserError: a time, an action or a number is invalid.
     """
     filters = {name: getattr(request, name, None) or "" for name in AUDIT_FILTERS}
     filters["outcome"] = "refused" if request.refused else ""
@@ -473,7 +473,7 @@ class DroppedStage:
 def open_stage(request: OpenStageRequest, context: Context) -> OpenedStage:
     """Open a stage.
 
-    :raises UserError: the time after which it expires cannot be understood.
+    :raises UserError: the time after which it expires is invalid.
     """
     with closing(open_administration(request, context)) as administration:
         stage = administration.open_stage(request.owner, parse_seconds(request.expires))
@@ -551,7 +551,7 @@ class RevokedToken:
 def create_token(request: CreateTokenRequest, context: Context) -> CreatedToken:
     """Create a token; its secret cannot be read afterwards.
 
-    :raises UserError: the time until it expires cannot be understood.
+    :raises UserError: the time until it expires is invalid.
     """
     with closing(open_administration(request, context)) as administration:
         token = administration.create_token(

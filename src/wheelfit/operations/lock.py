@@ -27,23 +27,23 @@ from wheelfit.operations.environments import cache_of, open_environment_of
 from wheelfit.operations.indexes import (
     open_indexes,
     read_settings,
-    tell_later,
-    telling_later,
-    with_families,
+    warn_of_later_indexes,
+    warning_of_later_indexes,
+    with_family_hints,
 )
-from wheelfit.operations.named_sources import from_sources, open_named, root_of
+from wheelfit.operations.named_sources import open_locked_source, source_root, with_project_sources
 from wheelfit.operations.preferences import choice_policy
 from wheelfit.operations.projects import open_project, project_request, works_on_project
 from wheelfit.operations.requests import (
-    BuildingOptions,
     EnvironmentOptions,
     MachineOptions,
-    ProjectRequirements,
+    ProjectRequirementOptions,
+    ResolutionBuildOptions,
     VariantOptions,
 )
-from wheelfit.operations.requirements import limited, read_wanted
+from wheelfit.operations.requirements import read_requirements, with_pip_constraints
 from wheelfit.operations.source_builds import (
-    code_run,
+    code_in_words,
     consent_of,
     open_building,
     source_policy,
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from wheelfit.installation.builds.building import Building
     from wheelfit.locking.difference import LockChange
     from wheelfit.locking.document import Lock, LockedPackage
-    from wheelfit.locking.environments import LockEnvironment, Python
+    from wheelfit.locking.environments import Python
     from wheelfit.locking.held_back import LockHeldBack
     from wheelfit.locking.hosts import HostLock, NamedMachine
     from wheelfit.locking.locking import Report
@@ -83,7 +83,11 @@ _KIND = "locks"
 
 
 class LockRequest(
-    ProjectRequirements, EnvironmentOptions, BuildingOptions, MachineOptions, VariantOptions
+    ProjectRequirementOptions,
+    EnvironmentOptions,
+    ResolutionBuildOptions,
+    MachineOptions,
+    VariantOptions,
 ):
     """The requirements to lock, the machines they are locked for, and the file."""
 
@@ -104,20 +108,20 @@ class WrittenLock(Struct, frozen=True):
     lock: Lock
     """The new lock."""
     old: Lock | None
-    """The lock that was there; None: there was none."""
+    """The existing lock; None: there is none."""
     changes: Sequence[LockChange]
     environments: str
-    """The environments that it is for, in words."""
+    """The environments of the lock, in words."""
     names: tuple[str, ...]
-    """The names of these environments."""
+    """The names of the environments."""
     notes: tuple[str, ...] = ()
     """Warnings about the lock."""
     unmet: tuple[str, ...] = ()
-    """Requirements of packages that the lock does not meet, as overrides make it so."""
+    """Requirements of packages that the lock does not meet because of overrides."""
     held_back: tuple[LockHeldBack, ...] = ()
     """Packages older than the newest requested release, unless they were unchanged."""
     split_reason: str | None = None
-    """The reason for a lock for each machine; None: it is for all of them."""
+    """The reason for one lock for each machine; None: the lock is for all of them."""
     accelerators: tuple[AcceleratorUse, ...] = ()
     """Accelerator builds that cannot be used, and accelerators left idle, of the named machines or
     else this one. Empty if the lock is unchanged.
@@ -139,7 +143,7 @@ class LockReport(Struct, frozen=True):
     notes: tuple[str, ...]
     """Warnings about the locks and the request."""
     seconds: Mapping[str, float] = field(default_factory=dict)
-    """The time that ``resolve`` took, or finding out that nothing has changed."""
+    """The time of the step ``resolve``, by name."""
 
     @property
     def split_reason(self) -> str | None:
@@ -149,7 +153,13 @@ class LockReport(Struct, frozen=True):
     @property
     def accelerators(self) -> tuple[AcceleratorUse, ...]:
         """Accelerator builds that cannot be used, and accelerators left idle."""
-        return tuple(dict.fromkeys(use for one in self.locks for use in one.accelerators))
+        return tuple(
+            dict.fromkeys(
+                accelerator
+                for written_lock in self.locks
+                for accelerator in written_lock.accelerators
+            )
+        )
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
@@ -158,7 +168,7 @@ class LockReport(Struct, frozen=True):
             "dry_run": not self.writes,
             "seconds": dict(self.seconds),
             "split_reason": self.split_reason,
-            "locks": [_mapping(one, writes=self.writes) for one in self.locks],
+            "locks": [_to_json(written_lock, writes=self.writes) for written_lock in self.locks],
             "notes": list(self.notes),
             "accelerators": [accelerator.to_mapping() for accelerator in self.accelerators],
         }
@@ -179,73 +189,71 @@ def lock_project(
     request: LockRequest,
     context: Context,
     project: ProjectFile | None,
-    bounded: Callable[[Lock], ProjectFile] | None = None,
+    add_bounds: Callable[[Lock], ProjectFile] | None = None,
 ) -> LockReport:
     """Lock a project, whose edited file may not be written yet.
 
     :param project: the content of its file; None: read from the disk.
-    :param bounded: returns the project with bounds that the locked versions satisfy; None: there
-        are none to add. They cause no new resolution.
+    :param add_bounds: returns the project with version bounds that the lock meets, so that they
+        cause no new resolution; None: no bounds are added.
     """
     from wheelfit.errors import LockOutdated
     from wheelfit.locking.document import write_lock
     from wheelfit.operations.files import write_atomically
     from wheelfit.operations.step_durations import StepDurations
 
-    locking = _Locking(request, context, project)
+    session = _LockSession(request, context, project)
     writes = not (request.check or request.dry_run)
     durations = StepDurations()
     with (
-        locking,
-        telling_later(locking.repository.pool, context.reporter),
+        session,
+        warning_of_later_indexes(session.repository.pool, context.reporter),
         context.reporter.steps("resolving") as step,
         durations.measure("resolve"),
     ):
-        known = locking.unchanged() if bounded is None else None
-        locks = (
-            (known,)
-            if known is not None
-            else tuple(
-                locking.compared(one)
-                for one in locking.locks(
-                    lambda machine: step(f"resolving for {machine.name}"), bounded
-                )
+        unchanged = session.unchanged_lock() if add_bounds is None else None
+        if unchanged is None:
+            host_locks = session.locks(
+                lambda machine: step(f"resolving for {machine.name}"), add_bounds
             )
-        )
-        locking.refuse_substitutes(locks)
-        for one in locks:
-            if writes and not one.is_same:
-                write_atomically(str(one.path), write_lock(one.lock))
-        if known is None:
-            locking.remember(locks)
-            locking.tell_later(locks)
-    names = {package.name for one in locks for package in one.lock.packages}
+            locks = tuple(map(session.compare_with_existing, host_locks))
+        else:
+            locks = (unchanged,)
+        session.refuse_substitutes(locks)
+        for written_lock in locks:
+            if writes and not written_lock.is_same:
+                write_atomically(str(written_lock.path), write_lock(written_lock.lock))
+        if unchanged is None:
+            session.record_inputs(locks)
+            session.warn_of_later_indexes(locks)
+    names = {package.name for written_lock in locks for package in written_lock.lock.packages}
     durations.report(f"Resolved {count_of(len(names), 'package')}", "resolve", context.reporter)
-    outdated = [one for one in locks if not one.is_same]
+    outdated = [written_lock for written_lock in locks if not written_lock.is_same]
     if request.check and outdated:
-        changed = [change for one in outdated for change in one.changes]
+        changed = [change for written_lock in outdated for change in written_lock.changes]
         raise LockOutdated(
             "the lock is out of date" if outdated[0].old else "the lock file does not exist yet",
-            where=", ".join(str(one.path) for one in outdated),
+            where=", ".join(str(written_lock.path) for written_lock in outdated),
             note="\n".join(map(str, changed)) or "something besides its packages is different",
             hint="run the same command without --check",
             details=[change.to_mapping() for change in changed],
         )
-    notes = dict.fromkeys(note for one in locks for note in one.notes)
-    notes |= dict.fromkeys((*locking.leftovers(locks), *locking.idle_upgrades(locks)))
-    notes |= dict.fromkeys(locking.unbuilt(locks))
-    return LockReport(locks, writes, tuple(notes), durations.to_json())
+    notes = [note for written_lock in locks for note in written_lock.notes]
+    notes += session.older_locks(locks)
+    notes += session.unused_upgrades(locks)
+    notes += session.build_hints(locks)
+    return LockReport(locks, writes, tuple(dict.fromkeys(notes)), durations.to_json())
 
 
 def labels_of(package: LockedPackage) -> Sequence[str]:
     """Return the labels of a locked package, the plain wheel last; none without variants."""
-    found = {wheel.filename.label for wheel in package.wheels}
-    labels = sorted(label for label in found if label is not None)
-    return [*labels, *(["plain"] if labels and None in found else [])]
+    labels = {wheel.filename.label for wheel in package.wheels}
+    names = sorted(label for label in labels if label is not None)
+    return [*names, "plain"] if names and None in labels else names
 
 
-class _Locking:
-    """The requirements, the sources and the earlier lock; nothing is resolved yet."""
+class _LockSession:
+    """The sources, requirements and existing lock of one operation."""
 
     def __init__(self, request: LockRequest, context: Context, project: ProjectFile | None) -> None:
         from wheelfit.core.provider_lookup import ProviderPolicy
@@ -254,11 +262,10 @@ class _Locking:
 
         if request.hosts and (request.platform or request.python_version):
             raise UsageError(
-                "--for says for which machines the lock is; --platform and --python-version do "
-                "not go with it",
+                "--for cannot be combined with --platform or --python-version",
                 hint="a host file names its Python: `wheelfit host new --python 3.12 -o FILE HOST`",
             )
-        self._begun = time.time()
+        self._started = time.time()
         self._request = request
         self._context = context
         self._path = Path(request.output)
@@ -268,20 +275,24 @@ class _Locking:
         rules = read_rules(context.environ, prefix)
         self._rules, self._project = rules, project
         self._may_ask = not (request.check or request.dry_run)
-        self._wanted = wanted = _wanted(request, context, rules)
-        self._settings = read_settings(request, context.environ, wanted.files, prefix=prefix)
+        self._requirement_set = requirement_set = _read_requirements(request, context, rules)
+        self._settings = read_settings(
+            request, context.environ, requirement_set.files, prefix=prefix
+        )
         providers = ProviderPolicy(abi_dependency=not request.no_abi_dependency)
         self._policy = structs.replace(
-            with_families(
-                choice_policy(request, providers, wanted.hashes, wanted.labels),
+            with_family_hints(
+                choice_policy(request, providers, requirement_set.hashes, requirement_set.labels),
                 request,
                 context.environ,
             ),
-            sources=source_policy(request, wanted, rules),
+            sources=source_policy(request, requirement_set, rules),
         )
-        named = frozenset(map(canonicalize_name, request.upgrade_package))
-        self._free = None if request.upgrade else named
-        self.repository = open_indexes(request, self._settings, context, wanted.urls_with_logins)
+        upgraded = frozenset(map(canonicalize_name, request.upgrade_package))
+        self._upgradable = None if request.upgrade else upgraded
+        self.repository = open_indexes(
+            request, self._settings, context, requirement_set.urls_with_logins
+        )
         self._building = DeferredBuilding(self.repository, self._open_building)
         self._consulted = Consulted(self._building)
 
@@ -304,7 +315,7 @@ class _Locking:
             self._environment,
             machine,
             self._policy,
-            self._wanted,
+            self._requirement_set,
             requires_hashes=False,
             hashes_required_by="",
         )
@@ -315,11 +326,15 @@ class _Locking:
         folder = self._path.absolute().parent
 
         def opened(source: GivenSource) -> GivenWheel:
-            return open_named(source, self._building.given, self._old, folder, self._free)
+            return open_locked_source(
+                source, self._building.given, self._old, folder, self._upgradable
+            )
 
-        return _roots(self._request, self._wanted, self._rules, opened, self._project)
+        return _roots(self._request, self._requirement_set, self._rules, opened, self._project)
 
-    def _approved(self, resolved: Callable[[], Resolution], candidates: Candidates) -> Resolution:
+    def _with_consent(
+        self, resolved: Callable[[], Resolution], candidates: Candidates
+    ) -> Resolution:
         """Return a resolution with the user's consent to the builds it needs."""
         try:
             return with_consent(
@@ -328,13 +343,13 @@ class _Locking:
                 candidates,
                 self._context.reporter,
                 may_ask=self._may_ask,
-                lacking=self._lacking,
+                pins_without_consent=self._pins_without_consent,
             )
         except SourceOff:
             self._may_ask = False  # other environments lack the same
             raise
 
-    def _lacking(self, resolution: Resolution) -> Sequence[Pin]:
+    def _pins_without_consent(self, resolution: Resolution) -> Sequence[Pin]:
         """Return pins that need a build that is off, or have unknown requirements."""
         building = self._building
         return [
@@ -344,20 +359,17 @@ class _Locking:
             and (building.mode == "never" or not building.knows_needs(pin.file))
         ]
 
-    def unchanged(self) -> WrittenLock | None:
-        """Return the existing lock if no input of it has changed.
-
-        :return: None if that is unknown and resolving is needed.
-        """
-        if self._old is None or self._free != frozenset():
+    def unchanged_lock(self) -> WrittenLock | None:
+        """Return the existing lock if none of its inputs has changed; None: resolving is needed."""
+        if self._old is None or self._upgradable != frozenset():
             return None
         entry = self._store.read(_KIND, self._key())
         if entry is None:
             return None
-        known = json.loads(entry.body)
-        expected = {name: Validator(*parts) for name, parts in known["validators"].items()}
-        lasting = min((one.fresh for one in expected.values() if one.fresh), default=0.0)
-        is_fresh = 0 <= self._begun - known["asked"] < lasting
+        record = json.loads(entry.body)
+        expected = {name: Validator(*parts) for name, parts in record["validators"].items()}
+        lifetime = min((each.fresh for each in expected.values() if each.fresh), default=0.0)
+        is_fresh = 0 <= self._started - record["asked"] < lifetime
 
         def is_reliable(name: NormalizedName) -> bool:
             return is_fresh and self.repository.pool.only_index(name) is not None
@@ -367,45 +379,45 @@ class _Locking:
                 return None
         except (WheelfitError, OSError):
             return None  # the resolution reports the fault
-        if lasting and not is_fresh:
-            known["asked"] = self._begun
-            self._store.write(_KIND, self._key(), {}, json.dumps(known).encode())
+        if lifetime and not is_fresh:
+            record["asked"] = self._started
+            self._store.write(_KIND, self._key(), {}, json.dumps(record).encode())
         return WrittenLock(
             self._path,
             self._old,
             self._old,
             (),
-            known["environments"],
-            tuple(known["names"]),
-            tuple(known["notes"]),
-            tuple(known["unmet"]),
+            record["environments"],
+            tuple(record["names"]),
+            tuple(record["notes"]),
+            tuple(record["unmet"]),
         )
 
-    def remember(self, locks: Sequence[WrittenLock]) -> None:
-        """Record the inputs of a lock, if it was written and is for all machines."""
-        one = locks[0]
-        is_there = one.is_same or not (self._request.check or self._request.dry_run)
-        if not (self._store.keeps and is_there):
+    def record_inputs(self, locks: Sequence[WrittenLock]) -> None:
+        """Record the inputs of a lock in the cache, if its file exists and is for all machines."""
+        first = locks[0]
+        exists = first.is_same or not (self._request.check or self._request.dry_run)
+        if not (self._store.keeps and exists):
             return
         try:
-            listed = validators(one.lock, self._consulted.names, self.repository)
+            by_project = validators(first.lock, self._consulted.names, self.repository)
         except (WheelfitError, OSError):
             return
-        known = {
-            "validators": listed,
-            "asked": self._begun,
-            "notes": one.notes,
-            "unmet": one.unmet,
-            "names": one.names,
-            "environments": one.environments,
+        record = {
+            "validators": by_project,
+            "asked": self._started,
+            "notes": first.notes,
+            "unmet": first.unmet,
+            "names": first.names,
+            "environments": first.environments,
         }
-        # Packages built with consent are known without it: their metadata is in the cache, and
+        # The next run needs no consent to the same builds: their metadata is in the cache, and
         # nothing runs.
         keys = [self._key()]
         if self._request.allow_source:
             keys.append(self._key(with_consent=False))
         for key in keys:
-            self._store.write(_KIND, key, {}, json.dumps(known).encode())
+            self._store.write(_KIND, key, {}, json.dumps(record).encode())
 
     @cached_property
     def _store(self) -> Store:
@@ -419,43 +431,35 @@ class _Locking:
 
         :param with_consent: whether consent to builds is part of it.
         """
-        request = self._request.with_options(check=False, dry_run=False, upgrade=False)
-        request = request.with_options(upgrade_package=())
+        request = self._request.with_options(
+            check=False, dry_run=False, upgrade=False, upgrade_package=()
+        )
         policy = self._policy
         if not with_consent:
             request = request.with_options(allow_source=())
             sources = policy.sources and structs.replace(policy.sources, exceptions=frozenset())
             policy = structs.replace(policy, sources=sources)
-        given = [wheel.file for wheel in self._roots.wheels if wheel.file.origin is not None]
-        asked = request_digest(
+        built_files = [wheel.file for wheel in self._roots.wheels if wheel.file.origin is not None]
+        digest = request_digest(
             vars(request),
             self._roots,
             self._settings,
             policy,
-            self._named_pythons,  # these and the request give the environments
-            [self._building.metadata(file).decode(errors="replace") for file in given],
+            self._pythons,  # these and the request give the environments
+            [self._building.metadata(file).decode(errors="replace") for file in built_files],
         )
-        return lock_key(__version__, asked, sha256_of(self._path.read_bytes()).hex())
-
-    @cached_property
-    def _named_pythons(self) -> Sequence[Python]:
-        return self._pythons()
-
-    def _environments(self) -> Sequence[LockEnvironment]:
-        from wheelfit.locking.environments import environments_for
-
-        wanted = self._roots.requires_python
-        return environments_for(self._request.platform, self._named_pythons, wanted)
+        return lock_key(__version__, digest, sha256_of(self._path.read_bytes()).hex())
 
     def locks(
-        self, report: Report, bounded: Callable[[Lock], ProjectFile] | None = None
+        self, report: Report, add_bounds: Callable[[Lock], ProjectFile] | None
     ) -> Sequence[HostLock]:
         """Return the locks: a single one, or one for each machine where they cannot share it.
 
-        :param report: takes each machine before it is resolved for.
-        :param bounded: as for `lock_project`; of a lock for environments.
+        :param report: called with each machine before the resolution for it.
+        :param add_bounds: as for `lock_project`; not used for named machines.
         """
         from wheelfit.errors import UsageError
+        from wheelfit.locking.environments import environments_for
         from wheelfit.locking.hosts import HostLock, lock_for_hosts
         from wheelfit.locking.locking import build_lock, lock_everywhere
         from wheelfit.locking.solving import JoinedBuilds, Solver
@@ -467,9 +471,9 @@ class _Locking:
             self._consulted if request.hosts else JoinedBuilds(self._consulted, roots.builds),
             self._policy,
             knows_needs=self._building.knows_needs,
-            approve=self._approved,
+            approve=self._with_consent,
         )
-        where, folder = str(self._path), self._path.absolute().parent
+        path, folder = str(self._path), self._path.absolute().parent
         if request.hosts:
             if self._roots.conflicts:
                 raise UsageError(
@@ -480,36 +484,36 @@ class _Locking:
                 solver,
                 [self._machine(name) for name in dict.fromkeys(request.hosts)],
                 old=self._old,
-                upgrade=self._free,
-                where=where,
+                upgrade=self._upgradable,
+                where=path,
                 folder=folder,
                 report=report,
             )
         locked = lock_everywhere(
             solver,
-            self._environments(),
+            environments_for(request.platform, self._pythons, roots.requires_python),
             old=self._old,
-            upgrade=self._free,
+            upgrade=self._upgradable,
             every_platform=bool(request.platform),
-            every_python=bool(request.python_version) or len(self._named_pythons) == 1,
-            where=where,
+            every_python=bool(request.python_version) or len(self._pythons) == 1,
+            where=path,
             folder=folder,
             report=report,
         )
-        if bounded is not None:
-            self._project = bounded(locked.lock)
+        if add_bounds is not None:
+            self._project = add_bounds(locked.lock)
             del self._roots
-            again = build_lock(
+            bounded = build_lock(
                 locked.settled,
                 solver.asking(self._roots),
-                where=where,
+                where=path,
                 folder=folder,
                 old=self._old,
             )
-            locked = structs.replace(locked, lock=again.lock)
+            locked = structs.replace(locked, lock=bounded.lock)
         return [HostLock(locked, ())]
 
-    def compared(self, host_lock: HostLock) -> WrittenLock:
+    def compare_with_existing(self, host_lock: HostLock) -> WrittenLock:
         """Return a lock with its difference from the existing file."""
         from wheelfit.locking.difference import changes
         from wheelfit.locking.environments import in_words
@@ -520,8 +524,8 @@ class _Locking:
             (machine,) = host_lock.machines
             path, old = self._path_for(machine.environment.name), machine.old
         lock, settled = host_lock.locked.lock, host_lock.locked.settled
-        resolutions = [each.solution.resolution for each in settled]
-        environments = [each.environment for each in settled]
+        resolutions = [solved.solution.resolution for solved in settled]
+        environments = [solved.environment for solved in settled]
         return WrittenLock(
             path,
             lock,
@@ -530,10 +534,10 @@ class _Locking:
             in_words(environments),
             tuple(environment.name for environment in environments),
             host_lock.locked.notes,
-            tuple(dict.fromkeys(text for each in resolutions for text in each.unmet)),
+            tuple(dict.fromkeys(text for solved in resolutions for text in solved.unmet)),
             tuple(held_back(settled)),
             host_lock.split_reason,
-            tuple(self._accelerators([each.solution for each in settled])),
+            tuple(self._accelerators([solved.solution for solved in settled])),
         )
 
     def _accelerators(self, solutions: Sequence[Solution]) -> Iterator[AcceleratorUse]:
@@ -565,70 +569,70 @@ class _Locking:
                 )
                 return
 
-    def tell_later(self, locks: Sequence[WrittenLock]) -> None:
+    def warn_of_later_indexes(self, locks: Sequence[WrittenLock]) -> None:
         """Warn of newer releases in later indexes of packages in some locks."""
         packages = {
             (package.name, package.version): package
-            for one in locks
-            for package in one.lock.packages
+            for written_lock in locks
+            for package in written_lock.lock.packages
             if package.version is not None and package.kind in ("wheels", "sdist")
         }
-        tell_later(
-            ((name, version, one.has_variants) for (name, version), one in packages.items()),
+        warn_of_later_indexes(
+            [(*key, package.has_variants) for key, package in packages.items()],
             self.repository.pool,
             self._context.reporter,
         )
 
     def refuse_substitutes(self, locks: Sequence[WrittenLock]) -> None:
-        """Raise where an owner's index is out of reach: a lock lasts longer than that.
+        """Raise if the registry's builds would be locked since an owner's index is unreachable.
 
-        :raises Unreachable: the registry's builds would be locked instead.
+        A lock lasts longer than such a failure.
         """
         bridged = self.repository.bridged
-        missed = {} if bridged is None else bridged.missed
-        names = {package.name for one in locks for package in one.lock.packages}
-        if lost := sorted(names & missed.keys()):
+        reasons = {} if bridged is None else bridged.missed
+        names = {package.name for written_lock in locks for package in written_lock.lock.packages}
+        if unreachable := sorted(names & reasons.keys()):
             raise Unreachable(
-                f"{listed(lost)} cannot be locked without the index of the owner",
-                note="\n".join(dict.fromkeys(missed[name] for name in lost)),
+                f"{listed(unreachable)} cannot be locked without the index of the owner",
+                note="\n".join(dict.fromkeys(reasons[name] for name in unreachable)),
                 hint="try again later; --bridge NAME@URL names a mirror of the index; --no-bridges "
                 "locks what the registry has",
             )
 
-    def leftovers(self, locks: Sequence[WrittenLock]) -> Iterator[str]:
-        """Yield warnings of older locks for these machines, which could still be synced from."""
-        written = {one.path for one in locks}
+    def older_locks(self, locks: Sequence[WrittenLock]) -> Iterator[str]:
+        """Yield warnings of older locks of these machines, which `sync` would still accept."""
+        paths = {written_lock.path for written_lock in locks}
         for path in dict.fromkeys((self._path, *map(self._path_for, self._request.hosts))):
-            if path not in written and path.exists():
-                yield f"{path} is of an earlier time and stays; delete it if nobody uses it"
+            if path not in paths and path.exists():
+                yield f"{path} is an older lock that was not updated; delete it if it is not used"
 
-    def idle_upgrades(self, locks: Sequence[WrittenLock]) -> Iterator[str]:
+    def unused_upgrades(self, locks: Sequence[WrittenLock]) -> Iterator[str]:
         """Yield warnings of packages to upgrade that are not locked: likely misspelt."""
-        known = {
+        locked = {
             package.name
-            for one in locks
-            for each in (one.old, one.lock)
-            if each is not None
-            for package in each.packages
+            for written_lock in locks
+            for lock in (written_lock.old, written_lock.lock)
+            if lock is not None
+            for package in lock.packages
         }
-        for name in sorted((self._free or frozenset()) - known):
+        for name in sorted((self._upgradable or frozenset()) - locked):
             yield f"--upgrade-package {name} has no effect: {name} is not needed"
 
-    def unbuilt(self, locks: Sequence[WrittenLock]) -> Iterator[str]:
+    def build_hints(self, locks: Sequence[WrittenLock]) -> Iterator[str]:
         """Yield installation hints for locked sources, which must be built."""
-        allowed = consent_of(self._request)
-        if allowed.mode == "always":
+        consent = consent_of(self._request)
+        if consent.mode == "always":
             return
         kinds = {
             package.name: package.source.kind
-            for one in locks
-            for package in one.lock.packages
-            if package.source is not None and package.name not in allowed.names
+            for written_lock in locks
+            for package in written_lock.lock.packages
+            if package.source is not None and package.name not in consent.names
         }
         if kinds:
             names = sorted(kinds)
             options = " ".join(f"--allow-source {name}" for name in names)
-            code = code_run(kind == "directory" for kind in kinds.values())
+            code = code_in_words(kind == "directory" for kind in kinds.values())
             command = f"`wheelfit sync {options}`"
             yield f"{listed(names)} must be built from source: {command} runs {code}"
 
@@ -637,15 +641,17 @@ class _Locking:
         from wheelfit.locking.document import lock_name
 
         hosts = list(dict.fromkeys(self._request.hosts))
-        names = [_simple(Path(one).name.removesuffix(".toml")) for one in hosts]
-        place = hosts.index(host)
-        name = names[place]
+        names = [_as_lock_name(Path(name).name.removesuffix(".toml")) for name in hosts]
+        position = hosts.index(host)
+        name = names[position]
         if names.count(name) > 1:
-            name = f"{name}-{place + 1}"
-        own = self._path.name.removeprefix("pylock.").removesuffix("toml").rstrip(".")
-        return self._path.with_name(lock_name(f"{own}-{name}" if own else name))
+            name = f"{name}-{position + 1}"
+        stem = self._path.name.removeprefix("pylock.").removesuffix("toml").rstrip(".")
+        return self._path.with_name(lock_name(f"{stem}-{name}" if stem else name))
 
+    @cached_property
     def _pythons(self) -> Sequence[Python]:
+        """The Pythons of the options, of the project, or of the environment."""
         from wheelfit.locking.environments import known_pythons, python_of
 
         if self._request.python_version:
@@ -703,8 +709,8 @@ class _Locking:
         )
 
 
-def _simple(name: str) -> str:
-    """Return a name as part of a lock's file name: without dots."""
+def _as_lock_name(name: str) -> str:
+    """Return a name as part of a lock's file name, which may not have dots."""
     import re
 
     return re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-") or "host"
@@ -737,19 +743,20 @@ def _old_lock(path: Path, store: Callable[[], Store]) -> Lock | None:
         raise
 
 
-def _wanted(request: LockRequest, context: Context, rules: InstallRules) -> RequestedRequirements:
-    """Return the requirements that are named, without those of a project."""
-    wanted = read_wanted(request, context.environ, may_be_empty=works_on_project(request))
-    if rules.constraints:
-        return limited(wanted, rules.constraints, context.environ, rules.origin_of("constraint"))
-    return wanted
+def _read_requirements(
+    request: LockRequest, context: Context, rules: InstallRules
+) -> RequestedRequirements:
+    """Return the requirements of options and files, without those of a project."""
+    environ = context.environ
+    requirement_set = read_requirements(request, environ, may_be_empty=works_on_project(request))
+    return with_pip_constraints(requirement_set, rules, environ)
 
 
 def _roots(
     request: LockRequest,
-    wanted: RequestedRequirements,
+    requirement_set: RequestedRequirements,
     rules: InstallRules,
-    opened: Callable[[GivenSource], GivenWheel],
+    open_source: Callable[[GivenSource], GivenWheel],
     file: ProjectFile | None,
 ) -> LockNeeds:
     """Return the requirements of the lock, those of a project included."""
@@ -760,29 +767,31 @@ def _roots(
     if works_on_project(request):
         file = file or open_project(request.project or ".")
         project, sources = project_request(request, file), file.sources
-    named = [Root(asked.requirement, asked.where) for asked in wanted.requirements]
-    named += [Root(one.requirement(), one.where, wheel=one) for one in wanted.wheels]
+    named = [Root(item.requirement, item.where) for item in requirement_set.requirements]
+    named += [
+        Root(wheel.requirement(), wheel.where, wheel=wheel) for wheel in requirement_set.wheels
+    ]
     return structs.replace(
         project,
         roots=(
             *(
                 requirement
                 for root in project.roots
-                for requirement in from_sources(root, sources, opened)
+                for requirement in with_project_sources(root, sources, open_source)
             ),
             *named,
-            *(root_of(source, opened) for source in wanted.sources),
+            *(source_root(source, open_source) for source in requirement_set.sources),
         ),
-        constraints=wanted.constraints,
-        overrides=wanted.overrides,
-        excluded=wanted.excluded,
-        hashes=wanted.hashes,
-        prereleases=request.pre or rules.pre or any(file.pre for file in wanted.files),
+        constraints=requirement_set.constraints,
+        overrides=requirement_set.overrides,
+        excluded=requirement_set.excluded,
+        hashes=requirement_set.hashes,
+        prereleases=request.pre or rules.pre or any(file.pre for file in requirement_set.files),
         dependencies=not request.no_deps,
     )
 
 
-def _mapping(written_lock: WrittenLock, *, writes: bool) -> dict[str, object]:
+def _to_json(written_lock: WrittenLock, *, writes: bool) -> dict[str, object]:
     return {
         "path": str(written_lock.path),
         "written": writes and not written_lock.is_same,

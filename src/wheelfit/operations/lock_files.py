@@ -11,7 +11,7 @@ import packaging
 from wheelfit.core.digests import sha256_of
 from wheelfit.locking.document import DEFAULT_LIMITS, Lock, is_lock_name, read_lock
 from wheelfit.operations.environments import cache_of, open_environment_of
-from wheelfit.operations.indexes import open_indexes, read_settings, with_families
+from wheelfit.operations.indexes import open_indexes, read_settings, with_family_hints
 from wheelfit.operations.requests import (
     BoundOptions,
     EnvironmentOptions,
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.settings import SourceSettings
 
 
-class FromLock(
+class LockChoiceRequest(
     LockFileOptions,
     BoundOptions,
     EnvironmentOptions,
@@ -48,7 +48,7 @@ class FromLock(
     MachineOptions,
     VariantOptions,
 ):
-    """A request that takes its packages from a lock."""
+    """The options of operations that choose packages from a lock."""
 
 
 class OpenedLock(NamedTuple):
@@ -58,12 +58,12 @@ class OpenedLock(NamedTuple):
     path: Path
     """The file."""
     environment: Environment
-    """The environment in which would be installed; wheels are chosen for its interpreter."""
+    """The environment to install into; wheels are chosen for its interpreter."""
     repository: MemoizedRepository
     """Reads and downloads the files that the lock names; close it at the end."""
     settings: SourceSettings
     """The settings of the repository."""
-    request: FromLock
+    request: LockChoiceRequest
     context: Context
 
     def machine(self, host: str | None) -> ChosenMachine:
@@ -86,9 +86,8 @@ class OpenedLock(NamedTuple):
         """Return the wheels of the lock among which a machine chooses.
 
         :param machine: of `machine`.
-        :param built: returns the wheel in place of a package's source; None: nothing is built from
-            source.
-        :param files: reads the files that the lock names; default: its repository.
+        :param built: returns the wheel built from a package's source; None: nothing is built.
+        :param files: reads the files that the lock names; default: the repository.
         :raises UserError: the lock was not made for a requested extra or group.
         :raises NoFit: the lock was not made for the machine.
         """
@@ -100,7 +99,9 @@ class OpenedLock(NamedTuple):
             self.lock,
             machine.target,
             machine.detector,
-            with_families(choice_policy(request, machine.policy), request, machine.context.environ),
+            with_family_hints(
+                choice_policy(request, machine.policy), request, machine.context.environ
+            ),
             user_lists=machine.user_lists,
             plugins=machine.plugins(self.environment, self.repository, self.settings, request),
             files=files or self.repository,
@@ -112,11 +113,8 @@ class OpenedLock(NamedTuple):
 
 
 @contextmanager
-def naming(name: str) -> Iterator[None]:
-    """Add the name of the machine that cannot be served to the message of errors.
-
-    :param name: the name of the machine.
-    """
+def naming_machine_in_errors(name: str) -> Iterator[None]:
+    """Add the name of a machine without a solution to the message of errors."""
     try:
         yield
     except (NoFit, UserError) as error:
@@ -124,7 +122,9 @@ def naming(name: str) -> Iterator[None]:
         raise
 
 
-def open_lock(request: FromLock, context: Context, *, may_be_own: bool = True) -> OpenedLock:
+def open_lock(
+    request: LockChoiceRequest, context: Context, *, may_be_own: bool = True
+) -> OpenedLock:
     """Open the lock of a request; nothing is fetched or detected yet.
 
     :param request: the lock, and the options of the command.
@@ -155,16 +155,15 @@ def load_lock(path: Path, *, strict: bool = False, store: Store | None = None) -
     """Read a lock file.
 
     :param strict: whether notes about the file are errors.
-    :param store: the cache, by which a lock that was valid before is not checked again; None: it is
-        checked.
+    :param store: the cache, which records valid locks; None: the lock is checked.
     :raises FileProblem: it cannot be read, or its name is not that of a lock.
     :raises InvalidLock: it is not a valid lock.
     """
     if not is_lock_name(path.name):
         raise FileProblem(
-            f"a lock file is not called {path.name!r}",
+            f"a lock file cannot be called {path.name!r}",
             where=str(path),
-            hint="a lock is called pylock.toml or pylock.NAME.toml (PEP 751)",
+            hint="it is called pylock.toml or pylock.NAME.toml (PEP 751)",
         )
     try:
         refuse_pipe(path)
@@ -182,9 +181,9 @@ def load_lock(path: Path, *, strict: bool = False, store: Store | None = None) -
 
 
 def _read_with_cache(data: bytes, store: Store, *, where: str, strict: bool) -> Lock:
-    """Return the lock in a file, which is not checked again if the cache knows it as valid.
+    """Return the lock in a file, without checks if the cache records it as valid.
 
-    The cache has no content of locks, so that nobody who can write there decides what is installed.
+    The cache has no content of locks, so writing to it cannot change what is installed.
     """
     key = valid_lock_key(__version__, packaging.__version__, sha256_of(data).hex())
     is_valid = store.read(_KIND, key) is not None

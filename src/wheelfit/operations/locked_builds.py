@@ -1,4 +1,4 @@
-"""Builds of the sources that a lock names, each once it is to be installed."""
+"""Builds of the sources in a lock that are installed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class LockedBuilds:
     """The wheels in place of sources in a lock, built only if they are to be installed.
 
     :param deferred: builds wheels.
-    :param consent: the consent to builds; to be named in a lock is not one.
+    :param consent: the consent to builds; an entry in a lock is none.
     :param folder: the folder of the lock file.
     """
 
@@ -39,10 +39,10 @@ class LockedBuilds:
         self._built: dict[NormalizedName, File] = {}
 
     def wheel(self, package: LockedPackage) -> File:
-        """Return the wheel of a source, by its true name once it is built.
+        """Return the wheel of a source, with a placeholder as its name until it is built.
 
         :param package: an entry with a source.
-        :raises FileProblem: the lock names a place that may or can not be read.
+        :raises FileProblem: a path in the lock cannot be read, or may not be.
         """
         built = self._built.get(package.name)
         if built is not None:
@@ -62,10 +62,7 @@ class LockedBuilds:
         return self._deferred.impossible
 
     def needs_consent(self, file: File) -> bool:
-        """Return whether a wheel would have to be built, and may not be.
-
-        :param file: as listed.
-        """
+        """Return whether a wheel must be built, and may not be."""
         if not self.is_unbuilt(file):
             return False
         name = self._packages[file.url, file.filename].name
@@ -77,34 +74,28 @@ class LockedBuilds:
         return True
 
     def allow(self, names: Iterable[NormalizedName]) -> None:
-        """Permit builds of some packages.
-
-        :param names: of the packages.
-        """
+        """Permit builds of some packages."""
         self._allowed.update(names)
 
     def is_unbuilt(self, file: File) -> bool:
-        """Return whether a wheel must be built before it can be installed.
-
-        :param file: as listed.
-        """
+        """Return whether a wheel must be built before it can be installed."""
         return self._deferred.is_unbuilt(file)
 
     def build(self, file: File) -> None:
-        """Build a wheel; from then on `wheel` returns it by its true name.
+        """Build a wheel, which `wheel` returns from then on.
 
         :param file: as `wheel` returned it.
-        :raises WheelfitError: the source cannot be had, or its backend failed.
+        :raises WheelfitError: the source cannot be fetched, or its backend failed.
         """
         package = self._packages[file.url, file.filename]
         building = self._deferred.building
         building.allow([package.name])
         if file.origin is not None and file.origin.direct_url is not None:
-            file = building.given(_given(package, file)).file
+            file = building.given(_given_source(package, file)).file
         self._built[package.name] = building.build(file)
 
 
-def _given(package: LockedPackage, file: File) -> GivenSource:
+def _given_source(package: LockedPackage, file: File) -> GivenSource:
     source = package.source
     hashes = frozenset(file.hashes.items())
     is_editable = source is not None and source.editable

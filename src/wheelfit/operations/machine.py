@@ -12,7 +12,7 @@ from wheelfit.core.provider_lookup import ProviderPolicy
 from wheelfit.core.provider_table import EMULATED_PLUGINS, HARDWARE
 from wheelfit.core.trust import PluginRules
 from wheelfit.operations.context import Context
-from wheelfit.operations.plugins import OnDemandPlugins, read_rules_about_plugins
+from wheelfit.operations.plugins import OnDemandPlugins, read_plugin_rules
 from wheelfit.operations.trust_store import read_policies
 from wheelfit_runtime.platforms import override_names, overrides
 from wheelfit_runtime.platforms.discovery import Machine
@@ -44,7 +44,7 @@ class ChosenMachine(Struct, frozen=True):
     """The facts about the machine that a choice needs."""
 
     name: str
-    """In words: ``this machine``, or the host file or preset as the user calls it."""
+    """``this machine``, or the host file or preset as the user names it."""
     target: Target
     detector: Detector | None
     """The detector of supported values; None: only the host file is used."""
@@ -67,10 +67,10 @@ class ChosenMachine(Struct, frozen=True):
     """The described machine, which is not detected; None: this one."""
 
     @property
-    def in_effect(self) -> tuple[str, ...]:
-        """Return every override, those with which the host file was written included (P-73)."""
-        written = () if self.host is None else self.host.file.overrides
-        return tuple(dict.fromkeys((*written, *self.overrides)))
+    def all_overrides(self) -> tuple[str, ...]:
+        """All overrides, with those of the detection that wrote the host file (P-73)."""
+        of_host_file = () if self.host is None else self.host.file.overrides
+        return tuple(dict.fromkeys((*of_host_file, *self.overrides)))
 
     def to_mapping(self) -> dict[str, object]:
         """Return the host and the overrides, for results."""
@@ -79,22 +79,23 @@ class ChosenMachine(Struct, frozen=True):
             "overrides": list(self.overrides),
         }
 
-    def switched_off(self, namespace: str) -> Detection | None:
-        """Return the answer for a namespace that the user or a site switched off, else None."""
+    def disabled_detection(self, namespace: str) -> Detection | None:
+        """Return the detection of a namespace that the user or a site disabled, else None."""
         source = "--disable-provider"
         if namespace in self.policy.forbidden:
             source = f"switched off by {self.policy.forbidden[namespace]}"
         elif namespace in self.plugin_rules.trust.disabled:
-            source = f"providers.toml; `wheelfit providers enable {namespace}` takes it back"
+            source = f"providers.toml; `wheelfit providers enable {namespace}` undoes it"
         elif namespace not in self.policy.disabled:
             return None
         return Detection(namespace, status=Status.DISABLED, source=source)
 
     def detect(self, namespace: str) -> Detection | None:
         """Return the supported values of a namespace, independent of packages."""
-        listed = None if self.user_lists is None else self.user_lists.detect(namespace)
-        if self.detector is None or (listed is not None and listed.status is not Status.UNKNOWN):
-            return listed
+        described = None if self.user_lists is None else self.user_lists.detect(namespace)
+        is_described = described is not None and described.status is not Status.UNKNOWN
+        if is_described or self.detector is None:
+            return described
         return self.detector.detect(namespace)
 
     def support(
@@ -139,30 +140,31 @@ def choose_machine(
     current: Target,
     context: Context,
     *,
-    recall: bool = True,
+    use_probe_cache: bool = True,
 ) -> ChosenMachine:
-    """Open the machine that the options name, and report the overrides in effect.
+    """Open the machine of a request, and report its host file and overrides (P-44, P-73).
 
-    :param context: gets the host file and the overrides in use (P-44, P-73).
-    :param recall: whether cached answers of drivers may be used (P-22).
+    :param use_probe_cache: whether cached answers of drivers may be used (P-22).
     :raises PolicyRefusal: a policy forbids an option, or is invalid.
     """
     site = read_policies(context.environ)
-    rules = read_rules_about_plugins(request, site, context)
+    rules = read_plugin_rules(request, site, context)
     if request.no_env_override or site.no_env_override is not None:
-        said_by = "--no-env-override" if request.no_env_override else site.no_env_override
-        replacing = {OVERRIDE, *override_names.names_in(context.environ)}
-        for name in sorted(replacing & context.environ.keys()):
-            context.reporter.detail(f"{name} of the environment is ignored ({said_by})")
-        kept = {name: value for name, value in context.environ.items() if name not in replacing}
-        context = Context(kept, context.reporter)
-    request = _with_decisions(request, rules)
+        option = "--no-env-override" if request.no_env_override else site.no_env_override
+        override_variables = {OVERRIDE, *override_names.names_in(context.environ)}
+        for name in sorted(override_variables & context.environ.keys()):
+            context.reporter.detail(f"{name} of the environment is ignored ({option})")
+        environ = {
+            name: value for name, value in context.environ.items() if name not in override_variables
+        }
+        context = Context(environ, context.reporter)
+    request = _with_stored_decisions(request, rules)
     policy = _policy(request, rules, context)
-    chosen = _choose(request, current, context, policy, recall=recall)
+    chosen = _choose(request, current, context, policy, use_probe_cache=use_probe_cache)
     return structs.replace(chosen, plugin_rules=rules, context=context)
 
 
-def _with_decisions(request: _Request, rules: PluginRules) -> _Request:
+def _with_stored_decisions(request: _Request, rules: PluginRules) -> _Request:
     """Add providers switched on or off permanently to those switched for this command (P-10)."""
     return request.with_options(
         enable_provider=(*request.enable_provider, *sorted(rules.trust.enabled)),
@@ -176,7 +178,7 @@ def _policy(request: MachineOptions, rules: PluginRules, context: Context) -> Pr
         enabled=frozenset(request.enable_provider),
         disabled=frozenset(request.disable_provider),
         forbidden=rules.policy.disabled,
-        ignore_static=_without_list(request.ignore_static),
+        ignore_static=_ignored_static(request.ignore_static),
         table=(*request.provider_table, *EMULATED_PLUGINS),
         device_policy=request.devices,
         abi_dependency=not request.no_abi_dependency,
@@ -190,19 +192,21 @@ def _choose(
     context: Context,
     policy: ProviderPolicy,
     *,
-    recall: bool,
+    use_probe_cache: bool,
 ) -> ChosenMachine:
     same_major = request.rocm_compat == "same-major"
     here = Machine(
-        lambda: _system_view(request, current.architecture, context.environ, recall=recall)
+        lambda: _system_view(
+            request, current.architecture, context.environ, use_probe_cache=use_probe_cache
+        )
     )
     options = options_in_effect(request)
     if options:
         context.reporter.note(f"in effect: {', '.join(options)}")
-    declared = tuple(f"{OVERRIDE}={context.environ[OVERRIDE]}" for _ in policy.abi_versions)[:1]
+    declared = (f"{OVERRIDE}={context.environ[OVERRIDE]}",) if policy.abi_versions else ()
     if request.host is None:
-        target, of_system = target_in_effect(current, context)
-        in_effect = (*_overrides(here, context), *of_system, *declared, *options)
+        target, of_conda = target_in_effect(current, context)
+        in_effect = (*_overrides_in_effect(here, context), *of_conda, *declared, *options)
         return ChosenMachine("this machine", target, here, None, policy, here.namespaces, in_effect)
     # Modules for another machine take as long to import as all of its detection.
     from wheelfit.core.host_file import HostDetector
@@ -222,26 +226,25 @@ def _choose(
             context.reporter.note(f"  {name} of the environment counts for this machine only")
     for override in file.overrides:  # P-73
         context.reporter.warn(f"{host.name} was written while detection was overridden: {override}")
-    named = tuple(dict.fromkeys(provider.namespace for provider in file.providers))
+    namespaces = tuple(dict.fromkeys(provider.namespace for provider in file.providers))
     target = file.target(current, host.name)
-    described = HostDetector(file, host.name, host.kind)
-    asked: Machine | Baseline | None = None
+    user_lists = HostDetector(file, host.name, host.kind)
+    detector: Machine | Baseline | None = None
     in_effect = (*declared, *options)
-    namespaces = named
     if request.allow_incomplete:
-        # P-65: for another platform this machine knows only what all machines have there.
-        asked = Baseline(target.architecture) if _elsewhere(target, current) else here
-        namespaces = tuple(dict.fromkeys((*named, *asked.namespaces)))
-        in_effect = (*_overrides(asked, context), *in_effect)
+        # P-65: for another platform, only the properties of all its machines can be added.
+        detector = Baseline(target.architecture) if _is_other_platform(target, current) else here
+        namespaces = tuple(dict.fromkeys((*namespaces, *detector.namespaces)))
+        in_effect = (*_overrides_in_effect(detector, context), *in_effect)
     return ChosenMachine(
-        host.name, target, asked, described, policy, namespaces, in_effect, host=host
+        host.name, target, detector, user_lists, policy, namespaces, in_effect, host=host
     )
 
 
 def _system_view(
-    request: MachineOptions, architecture: str, environ: Mapping[str, str], *, recall: bool
+    request: MachineOptions, architecture: str, environ: Mapping[str, str], *, use_probe_cache: bool
 ) -> SystemView:
-    """Return the view of this machine; only what something is asked of is imported."""
+    """Return the view of this machine; modules are imported once they are needed."""
     from wheelfit_runtime.platforms.cache import RememberingProcesses
     from wheelfit_runtime.platforms.child_processes import RealProcesses
     from wheelfit_runtime.platforms.system_view import SystemView
@@ -253,15 +256,15 @@ def _system_view(
         tpu_generation=request.tpu_generation,
         processes=RememberingProcesses(
             RealProcesses(),
-            lambda: _memory(request, environ),
+            lambda: _probe_cache_folder(request, environ),
             SystemView(environ=environ, architecture=architecture),
-            recall=recall,
+            recall=use_probe_cache,
         ),
     )
 
 
-def _memory(request: MachineOptions, environ: Mapping[str, str]) -> str | None:
-    """Return the folder for cached answers of drivers; None where there is no cache (P-22)."""
+def _probe_cache_folder(request: MachineOptions, environ: Mapping[str, str]) -> str | None:
+    """Return the folder for cached answers of drivers; None: there is no cache (P-22)."""
     from wheelfit.operations.cache_folder import cache_folder_in_use
     from wheelfit_runtime.platforms.cache_folder import unsafe_cache_folder
 
@@ -272,34 +275,34 @@ def _memory(request: MachineOptions, environ: Mapping[str, str]) -> str | None:
 
 
 def options_in_effect(request: MachineOptions) -> tuple[str, ...]:
-    """Return the options that change detection or choice, as they are typed.
+    """Return the options that change detection or choice, as written on a command line.
 
     Options of the configuration file are included.
     """
-    known = vars(request)
+    fields = vars(request)
     options = [
-        f"{option} {value}" for option, key in _REPEATED.items() for value in known.get(key) or ()
+        f"{option} {value}" for option, key in _REPEATED.items() for value in fields.get(key) or ()
     ]
     for option, (key, choices) in _CHOICES.items():
-        if known.get(key, choices[0]) != choices[0]:
-            options.append(f"{option} {known[key]}")
-    options += [option for option, key in _SWITCHES.items() if known.get(key)]
+        if fields.get(key, choices[0]) != choices[0]:
+            options.append(f"{option} {fields[key]}")
+    options += [option for option, key in _SWITCHES.items() if fields.get(key)]
     return tuple(dict.fromkeys(options))
 
 
 def read_options(words: Iterable[str]) -> dict[str, Any]:
-    """Return the values of options that `options_in_effect` wrote, by the names of their fields.
+    """Parse options as `options_in_effect` returns them; return values by field.
 
     :param words: each option, followed by its value if it takes one.
     :raises ValueError: a word is no such option, or no such value.
     """
     values: dict[str, Any] = {}
-    left = iter(words)
-    for option in left:
+    remaining = iter(words)
+    for option in remaining:
         if option in _SWITCHES:
             values[_SWITCHES[option]] = True
             continue
-        value = next(left, None)
+        value = next(remaining, None)
         if value is not None and option in _REPEATED:
             key = _REPEATED[option]
             values[key] = (*values.get(key, ()), value)
@@ -333,13 +336,13 @@ _SWITCHES = {
 }
 
 
-def _without_list(namespaces: Iterable[str]) -> frozenset[str]:
-    """Return the namespaces in which a list of the package is used last (P-20)."""
-    named = set(namespaces)
-    return frozenset(named - {":all:"} | (HARDWARE if ":all:" in named else set()))
+def _ignored_static(namespaces: Iterable[str]) -> frozenset[str]:
+    """Return the namespaces of which static lists are ignored if there is a provider (P-20)."""
+    names = frozenset(namespaces)
+    return (names | HARDWARE) - {":all:"} if ":all:" in names else names
 
 
-def _elsewhere(target: Target, current: Target) -> bool:
+def _is_other_platform(target: Target, current: Target) -> bool:
     """Return whether a target has another system or architecture than the current one."""
     return target.architecture != current.architecture or any(
         target.environment.get(name) != current.environment.get(name)
@@ -348,24 +351,21 @@ def _elsewhere(target: Target, current: Target) -> bool:
 
 
 def _declared_versions(context: Context) -> Mapping[NormalizedName, KnownVersion]:
-    """Return the versions that the environment declares for builds to fit (P-57)."""
+    """Return the versions of packages that the environment variable sets (P-57)."""
     versions, ignored = read_override(context.environ.get(OVERRIDE, ""))
     for reason in ignored:
         context.reporter.warn(f"{OVERRIDE}: {reason}")
-    for name, known in versions.items():
+    for name, declared in versions.items():
         context.reporter.warn(
-            f"the environment overrides versions: {name} {known.version} {known.how}"
+            f"the environment overrides versions: {name} {declared.version} {declared.how}"
         )
     return versions
 
 
 def target_in_effect(current: Target, context: Context) -> tuple[Target, tuple[str, ...]]:
-    """Return a target as conda's variables describe its system, and those in effect.
-
-    :param context: gets a warning of them (P-73).
-    """
+    """Return a target changed by conda's variables, and the variables in effect (P-73)."""
     if not any(name in context.environ for name in overrides.CONDA_SYSTEM):
-        return current, ()  # without an import that few need
+        return current, ()  # the import below takes time
     from wheelfit.core.conda_overrides import overridden_target
 
     target, in_effect, problems = overridden_target(current, context.environ)
@@ -376,9 +376,9 @@ def target_in_effect(current: Target, context: Context) -> tuple[Target, tuple[s
     return target, in_effect
 
 
-def _overrides(machine: Machine | Baseline, context: Context) -> tuple[str, ...]:
+def _overrides_in_effect(machine: Machine | Baseline, context: Context) -> tuple[str, ...]:
     if not override_names.names_in(context.environ):
-        return ()  # the view of the machine stays closed
+        return ()  # without opening the view of the machine
     in_effect = machine.overrides_in_effect()
     for override in in_effect:  # P-73
         context.reporter.warn(f"the environment overrides detection: {override}")

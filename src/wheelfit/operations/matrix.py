@@ -35,7 +35,7 @@ class MatrixReport:
     name: str
     """The name of the project."""
     project: str
-    """Its folder, from the current one, in which jobs run as well."""
+    """Its folder, relative to the current one, in which jobs run as well."""
     matrix: Matrix
     jobs: tuple[Job, ...]
     """The jobs of the requested Pythons and platforms."""
@@ -51,8 +51,8 @@ class MatrixReport:
         """Return a pipeline for ``trigger: include: artifact``, in YAML.
 
         :param by_target: whether all wheels of a Python and platform are one job.
-        :param template: a file of the repository with a job ``.build-wheel``; None: a job is
-            written too.
+        :param template: a file of the repository with a job ``.build-wheel``; None: the pipeline
+            has one.
         """
         return gitlab_pipeline(
             self.matrix, self.jobs, by_target=by_target, project=self.project, template=template
@@ -83,7 +83,7 @@ def matrix(request: MatrixRequest, context: Context) -> MatrixReport:
     if project_matrix is None:
         raise UsageError(
             f"{source.where} has no [tool.wheelfit.matrix]",
-            hint='it says what is built: pythons = ["3.13"], platforms = ["manylinux_x86_64"]',
+            hint='as pythons = ["3.13"], platforms = ["manylinux_x86_64"]',
         )
     jobs = project_matrix.only(pythons=request.only_python, platforms=request.only_platform)
     if not jobs:
@@ -91,9 +91,9 @@ def matrix(request: MatrixRequest, context: Context) -> MatrixReport:
             "no wheel of the matrix matches",
             hint="`wheelfit matrix` lists the Pythons and platforms there are",
         )
-    here, folder = Path.cwd().resolve(), Path(request.project).resolve()
-    is_below = folder.is_dir() and folder.is_relative_to(here)
-    project = folder.relative_to(here).as_posix() if is_below else "."
+    current, folder = Path.cwd().resolve(), Path(request.project).resolve()
+    is_below = folder.is_dir() and folder.is_relative_to(current)
+    project = folder.relative_to(current).as_posix() if is_below else "."
     return MatrixReport(source.name, project, project_matrix, jobs)
 
 

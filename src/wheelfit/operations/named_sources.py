@@ -31,66 +31,68 @@ if TYPE_CHECKING:
     from wheelfit.resolution.request import GivenWheel
 
 
-def open_named(
+def open_locked_source(
     source: GivenSource,
-    given: Callable[[GivenSource], GivenWheel],
-    old: Lock | None,
+    open_on_machine: Callable[[GivenSource], GivenWheel],
+    existing: Lock | None,
     folder: Path,
-    free: Collection[NormalizedName] | None,
+    upgradable: Collection[NormalizedName] | None,
 ) -> GivenWheel:
     """Return the wheel that represents a project on all machines.
 
     For a repository, the commit of an older lock for the same revision is kept, as long as it is
     available.
 
-    :param given: returns the wheel that represents a project on this machine.
-    :param old: the older lock; None if there is none.
+    :param open_on_machine: returns the wheel that represents a project on this machine.
+    :param existing: the older lock; None if there is none.
     :param folder: the folder of the lock.
-    :param free: names of projects whose commit may change; None: all may.
+    :param upgradable: names of projects whose commit may change; None: all may.
     """
-    if old is None or free is None or not is_repository_url(source.url):
-        return _as_unbuilt(given(source))
+    if existing is None or upgradable is None or not is_repository_url(source.url):
+        return _as_unbuilt(open_on_machine(source))
     from wheelfit.projects.version_control import parse_repository_url
 
     requested = parse_repository_url(source.url, where=source.where)
-    commit = _locked_commit(requested, old, folder, free)
+    commit = _locked_commit(requested, existing, folder, upgradable)
     if commit is None:
-        return _as_unbuilt(given(source))
+        return _as_unbuilt(open_on_machine(source))
     try:
-        wheel = given(structs.replace(source, url=_at_commit(source.url, requested, commit)))
+        wheel = open_on_machine(
+            structs.replace(source, url=_at_commit(source.url, requested, commit))
+        )
     except NetworkError as error:
         if error.reference != "checkout-failed":
             raise
-        return _as_unbuilt(given(source))
+        return _as_unbuilt(open_on_machine(source))
     return _as_unbuilt(_as_requested(wheel, requested, commit))
 
 
-def root_of(source: GivenSource, opened: Callable[[GivenSource], GivenWheel]) -> Root:
+def source_root(source: GivenSource, open_wheel: Callable[[GivenSource], GivenWheel]) -> Root:
     """Return the root of a lock for a requested folder, archive or repository.
 
-    :param opened: returns the wheel that represents a project.
+    :param open_wheel: returns the wheel that represents a project.
     """
-    wheel = opened(source)
+    wheel = open_wheel(source)
     requirement = Requirement(wheel.requirement().name, source.extras, marker=source.marker)
     return Root(requirement, source.where, wheel=wheel)
 
 
-def from_sources(
+def with_project_sources(
     root: Root,
     sources: Mapping[NormalizedName, Sequence[ProjectSource]],
-    opened: Callable[[GivenSource], GivenWheel],
+    open_wheel: Callable[[GivenSource], GivenWheel],
 ) -> Iterator[Root]:
     """Yield a root of a project, and the same root for each source that its tables have.
 
     :param root: a requirement of the project.
     :param sources: the sources in the tables of the project, by name.
-    :param opened: returns the wheel that represents a project.
+    :param open_wheel: returns the wheel that represents a project.
     """
     requirement = root.requirement
     without_marker = structs.replace(requirement, marker=None)
-    by_url = source_of(RequestedRequirement(without_marker, root.where))
-    if by_url is not None:
-        yield _with_source(root, by_url, None, opened)
+    url_source = source_of(RequestedRequirement(without_marker, root.where))
+    if url_source is not None:
+        yield _with_source(root, url_source, None, open_wheel)
         return
     yield root  # for machines on which no marker of a source matches
     if requirement.url is not None:
@@ -100,23 +102,23 @@ def from_sources(
             continue
         if last_segment(source.url).endswith(".whl"):
             wheel = given_wheel(source.url, where=root.where)
-            needed = _with_marker(requirement, source.marker)
-            yield structs.replace(root, requirement=needed, wheel=wheel)
+            marked = _with_marker(requirement, source.marker)
+            yield structs.replace(root, requirement=marked, wheel=wheel)
             continue
         given = GivenSource(
             source.url, requirement.name, editable=source.editable, where=root.where
         )
-        yield _with_source(root, given, source.marker, opened)
+        yield _with_source(root, given, source.marker, open_wheel)
 
 
 def _with_source(
     root: Root,
     source: GivenSource,
     marker: Marker | None,
-    opened: Callable[[GivenSource], GivenWheel],
+    open_wheel: Callable[[GivenSource], GivenWheel],
 ) -> Root:
     """Return a root with the wheel of a source, which gets no extras: the requirement has them."""
-    wheel = opened(structs.replace(source, extras=frozenset()))
+    wheel = open_wheel(structs.replace(source, extras=frozenset()))
     requirement = _with_marker(structs.replace(root.requirement, url=None), marker)
     return structs.replace(root, requirement=requirement, wheel=wheel)
 
@@ -131,13 +133,13 @@ def _with_marker(requirement: Requirement, marker: Marker | None) -> Requirement
 
 
 def _locked_commit(
-    requested: RepositoryUrl, old: Lock, folder: Path, free: Collection[NormalizedName]
+    requested: RepositoryUrl, existing: Lock, folder: Path, upgradable: Collection[NormalizedName]
 ) -> str | None:
     """Return the commit that a lock has for the revision of a repository; None if it has none."""
     stand_in = stand_in_of(folder)
-    for package in old.packages:
+    for package in existing.packages:
         source = package.source
-        if source is None or source.kind != "vcs" or package.name in free:
+        if source is None or source.kind != "vcs" or package.name in upgradable:
             continue
         locked = source.requested_revision, source.subdirectory.strip("/")
         if locked != (requested.revision, requested.subdirectory):
@@ -171,8 +173,8 @@ def _as_unbuilt(wheel: GivenWheel) -> GivenWheel:
     if origin is None or not origin.is_built:
         return wheel
     filename = parse_wheel_filename(wheel.file.filename)
-    made_up = made_up_name(filename.name, filename.version)
+    placeholder = made_up_name(filename.name, filename.version)
     unbuilt = structs.replace(
-        wheel.file, filename=made_up, origin=structs.replace(origin, is_built=False)
+        wheel.file, filename=placeholder, origin=structs.replace(origin, is_built=False)
     )
     return structs.replace(wheel, file=unbuilt)

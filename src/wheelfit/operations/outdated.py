@@ -91,50 +91,50 @@ def list_outdated(request: OutdatedRequest, context: Context) -> OutdatedReport:
     ]
     if not installed:
         return OutdatedReport(environment.name, (), (), ())
-    named = request.with_options(requirements=tuple(entry.name for entry in installed))
-    with open_for_choice(named, context, changes=False) as opened:
+    all_installed = request.with_options(requirements=tuple(entry.name for entry in installed))
+    with open_for_choice(all_installed, context, changes=False) as session:
 
-        def look(entry: Installed) -> OutdatedPackage | NetworkError | Literal["unknown"] | None:
+        def check(entry: Installed) -> OutdatedPackage | NetworkError | Literal["unknown"] | None:
             try:
-                return _newer(entry, opened)
+                return _newest(entry, session)
             except NetworkError as error:
                 return error
 
-        results = at_once(installed, look, most=request.connections)
+        results = at_once(installed, check, most=request.connections)
     pairs = list(zip(installed, results, strict=True))
-    failed = [(entry.name, one) for entry, one in pairs if isinstance(one, NetworkError)]
+    failed = [(entry.name, result) for entry, result in pairs if isinstance(result, NetworkError)]
     if len(failed) == len(installed):
         raise failed[0][1]
     return OutdatedReport(
         environment.name,
-        tuple(one for one in results if isinstance(one, OutdatedPackage)),
-        tuple(entry.name for entry, one in pairs if one == "unknown"),
+        tuple(result for result in results if isinstance(result, OutdatedPackage)),
+        tuple(entry.name for entry, result in pairs if result == "unknown"),
         tuple((name, str(error)) for name, error in failed),
     )
 
 
-def _newer(
-    entry: Installed, opened: SelectionSession
+def _newest(
+    entry: Installed, session: SelectionSession
 ) -> OutdatedPackage | Literal["unknown"] | None:
     """Return the newest release of a package if it is newer than the installed one."""
-    candidates, pre = opened.candidates, opened.prereleases
+    candidates, pre = session.candidates, session.prereleases
     listing = candidates.listing(entry.name)
     if listing is None:
         return "unknown"
-    if not any(_is_proposed(version, entry, pre=pre) for version in listing.releases):
+    if not any(_is_newer(version, entry, pre=pre) for version in listing.releases):
         return None
     try:
         explanation = explain_project(candidates, Requirement(entry.name), prereleases=pre)
     except NoSolution:
         return None
     latest, chosen = explanation.version, explanation.chosen
-    if latest is None or chosen is None or not _is_proposed(latest, entry, pre=pre):
+    if latest is None or chosen is None or not _is_newer(latest, entry, pre=pre):
         return None
     wheel = candidates.usable(entry.name, latest).chosen
     is_built = wheel is not None and wheel.file.origin is not None
     return OutdatedPackage(entry, latest, chosen.label, "sdist" if is_built else "wheel")
 
 
-def _is_proposed(version: Version, entry: Installed, *, pre: bool) -> bool:
+def _is_newer(version: Version, entry: Installed, *, pre: bool) -> bool:
     is_stable = not version.is_prerelease or pre or entry.version.is_prerelease
     return version > entry.version and is_stable

@@ -26,7 +26,7 @@ def overview_hosts(
     reporter: Reporter,
     *,
     rocm_same_major: bool = False,
-    opened: dict[str, OverviewHost] | None = None,
+    cache: dict[str, OverviewHost] | None = None,
 ) -> Iterator[OverviewHost]:
     """Yield the machines whose choices an overview includes: the user's own, then presets.
 
@@ -36,26 +36,26 @@ def overview_hosts(
     :param reporter: warns of host files of the user that cannot be read.
     :param rocm_same_major: whether older minor versions of a preset's ROCm count as installed
         (P-123).
-    :param opened: machines that were opened for earlier documents, by name; new ones are added.
+    :param cache: machines that were opened for earlier documents, by name; new ones are added.
     """
-    opened = {} if opened is None else opened
-    own = own_hosts(environ)
-    presets = [name for name in presets_for(document) if name not in own]
-    for name in (*own, *presets):
-        if name in opened:
-            yield opened[name]
+    cache = {} if cache is None else cache
+    own_names = own_hosts(environ)
+    presets = [name for name in presets_for(document) if name not in own_names]
+    for name in (*own_names, *presets):
+        if name in cache:
+            yield cache[name]
             continue
         try:
             host = open_host(name, environ, rocm_same_major=rocm_same_major)
         except UserError as error:
-            if name in own:  # a preset whose parts contradict each other is skipped
+            if name in own_names:  # a preset whose parts contradict each other is skipped
                 reporter.warn(in_one_line(f"{name} is left out: {error.message}"))
             continue
-        opened[name] = OverviewHost(
+        cache[name] = OverviewHost(
             name,
             host.words,
             host.file.target(current, name),
             HostDetector(host.file, name, host.kind),
             any_python=host.file.interpreter is None,
         )
-        yield opened[name]
+        yield cache[name]

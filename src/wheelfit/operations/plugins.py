@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from wheelfit_runtime.platforms.features import Detection
 
 
-def read_rules_about_plugins(
+def read_plugin_rules(
     request: MachineOptions,
     site: SitePolicy,
     context: Context,
@@ -40,7 +40,7 @@ def read_rules_about_plugins(
 ) -> PluginRules:
     """Return the rules by which a plugin may run.
 
-    :param context: gets a warning when everything is trusted, and when the user's file is ignored.
+    :param context: warned when everything is trusted, and when the user's file is ignored.
     :param system: as ``os.name``.
     :raises PolicyRefusal: the option trusts everything, and a policy forbids that.
     :raises InvalidConfiguration: the user's file is invalid.
@@ -48,14 +48,14 @@ def read_rules_about_plugins(
     trust = read_trust_file(
         trust_file(context.environ, sys.platform, home()), context.reporter.warn
     )
-    off = None
-    if system != "posix":  # nothing would be gained by installing one
-        off = "plugins are not run on this system, which cannot confine them"
+    reason = None
+    if system != "posix":
+        reason = "plugins are not run on this system, which cannot confine them"
     if request.host is not None:
-        off = "no plugin is asked about another machine"
+        reason = "no plugin is asked about another machine"
     if request.no_plugins:
-        off = "plugins are switched off (no-plugins)"
-    if request.trust_all_plugins and off is None:
+        reason = "plugins are switched off (no-plugins)"
+    if request.trust_all_plugins and reason is None:
         forbidden = site.forbids_trust_all
         if forbidden is not None:
             where, key = forbidden
@@ -65,7 +65,7 @@ def read_rules_about_plugins(
         context.reporter.warn(
             "--trust-all-plugins: code of any package that some wheel names is installed and run"
         )
-    return PluginRules(trust, site, trusts_all=request.trust_all_plugins, disabled_reason=off)
+    return PluginRules(trust, site, trusts_all=request.trust_all_plugins, disabled_reason=reason)
 
 
 class OnDemandPlugins:
@@ -73,7 +73,7 @@ class OnDemandPlugins:
 
     :param rules: the rules of trust and permission.
     :param interpreter: the Python that plugins are installed for.
-    :param target: the same, as the resolver sees it.
+    :param target: the target of that Python.
     :param open_sources: opens the sources of wheels.
     :param request: the options of detection and the cache.
     :param context: its environment variables are those of the plugins.
@@ -138,13 +138,13 @@ def plugin_folder(request: CacheOptions, environ: Mapping[str, str]) -> Path:
 
 
 @contextmanager
-def plugins_by_themselves(
+def open_plugins(
     rules: PluginRules,
     environment: Environment,
     request: MachineOptions,
     context: Context,
 ) -> Iterator[OnDemandPlugins]:
-    """Return the client of plugins for a command without sources, which pip's configuration has."""
+    """Yield the client of plugins for a command without sources; pip's configuration names them."""
     with ExitStack() as stack:
         options = SourceOptions(cache_dir=request.cache_dir, no_cache_dir=request.no_cache_dir)
 

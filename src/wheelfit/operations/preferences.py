@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 
 def read_preferences(
-    request: VariantOptions, of_files: Mapping[NormalizedName, Label] = MappingProxyType({})
+    request: VariantOptions, file_labels: Mapping[NormalizedName, Label] = MappingProxyType({})
 ) -> Preferences:
     """Read the preferences about variants.
 
-    :param of_files: labels that requirements files name; those of the options take precedence.
+    :param file_labels: labels that requirements files name; those of the options take precedence.
     :raises UserError: ``invalid-property``; a preference is not a property, feature or namespace.
     :raises UserError: ``invalid-label``; the text after ``=`` is not a label.
     :raises UsageError: a label is given without a name, or two for one project.
@@ -41,33 +41,35 @@ def read_preferences(
     """
     labels: dict[str, Label] = {}
     for text in request.label:
-        name, equals, label = text.partition("=")
+        name, equals, label_text = text.partition("=")
         if not name.strip() or not equals:
             raise UsageError(
                 f"--label {text!r} does not say which package is meant",
                 hint="write NAME=LABEL, as in --label torch=cu126",
             )
-        project, wanted = canonicalize_name(name.strip()), parse_label(label.strip())
-        if labels.setdefault(project, wanted) != wanted:
-            raise UsageError(f"--label requests both {labels[project]} and {wanted} of {project}")
-    for project, wanted in of_files.items():
-        labels.setdefault(project, wanted)
-    wishes = Preferences(
-        prefer=_wishes(request.prefer),
-        require=_wishes(request.require),
-        forbid=_wishes(request.forbid),
+        project, label = canonicalize_name(name.strip()), parse_label(label_text.strip())
+        if labels.setdefault(project, label) != label:
+            raise UsageError(f"--label requests both {labels[project]} and {label} of {project}")
+    for project, label in file_labels.items():
+        labels.setdefault(project, label)
+    preferences = Preferences(
+        prefer=_parse_preferences(request.prefer),
+        require=_parse_preferences(request.require),
+        forbid=_parse_preferences(request.forbid),
         labels=labels,
         variants=not request.no_variants,
     )
     if not request.variant:
-        return wishes
+        return preferences
     from wheelfit.core.shorthands import combine_preferences, find_shorthand  # few need its table
 
-    own = request.shorthands
-    return combine_preferences([find_shorthand(name, own) for name in request.variant], wishes)
+    shorthands = request.shorthands
+    return combine_preferences(
+        [find_shorthand(name, shorthands) for name in request.variant], preferences
+    )
 
 
-def _wishes(texts: Iterable[str]) -> tuple[Choice, ...]:
+def _parse_preferences(texts: Iterable[str]) -> tuple[Choice, ...]:
     return tuple(parse_preference(text) for text in texts)
 
 

@@ -6,6 +6,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -21,7 +22,7 @@ from wheelfit.operations.downloads import MOST_FAILURES, FailedFile
 from wheelfit.operations.lock_files import load_lock
 from wheelfit.operations.plain_data import plain_fields, plain_report
 from wheelfit.operations.requests import RequirementOptions, ValidatedRequest
-from wheelfit.operations.requirements import read_wanted
+from wheelfit.operations.requirements import read_requirements
 from wheelfit.server.hosting.settings import read_settings
 from wheelfit.server.store.opening import open_store
 from wheelfit.server.store.stored_index import StoredIndex
@@ -49,8 +50,8 @@ if TYPE_CHECKING:
     from wheelfit.sources.progress import Progress
 
 
-_AT_ONCE = 4
-"""Files that are fetched at the same time; a server beside this uses the same upstreams."""
+_MAX_FETCHES = 4
+"""Simultaneous fetches; few, since a running server uses the same upstreams."""
 
 
 class PrefetchRequest(ValidatedRequest):
@@ -70,7 +71,7 @@ class PrefetchRequest(ValidatedRequest):
 
 @dataclass(frozen=True, slots=True)
 class PlannedProject:
-    """The files of a project that a mirror is to have."""
+    """The files of a project that a mirror will keep."""
 
     name: str
     mirror: str
@@ -105,7 +106,7 @@ class PrefetchReport:
             self,
             "dry_run missing fetched fetched_size",
             projects=[plain_fields(project, names) for project in self.projects],
-            failed=[plain_fields(one, "name message") for one in self.failed],
+            failed=[plain_fields(file, "name message") for file in self.failed],
         )
 
 
@@ -119,7 +120,7 @@ def prefetch(request: PrefetchRequest, context: Context) -> PrefetchReport:
     :raises InvalidConfiguration: no index is mirrored, or a requested family is not.
     :raises StorageUnavailable: there is too little room.
     """
-    selection = _selection(request, context.environ)
+    selection = _read_selection(request, context.environ)
     if "://" in (request.options.get("folder") or ""):
         raise UsageError(
             "mirrors are filled on the machine that has them, not over a server",
@@ -162,16 +163,16 @@ def prefetch(request: PrefetchRequest, context: Context) -> PrefetchReport:
 
 @dataclass(frozen=True, slots=True)
 class _Selection:
-    """The requested files of projects."""
+    """The files that a request selects."""
 
     specifiers: Mapping[NormalizedName, tuple[SpecifierSet, ...]]
-    """Of projects that requirements name: a release has to fit one of them."""
+    """By project that requirements name: a release must match one of them."""
     locked: Mapping[NormalizedName, Mapping[str, Mapping[str, str]]]
-    """Of projects of a lock: digests by algorithm, by file name."""
+    """By project of a lock: digests by algorithm, by file name."""
     accelerators: tuple[str, ...]
     """Patterns of the labels of variant wheels, and of folders of families; empty: all."""
     newest: int
-    """Releases of each project, the newest; 0: all."""
+    """Number of newest releases of each project; 0: all."""
 
     @property
     def names(self) -> tuple[NormalizedName, ...]:
@@ -182,7 +183,7 @@ class _Selection:
         return not self.accelerators or any(map(self._fits, folder.split("/")))
 
     def files(self, page: ProjectPage) -> tuple[File, ...]:
-        """Return the requested files on a page, documents of variants among them."""
+        """Return the requested files on a page, with documents of variants."""
         by_release: dict[Version, list[File]] = {}
         for file in page.files:
             release = release_of(file.filename)
@@ -190,7 +191,7 @@ class _Selection:
                 by_release.setdefault(release[1], []).append(file)
         locked = self.locked.get(page.name)
         if locked is not None:
-            return tuple(_locked(by_release.values(), locked))
+            return tuple(_files_of_lock(by_release.values(), locked))
         versions = sorted(by_release, reverse=True)
         specifiers = self.specifiers.get(page.name) or (SpecifierSet(),)
         fitting = {version for specifier in specifiers for version in specifier.filter(versions)}
@@ -211,7 +212,7 @@ class _Selection:
         return any(fnmatchcase(text, pattern) for pattern in self.accelerators)
 
 
-def _locked(
+def _files_of_lock(
     releases: Iterable[list[File]], locked: Mapping[str, Mapping[str, str]]
 ) -> Iterator[File]:
     """Yield the files of a lock that a page has, with the documents of their releases."""
@@ -219,42 +220,41 @@ def _locked(
         files_of_lock = [
             file
             for file in files
-            if (promised := locked.get(file.filename)) is not None
-            and all(file.hashes.get(kind, digest) == digest for kind, digest in promised.items())
+            if (digests := locked.get(file.filename)) is not None
+            and all(file.hashes.get(kind, digest) == digest for kind, digest in digests.items())
         ]
         if files_of_lock:
             yield from files_of_lock
             yield from (file for file in files if file.filename.endswith(VARIANTS_SUFFIX))
 
 
-class _Asked(RequirementOptions):
-    """The requirements of a request."""
-
-
-def _selection(request: PrefetchRequest, environ: Mapping[str, str]) -> _Selection:
+def _read_selection(request: PrefetchRequest, environ: Mapping[str, str]) -> _Selection:
     specifiers: dict[NormalizedName, tuple[SpecifierSet, ...]] = {}
     locked: dict[NormalizedName, dict[str, Mapping[str, str]]] = {}
     if request.requirements or request.requirement:
-        asked = read_wanted(
-            _Asked(requirements=request.requirements, requirement=request.requirement), environ
+        options = RequirementOptions(
+            requirements=request.requirements, requirement=request.requirement
         )
-        if asked.wheels or asked.sources or any(one.requirement.url for one in asked.requirements):
+        requirement_set = read_requirements(options, environ)
+        requirements = [each.requirement for each in requirement_set.requirements]
+        has_urls = any(requirement.url for requirement in requirements)
+        if requirement_set.wheels or requirement_set.sources or has_urls:
             raise UsageError(
                 "only projects of an index can be prefetched", hint="name them as torch>=2.8"
             )
-        for one in asked.requirements:
-            name = one.requirement.name
-            specifiers[name] = (*specifiers.get(name, ()), one.requirement.specifier)
+        for requirement in requirements:
+            earlier = specifiers.get(requirement.name, ())
+            specifiers[requirement.name] = (*earlier, requirement.specifier)
     if request.lock is not None:
         for package in load_lock(Path(request.lock)).packages:
             if package.kind not in ("wheels", "sdist"):
                 continue  # archives, folders and repositories are on no index
-            of_project = locked.setdefault(package.name, {})
+            hashes = locked.setdefault(package.name, {})
             for wheel in package.wheels:
                 filename = last_segment(wheel.url) if wheel.url else wheel.filename.text
-                of_project[filename] = wheel.hashes
+                hashes[filename] = wheel.hashes
             if package.source is not None:
-                of_project[package.source.filename] = package.source.hashes
+                hashes[package.source.filename] = package.source.hashes
     if not (specifiers or locked or request.family):
         raise UsageError(
             "no projects were given",
@@ -265,8 +265,8 @@ def _selection(request: PrefetchRequest, environ: Mapping[str, str]) -> _Selecti
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
-    """A file that a mirror is to have."""
+class _MirrorFile:
+    """A file that a mirror will keep."""
 
     mirror: Mirrored
     file: File
@@ -283,7 +283,7 @@ class _Plan:
     """The files that the mirrors will have."""
 
     projects: tuple[PlannedProject, ...]
-    wanted: tuple[_Wanted, ...]
+    files: tuple[_MirrorFile, ...]
     missing: tuple[str, ...]
     failed: tuple[FailedFile, ...]
 
@@ -299,7 +299,7 @@ class _Plan:
 
 @dataclass(frozen=True, slots=True)
 class _PageToRead:
-    """A project, and where its pages are."""
+    """A project, and the function that reads its pages."""
 
     name: NormalizedName
     read: Callable[[NormalizedName], Iterable[tuple[Mirrored, ProjectPage]]]
@@ -321,14 +321,14 @@ def _plan(
     if not request.family:
         pages += [_PageToRead(name, partial(_pages, index)) for name in selection.names]
     for family in families:
-        pages += _of_family(family, selection, failed)
+        pages += _family_pages(family, selection, failed)
 
-    def wanted_of(page: _PageToRead) -> list[_Wanted]:
+    def read_page(page: _PageToRead) -> list[_MirrorFile]:
         try:
             return [
-                _measured(mirror, file)
-                for mirror, listed in page.read(page.name)
-                for file in selection.files(listed)
+                _with_size(mirror, file)
+                for mirror, project_page in page.read(page.name)
+                for file in selection.files(project_page)
             ]
         except NetworkError as error:
             failed.append(FailedFile(page.name, error.message))
@@ -337,29 +337,29 @@ def _plan(
             progress.advance(1)
 
     progress.start(len(pages))
-    wanted = [one for of_page in at_once(pages, wanted_of, most=_AT_ONCE) for one in of_page]
+    files = [*chain.from_iterable(at_once(pages, read_page, most=_MAX_FETCHES))]
     progress.done()
     return _Plan(
-        _projects(wanted),
-        tuple(wanted),
-        tuple(_missing(selection, wanted, {one.name for one in failed})),
+        _projects(files),
+        tuple(files),
+        tuple(_missing(selection, files, {failure.name for failure in failed})),
         tuple(failed),
     )
 
 
 def _missing(
-    selection: _Selection, wanted: Iterable[_Wanted], unread: AbstractSet[str]
+    selection: _Selection, mirror_files: Iterable[_MirrorFile], failed: AbstractSet[str]
 ) -> Iterator[str]:
     """Yield requested projects and locked files that no page has."""
-    files = {one.file.filename for one in wanted}
+    files = {file.file.filename for file in mirror_files}
     projects = {project_of(name) for name in files}
     for name in selection.names:
-        if name in unread:
+        if name in failed:
             continue
         if name not in projects:
             yield name
         else:
-            yield from (one for one in selection.locked.get(name, ()) if one not in files)
+            yield from (file for file in selection.locked.get(name, ()) if file not in files)
 
 
 def _family(name: str, mirrors: Mirrors) -> MirroredFamily:
@@ -374,7 +374,7 @@ def _family(name: str, mirrors: Mirrors) -> MirroredFamily:
 
 
 def _pages(index: Merged, name: NormalizedName) -> Iterator[tuple[Mirrored, ProjectPage]]:
-    """Yield the pages of a project by the mirrors that supply it; uploads are here anyway."""
+    """Yield the pages of a project with their mirrors; uploaded files need no fetch."""
     for source, page in index.pages(name):
         if isinstance(source.index, Mirrored):
             yield source.index, page
@@ -386,12 +386,12 @@ def _page(mirror: Mirrored, name: NormalizedName) -> Iterator[tuple[Mirrored, Pr
         yield mirror, page
 
 
-def _of_family(
+def _family_pages(
     family: MirroredFamily, selection: _Selection, failed: list[FailedFile]
 ) -> Iterator[_PageToRead]:
     """Yield the projects in the mirrors of a family."""
-    places = {**family.folders, **family.pages, **family.files}
-    mirrors = [mirror for place, mirror in places.items() if selection.has_folder(place)]
+    mirrors_by_path = {**family.folders, **family.pages, **family.files}
+    mirrors = [mirror for path, mirror in mirrors_by_path.items() if selection.has_folder(path)]
     for mirror in dict.fromkeys(mirrors):
         try:
             names = list(family.family.projects)
@@ -400,35 +400,35 @@ def _of_family(
         except NetworkError as error:
             failed.append(FailedFile(mirror.name, error.message))
         for name in map(canonicalize_name, dict.fromkeys(names)):
-            is_asked = not selection.names or name in selection.names
-            if is_asked and "*" not in name and family.family.stands_for(name):
+            is_requested = not selection.names or name in selection.names
+            if is_requested and "*" not in name and family.family.stands_for(name):
                 yield _PageToRead(name, partial(_page, mirror))
 
 
-def _measured(mirror: Mirrored, file: File) -> _Wanted:
-    """Return a file with its size, requested from the file's server where the page has none."""
-    wanted = _Wanted(mirror, file, mirror.keeps(file))
-    if file.size is not None or wanted.is_kept or wanted.is_document:
-        return wanted
-    return replace(wanted, file=replace_file(file, size=mirror.size_of(file.filename)))
+def _with_size(mirror: Mirrored, file: File) -> _MirrorFile:
+    """Return a file with its size, which its server is asked for if the page has none."""
+    mirror_file = _MirrorFile(mirror, file, mirror.keeps(file))
+    if file.size is not None or mirror_file.is_kept or mirror_file.is_document:
+        return mirror_file
+    return replace(mirror_file, file=replace_file(file, size=mirror.size_of(file.filename)))
 
 
-def _projects(wanted: Iterable[_Wanted]) -> tuple[PlannedProject, ...]:
-    by_project: dict[tuple[str, str], list[_Wanted]] = {}
-    for one in wanted:
-        release = release_of(one.file.filename)
-        if release is not None and not one.is_document:
-            by_project.setdefault((release[0], one.mirror.name), []).append(one)
+def _projects(mirror_files: Iterable[_MirrorFile]) -> tuple[PlannedProject, ...]:
+    by_project: dict[tuple[str, str], list[_MirrorFile]] = {}
+    for mirror_file in mirror_files:
+        release = release_of(mirror_file.file.filename)
+        if release is not None and not mirror_file.is_document:
+            by_project.setdefault((release[0], mirror_file.mirror.name), []).append(mirror_file)
     return tuple(
         PlannedProject(
             name,
             mirror,
-            len({release_of(one.file.filename) for one in files}),
+            len({release_of(mirror_file.file.filename) for mirror_file in files}),
             len(files),
-            sum(one.file.size or 0 for one in files),
-            sum(one.file.size is None for one in files),
-            sum(one.is_kept for one in files),
-            sum(one.file.size or 0 for one in files if one.is_kept),
+            sum(mirror_file.file.size or 0 for mirror_file in files),
+            sum(mirror_file.file.size is None for mirror_file in files),
+            sum(mirror_file.is_kept for mirror_file in files),
+            sum(mirror_file.file.size or 0 for mirror_file in files if mirror_file.is_kept),
         )
         for (name, mirror), files in sorted(by_project.items())
     )
@@ -454,22 +454,22 @@ def _check_room(plan: _Plan, settings: ServerSettings) -> None:
 
 
 def _fetch(plan: _Plan, mirrors: Mirrors, progress: Progress) -> PrefetchReport:
-    """Fetch missing files, and those beside them: METADATA, provenance, documents."""
+    """Fetch missing files with their METADATA and provenance, and documents."""
     failed = list(plan.failed)
     fetched: list[int] = []
 
-    def fetch(wanted: _Wanted) -> None:
-        mirror, filename = wanted.mirror, wanted.file.filename
+    def fetch(mirror_file: _MirrorFile) -> None:
+        mirror, filename = mirror_file.mirror, mirror_file.file.filename
         try:
-            if wanted.is_document:
+            if mirror_file.is_document:
                 mirror.content(filename)
                 return
-            if not wanted.is_kept:
+            if not mirror_file.is_kept:
                 mirror.keep(filename, progress.advance)
-                fetched.append(wanted.file.size or 0)
-            if wanted.file.metadata_hashes is not None:
+                fetched.append(mirror_file.file.size or 0)
+            if mirror_file.file.metadata_hashes is not None:
                 mirror.content(f"{filename}.metadata")
-            if wanted.file.provenance is not None:
+            if mirror_file.file.provenance is not None:
                 mirror.content(f"{filename}.provenance")
         except NetworkError as error:
             failed.append(FailedFile(filename, error.message))
@@ -477,8 +477,8 @@ def _fetch(plan: _Plan, mirrors: Mirrors, progress: Progress) -> PrefetchReport:
                 raise
 
     progress.start(plan.to_fetch)
-    if plan.wanted:
-        at_once(plan.wanted, fetch, most=_AT_ONCE, cancel=mirrors.cut)
+    if plan.files:
+        at_once(plan.files, fetch, most=_MAX_FETCHES, cancel=mirrors.cut)
     progress.done()
     return replace(
         plan.report(dry_run=False),

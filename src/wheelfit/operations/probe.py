@@ -15,7 +15,7 @@ from wheelfit.errors import UsageError
 from wheelfit.installation.environment import open_environment
 from wheelfit.operations.machine import choose_machine
 from wheelfit.operations.plain_data import plain_fields
-from wheelfit.operations.plugins import plugins_by_themselves
+from wheelfit.operations.plugins import open_plugins
 from wheelfit.operations.requests import MachineOptions
 from wheelfit_runtime.errors import FileProblem
 from wheelfit_runtime.platforms import recording
@@ -39,10 +39,10 @@ def detection_json(detection: Detection) -> dict[str, object]:
             {"name": feature.name, "values": list(feature.values)} for feature in detection.features
         ],
         provider_version=detection.version,
-        evidence=[{"source": one.source, "value": one.value} for one in detection.evidence],
+        evidence=[{"source": each.source, "value": each.value} for each in detection.evidence],
         devices=[
-            {"device": one.device, "feature": one.feature, "values": sorted(one.values)}
-            for one in detection.devices
+            {"device": each.device, "feature": each.feature, "values": sorted(each.values)}
+            for each in detection.devices
         ],
     )
 
@@ -55,7 +55,7 @@ class ProbeRecord:
     differs: tuple[str, ...]
     """Namespaces for which it differs from the present detection."""
     is_new: bool
-    """Whether it was written just now."""
+    """Whether it was written by this command."""
 
     def to_json(self) -> dict[str, object]:
         """Return it as plain data."""
@@ -63,7 +63,7 @@ class ProbeRecord:
 
 
 def write_record(name: str, machine: ChosenMachine) -> ProbeRecord:
-    """Record the machine this runs on.
+    """Record this machine.
 
     :param name: the folder; an earlier record in it is replaced.
     :raises FileProblem: the folder has other content, or cannot be written.
@@ -95,13 +95,17 @@ def open_record(name: str, current: ChosenMachine) -> tuple[ChosenMachine, Probe
     folder = Path(name)
     try:
         machine = recording.open_recorded(folder)
-        words = recording.description(folder)["description"]
+        description = recording.description(folder)["description"]
         expected = recording.expected(folder)
-        said = json.loads(json.dumps(recording.as_expected(machine)))
-        differs = tuple(name for name, told in said.items() if expected.get(name, told) != told)
+        detected = json.loads(json.dumps(recording.as_expected(machine)))
+        differs = tuple(
+            name for name, values in detected.items() if expected.get(name, values) != values
+        )
     except (OSError, ValueError) as error:
-        place = Path(error.filename).name if isinstance(error, OSError) and error.filename else ""
-        why = f"{place}: {error.strerror}" if isinstance(error, OSError) else str(error)
+        filename = (
+            Path(error.filename).name if isinstance(error, OSError) and error.filename else ""
+        )
+        why = f"{filename}: {error.strerror}" if isinstance(error, OSError) else str(error)
         raise FileProblem(
             f"not a record of a machine: {why}",
             where=name,
@@ -110,7 +114,7 @@ def open_record(name: str, current: ChosenMachine) -> tuple[ChosenMachine, Probe
     chosen = structs.replace(
         current,
         name=name,
-        words=words,
+        words=description,
         detector=_with_options_of(current, machine),
         namespaces=machine.namespaces,
         overrides=machine.overrides_in_effect(),
@@ -123,12 +127,12 @@ def _with_options_of(current: ChosenMachine, recorded: Machine) -> Machine:
     """Return a recorded machine with the detection options of this one (P-123, P-153)."""
     if not isinstance(current.detector, Machine):
         return recorded
-    asked = current.detector.view
+    view = current.detector.view
     return Machine(
         replace(
             recorded.view,
-            rocm_same_major=asked.rocm_same_major,
-            tpu_generation=asked.tpu_generation,
+            rocm_same_major=view.rocm_same_major,
+            tpu_generation=view.tpu_generation,
         )
     )
 
@@ -179,7 +183,7 @@ class ProbeReport:
             machine.target,
             created_by=f"wheelfit {__version__}",
             origin="this machine" if host is None else f"{host.kind} {host.record}",
-            overrides=machine.in_effect,
+            overrides=machine.all_overrides,
             scrub=scrubber.text,
         )
         return host_text(file)
@@ -196,14 +200,14 @@ def probe(request: ProbeRequest, context: Context) -> ProbeReport:
     """
     _check_one_machine(request)
     environment = open_environment(request.python, environ=context.environ, may_be_own=True)
-    machine = choose_machine(request, environment.target(), context, recall=False)
+    machine = choose_machine(request, environment.target(), context, use_probe_cache=False)
     record = None
     if request.replay:
         machine, record = open_record(request.replay, machine)
     rules = machine.plugin_rules
-    named = (entry.namespace for entry in rules.entries)
-    namespaces = request.namespaces or [*machine.namespaces, *filter(None, named)]
-    with plugins_by_themselves(rules, environment, request, machine.context) as plugins:
+    trusted = (entry.namespace for entry in rules.entries)
+    namespaces = request.namespaces or [*machine.namespaces, *filter(None, trusted)]
+    with open_plugins(rules, environment, request, machine.context) as plugins:
         detections = tuple(_detect(namespaces, request, machine, plugins))
     if request.record:
         record = write_record(request.record, machine)
@@ -211,8 +215,8 @@ def probe(request: ProbeRequest, context: Context) -> ProbeReport:
 
 
 def _check_one_machine(request: ProbeRequest) -> None:
-    given = {"--record": request.record, "--replay": request.replay, "--for": request.host}
-    options = [option for option, value in given.items() if value]
+    values = {"--record": request.record, "--replay": request.replay, "--for": request.host}
+    options = [option for option, value in values.items() if value]
     if (request.record or request.replay) and len(options) > 1:
         raise UsageError(
             f"{' and '.join(options)} name different machines",
@@ -226,7 +230,7 @@ def _detect(
     for text in dict.fromkeys(namespaces):
         namespace = parse_namespace(text)
         yield (
-            machine.switched_off(namespace)
+            machine.disabled_detection(namespace)
             or machine.detect(namespace)
             or _ask_plugin(namespace, machine, plugins)
             or _undetected(namespace, request, machine)
@@ -240,13 +244,13 @@ def _undetected(namespace: str, request: ProbeRequest, machine: ChosenMachine) -
     """
     from wheelfit.operations.providers import ProvidersRequest, check_namespaces
 
-    known = ProvidersRequest(
+    providers_request = ProvidersRequest(
         python=request.python,
         cache_dir=request.cache_dir,
         no_cache_dir=request.no_cache_dir,
         provider_table=request.provider_table,
     )
-    check_namespaces([namespace], known, machine.context)
+    check_namespaces([namespace], providers_request, machine.context)
     return Detection(namespace, source="no provider that wheelfit may ask")
 
 

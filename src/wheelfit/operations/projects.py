@@ -18,7 +18,11 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.locking.request import LockNeeds
-    from wheelfit.operations.requests import ProjectOptions, ProjectRequirements, SourceOptions
+    from wheelfit.operations.requests import (
+        ProjectOptions,
+        ProjectRequirementOptions,
+        SourceOptions,
+    )
     from wheelfit.resolution.project_file import ProjectFile
     from wheelfit.resolution.request import RequestedRequirement
 
@@ -73,7 +77,7 @@ def group_of(text: str) -> Sequence[RequestedRequirement]:
     return project.groups[group]
 
 
-def works_on_project(request: ProjectRequirements) -> bool:
+def works_on_project(request: ProjectRequirementOptions) -> bool:
     """Return whether a request is about a project: it names one, or has no requirements."""
     has_requirements = request.requirements or request.requirement or request.editable
     return request.project is not None or not has_requirements

@@ -39,7 +39,7 @@ VERSIONS_NAMESPACE = ABI_DEPENDENCY
 """The namespace whose features are packages, and whose values are their versions."""
 
 
-_LISTED = "`wheelfit providers list` names every provider that is known"
+_LIST_HINT = "`wheelfit providers list` names every provider that is known"
 
 
 class ProvidersRequest(CacheOptions):
@@ -53,21 +53,21 @@ class ProvidersRequest(CacheOptions):
 
 
 @dataclass(frozen=True, slots=True)
-class KnownProviders:
+class ProvidersReport:
     """The known providers and plugins, and the rules about them."""
 
     file: Path
     """The file of trusted plugins."""
     rules: PluginRules
     configured: ProvidersRequest
-    """The user's own settings, as far as they concern providers."""
+    """The user's settings about providers."""
     installed: tuple[ListedPlugin, ...]
     """Plugins in the environment; they never run there (P-32)."""
     folder: Path
     """The folder in which trusted plugins are installed."""
 
-    def why_off(self, namespace: str) -> str | None:
-        """Return the file or setting that switched a namespace off; None without one."""
+    def disabled_by(self, namespace: str) -> str | None:
+        """Return the file or setting that disables a namespace; None if it is not disabled."""
         if namespace in self.rules.policy.disabled:
             return self.rules.policy.disabled[namespace]
         if namespace in self.rules.trust.disabled:
@@ -81,10 +81,10 @@ class KnownProviders:
         return sorted(self.rules.trust.enabled.union(self.configured.enable_provider))
 
     def disabled(self) -> dict[str, str]:
-        """Return the namespaces that are switched off, each with the file or setting behind it."""
+        """Return the disabled namespaces, each with the file or setting that disables it."""
         names = {*self.rules.policy.disabled, *self.rules.trust.disabled}
         names |= set(self.configured.disable_provider)
-        return {name: self.why_off(name) or "" for name in sorted(names)}
+        return {name: self.disabled_by(name) or "" for name in sorted(names)}
 
     def built_in(self, family: HardwareFamily) -> dict[str, Any]:
         """Return a built-in provider as plain data."""
@@ -93,7 +93,7 @@ class KnownProviders:
         return {
             "namespace": namespace,
             "data_version": family.provider.data_version,
-            "stands_in_for": [
+            "emulates": [
                 {
                     "package": row.package,
                     "versions": list(row.versions),
@@ -102,7 +102,7 @@ class KnownProviders:
                 for row in rows
                 if row.namespace == namespace
             ],
-            "off": self.why_off(namespace),
+            "off": self.disabled_by(namespace),
         }
 
     def trusted(self) -> list[dict[str, Any]]:
@@ -113,25 +113,27 @@ class KnownProviders:
                 entries += [self._entry(entry, policy.where) for entry in policy.entries]
         return entries
 
-    def _entry(self, entry: TrustEntry, by: str) -> dict[str, Any]:
+    def _entry(self, entry: TrustEntry, origin: str) -> dict[str, Any]:
         question = entry.question()
-        never = self.rules.policy.forbids_plugins
-        refusal = f'plugins are forbidden by {never} (plugins = "never")' if never else None
+        forbidden_by = self.rules.policy.forbids_plugins
+        refusal = (
+            f'plugins are forbidden by {forbidden_by} (plugins = "never")' if forbidden_by else None
+        )
         if question is not None:
             refusal = self.rules.judge(question).refusal
         digests = {file.sha256 for file in entry.files}
-        places = environments_holding(self.folder, digests)
+        environments = environments_holding(self.folder, digests)
         return {
             "package": entry.package,
             "versions": str(entry.versions),
             "namespace": entry.namespace,
             "plugin_api": entry.plugin_api,
-            "files": [{"filename": one.filename, "sha256": one.sha256} for one in entry.files],
+            "files": [{"filename": each.filename, "sha256": each.sha256} for each in entry.files],
             "source": entry.source or None,
             "added": entry.added or None,
-            "by": by,
+            "by": origin,
             "refusal": refusal,
-            "environments": [str(place) for place in places],
+            "environments": [str(place) for place in environments],
         }
 
     def policies(self) -> list[dict[str, Any]]:
@@ -156,21 +158,23 @@ class KnownProviders:
             "policies": self.policies(),
             "built_in": [self.built_in(family) for family in providers.every()],
             "static_families": [
-                plain_fields(one, "namespace purpose", data_version=FAMILIES_VERSION)
-                for one in STATIC_FAMILIES.values()
+                plain_fields(each, "namespace purpose", data_version=FAMILIES_VERSION)
+                for each in STATIC_FAMILIES.values()
             ],
             "trusted": self.trusted(),
             "enabled": self.enabled(),
-            "disabled": [{"namespace": name, "by": by} for name, by in self.disabled().items()],
+            "disabled": [
+                {"namespace": name, "by": origin} for name, origin in self.disabled().items()
+            ],
             "installed": [
                 {
-                    "package": one.entry.name,
-                    "version": str(one.entry.version),
-                    "name": one.name,
-                    "plugin_api": one.plugin_api,
-                    "location": str(one.entry.location),
+                    "package": each.entry.name,
+                    "version": str(each.entry.version),
+                    "name": each.name,
+                    "plugin_api": each.plugin_api,
+                    "location": str(each.entry.location),
                 }
-                for one in self.installed
+                for each in self.installed
             ],
         }
 
@@ -183,15 +187,15 @@ class KnownProviders:
             "vocabulary": [],
             "static_family": None,
             "trusted": [
-                one
-                for one in everything["trusted"]
-                if name == one["namespace"] or package == one["package"]
+                each
+                for each in everything["trusted"]
+                if name == each["namespace"] or package == each["package"]
             ],
-            "installed": [one for one in everything["installed"] if package == one["package"]],
-            "stood_in_for_by": sorted(
+            "installed": [each for each in everything["installed"] if package == each["package"]],
+            "emulated_by": sorted(
                 {row.namespace for row in EMULATED_PLUGINS if row.package == package}
             ),
-            "off": self.why_off(name),
+            "off": self.disabled_by(name),
             "policies": everything["policies"],
         }
         if (family := providers.by_namespace(name)) is not None:
@@ -203,7 +207,7 @@ class KnownProviders:
                 "data_version": FAMILIES_VERSION,
                 "template": STATIC_FAMILIES[name].template(),
             }
-        known = ("built_in", "static_family", "trusted", "installed", "stood_in_for_by", "off")
+        known = ("built_in", "static_family", "trusted", "installed", "emulated_by", "off")
         if name == ABI_DEPENDENCY:
             facts["static_family"] = None
         elif not any(facts[key] for key in known):
@@ -211,12 +215,12 @@ class KnownProviders:
         return {"version": 1, "action": "show", "name": name, **facts}
 
 
-def list_providers(request: ProvidersRequest, context: Context) -> KnownProviders:
+def list_providers(request: ProvidersRequest, context: Context) -> ProvidersReport:
     """Return the known providers and plugins."""
     file = trust_file(context.environ, sys.platform, home())
     trust = read_trust_file(file, context.reporter.warn)
     environment = open_environment(request.python, environ=context.environ, may_be_own=True)
-    return KnownProviders(
+    return ProvidersReport(
         file,
         PluginRules(trust, read_policies(context.environ)),
         request,
@@ -232,10 +236,7 @@ def show_provider(name: str, request: ProvidersRequest, context: Context) -> dic
     """
     about = list_providers(request, context).about(name)
     if about is None:
-        raise UserError(
-            f"{name!r} is not a known provider",
-            hint=_LISTED,
-        )
+        raise UserError(f"{name!r} is not a known provider", hint=_LIST_HINT)
     return about
 
 
@@ -244,13 +245,13 @@ def check_namespaces(names: Iterable[str], request: ProvidersRequest, context: C
 
     :raises UserError: a namespace is unknown.
     """
-    known = list_providers(request, context)
-    if any(entry.namespace is None for entry in known.rules.entries):
+    report = list_providers(request, context)
+    if any(entry.namespace is None for entry in report.rules.entries):
         return  # a plugin is trusted for any namespace
-    stood_in_for = {row.namespace for row in request.provider_table}
+    emulated = {row.namespace for row in request.provider_table}
     for name in names:
-        if name not in stood_in_for and known.about(name) is None:
-            hint = did_you_mean(name, providers.namespaces(), _LISTED)
+        if name not in emulated and report.about(name) is None:
+            hint = did_you_mean(name, providers.namespaces(), _LIST_HINT)
             raise UserError(f"{name!r} is not a known provider", hint=hint)
 
 

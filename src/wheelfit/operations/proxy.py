@@ -20,7 +20,7 @@ from wheelfit.operations.cache_folder import cache_folder_in_use
 from wheelfit.operations.context import Context
 from wheelfit.operations.environments import open_environment_of
 from wheelfit.operations.hosts import own_hosts
-from wheelfit.operations.indexes import families_that_count, open_indexes, read_settings
+from wheelfit.operations.indexes import families_in_effect, open_indexes, read_settings
 from wheelfit.operations.machine import choose_machine
 from wheelfit.operations.plain_data import plain_report
 from wheelfit.operations.preferences import choice_policy
@@ -59,11 +59,11 @@ if TYPE_CHECKING:
     from wheelfit.sources.settings import FamilyHosts, SourceSettings
 
 
-_LONGEST_NAME = 200
-_PATIENCE = 60.0
+_MAX_NAME_LENGTH = 200
+_PAGE_TIMEOUT = 60.0
 """Total seconds that a page of an index may take."""
-_LOOK_AGAIN = 30.0
-"""Seconds after which this machine is detected again: its driver may have changed."""
+_DETECTION_LIFETIME = 30.0
+"""Seconds after which this machine is detected again, since its driver may have changed."""
 
 
 class ProxiedRequest(SourceOptions, EnvironmentOptions, MachineOptions, VariantOptions):
@@ -79,7 +79,7 @@ class OpenedProxy:
     """A proxy, and the resources opened for it.
 
     :param proxies: the proxies by their path.
-    :param webs: the connections that they fetch with; may grow.
+    :param webs: the connections of the proxies; more may be added later.
     :param has_logins: whether an index behind it gets a login.
     """
 
@@ -122,51 +122,54 @@ def open_proxy(
     settings: SourceSettings,
     context: Context,
     *,
-    below: Mapping[str, SourceSettings] = MappingProxyType({}),
+    by_path: Mapping[str, SourceSettings] = MappingProxyType({}),
     denied: Advisories | None = None,
 ) -> OpenedProxy:
     """Open a proxy; no request is sent yet.
 
-    :param below: further proxies below paths, each with the settings of its own indexes.
+    :param by_path: the settings of further proxies, by the path at which each is served.
     :param denied: vulnerabilities whose releases are not offered; None: all releases are.
-    :raises InvalidConfiguration: no usable index is left.
+    :raises InvalidConfiguration: there is no usable index.
     """
     upstreams = _Upstreams(request, context, OfferRules(settings.cooldown or Cooldown(), denied))
-    behind = {name: upstreams.of(own) for name, own in {"": settings, **below}.items()}
-    if not any(behind.values()):
+    indexes = {
+        name: upstreams.for_settings(index_settings)
+        for name, index_settings in {"": settings, **by_path}.items()
+    }
+    if not any(indexes.values()):
         raise InvalidConfiguration("no index is configured", hint="name one with --index-url")
     repository = open_indexes(request, settings, context)
     environment = open_environment_of(request, context.environ, may_be_own=True)
     profiles = _Profiles(request, settings, environment, repository, context)
-    profiles("")  # faults of the options show now
+    profiles("")  # raises on invalid options
     proxies = {
         name: Proxy(
-            of_one,
+            path_indexes,
             profiles,
             mode="full" if request.full else "additive",
             all_variants=request.all_variants,
             in_locks_of_uv=request.uv_lock,
             note=context.reporter.warn,
         )
-        for name, of_one in behind.items()
+        for name, path_indexes in indexes.items()
     }
-    usual = proxies.pop("")
+    root_proxy = proxies.pop("")
     return OpenedProxy(
-        PathRouter(usual, proxies) if proxies else usual,
-        (usual, *proxies.values()),
+        PathRouter(root_proxy, proxies) if proxies else root_proxy,
+        (root_proxy, *proxies.values()),
         upstreams.webs,
         repository,
-        has_logins=any(one.has_login for one in upstreams.opened),
+        has_logins=any(upstream.has_login for upstream in upstreams.opened),
     )
 
 
-def serving(
+def open_loopback_server(
     application: Application, *, port: int = 0, names: Iterable[str] = ()
 ) -> LoopbackServer:
-    """Return a small server for this machine that is to be entered.
+    """Return a server that other machines cannot reach; it starts as a context manager.
 
+    :param port: the port to listen at; 0 takes a free one.
     :param names: as for `wheelfit.server.rebinding_guard.HostNames`.
-    :param port: port to listen at; 0 takes a free one.
     :raises InvalidConfiguration: it cannot listen there.
     """
     try:
@@ -189,25 +192,25 @@ class _Upstreams:
         self._request = request
         self._context = context
         self._rules = rules
-        self._told: set[str] = set()
-        self._known: dict[tuple[str, tuple[str, ...]], Upstream] = {}
+        self._reported: set[str] = set()
+        self._upstreams: dict[tuple[str, tuple[str, ...]], Upstream] = {}
         self.webs: list[Web] = []
         """The connections to them, and to the indexes of families queried since."""
 
     @property
     def opened(self) -> tuple[Upstream, ...]:
         """The opened upstreams."""
-        return tuple(self._known.values())
+        return tuple(self._upstreams.values())
 
-    def of(self, settings: SourceSettings) -> tuple[Upstream, ...]:
+    def for_settings(self, settings: SourceSettings) -> tuple[Upstream, ...]:
         """Return the indexes of some settings, in their order."""
         upstreams = []
         for url in dict.fromkeys(settings.index_urls):
             key = (url, settings.trusted_hosts)
-            known = self._known.get(key) or self._open(url, settings)
-            if known is not None:
-                self._known[key] = known
-                upstreams.append(known)
+            upstream = self._upstreams.get(key) or self._open(url, settings)
+            if upstream is not None:
+                self._upstreams[key] = upstream
+                upstreams.append(upstream)
         return tuple(upstreams)
 
     def _open(self, url: str, settings: SourceSettings) -> Upstream | None:
@@ -215,39 +218,41 @@ class _Upstreams:
         if folder is not None:
             return FolderUpstream(folder, self._web(url, settings), self._rules)
         try:
-            where = origin(url)
+            address = origin(url)
         except ValueError:
             raise InvalidConfiguration(
                 f"{redact(url)} is not a URL of an index",
                 hint="as https://wheels.example.org/simple/",
             ) from None
-        if where.scheme not in {"http", "https"}:
-            self._leave_out(url, "a proxy stands in front of folders and web servers only")
+        if address.scheme not in {"http", "https"}:
+            self._warn_ignored(url, "a proxy serves folders and web servers only")
             return None
         if not is_protected(url, settings):
-            self._leave_out(url, f"it is not https; --trusted-host {where.host} uses it anyway")
+            self._warn_ignored(
+                url, f"it is not https; --trusted-host {address.host} uses it anyway"
+            )
             return None
         web = self._web(url, settings)
-        plain = Upstream(url, web, rules=self._rules, note=self._tell)
-        shelf = families_that_count(self._request, settings, self._context.environ)
-        if not shelf:
+        plain = Upstream(url, web, rules=self._rules, note=self._warn_once)
+        catalogue = families_in_effect(self._request, settings, self._context.environ)
+        if not catalogue:
             return plain
 
         def open_index(url: str, *, is_page: bool, hosts: FamilyHosts | None) -> Repository:
             web = self._web(url, structs.replace(settings, hosts=hosts))
             if is_page:
-                page = LinkPage(url, web.files, pages=web.pages, note=self._tell)
+                page = LinkPage(url, web.files, pages=web.pages, note=self._warn_once)
                 return OfferedRepository(page, self._rules)
-            return Upstream(url, web, rules=self._rules, note=self._tell)
+            return Upstream(url, web, rules=self._rules, note=self._warn_once)
 
-        return BridgedUpstream(plain, shelf, open_index)
+        return BridgedUpstream(plain, catalogue, open_index)
 
-    def _leave_out(self, url: str, why: str) -> None:
-        self._tell(f"{redact(url)} is left out: {why}")
+    def _warn_ignored(self, url: str, why: str) -> None:
+        self._warn_once(f"{redact(url)} is ignored: {why}")
 
-    def _tell(self, note: str) -> None:
-        if note not in self._told:
-            self._told.add(note)
+    def _warn_once(self, note: str) -> None:
+        if note not in self._reported:
+            self._reported.add(note)
             self._context.reporter.warn(note)
 
     def _web(self, url: str, settings: SourceSettings) -> Web:
@@ -268,7 +273,7 @@ class _Upstreams:
             is_allowed_address=(lambda _host, _address: False)
             if is_folder
             else AddressRules.of(url, request.allow_private_host),
-            patience=_PATIENCE,
+            patience=_PAGE_TIMEOUT,
         )
         self.webs.append(web)
         return web
@@ -285,7 +290,7 @@ def _folder(url: str) -> Path | None:
 
 
 class _Profiles:
-    """Machines by the names in URLs; a name is never that of a file."""
+    """The machines by their names in URLs, which are never names of files."""
 
     def __init__(
         self,
@@ -300,55 +305,55 @@ class _Profiles:
         self._environment = environment
         self._repository = repository
         self._context = context
-        self._own = own_hosts(context.environ)
-        self._known: dict[str, tuple[float, Profile]] = {}
+        self._own_hosts = own_hosts(context.environ)
+        self._profiles: dict[str, tuple[float, Profile]] = {}
         self._lock = threading.Lock()
 
     def __call__(self, name: str) -> Profile:
         """Return a profile."""
         with self._lock:
-            since, known = self._known.get(name, (0.0, None))
             now = time.monotonic()
-            if known is not None and now - since < _LOOK_AGAIN:
-                return known
-            if known is not None and (name or self._request.host):
-                return known  # a description does not change
+            if name in self._profiles:
+                detected_at, profile = self._profiles[name]
+                is_described = bool(name or self._request.host)  # a description does not change
+                if is_described or now - detected_at < _DETECTION_LIFETIME:
+                    return profile
             profile = self._find(name)
-            while len(self._known) >= 256:
-                del self._known[next(iter(self._known))]  # the oldest
-            self._known[name] = (now, profile)
-            # Remarks on options and overrides are made once.
+            while len(self._profiles) >= 256:
+                del self._profiles[next(iter(self._profiles))]  # the oldest
+            self._profiles[name] = (now, profile)
+            # Options and overrides are reported once.
             self._context = Context(self._context.environ)
             return profile
 
     def _find(self, name: str) -> Profile:
         if not name:
-            return self._of_machine(self._request)
-        if len(name) > _LONGEST_NAME or "/" in name or os.sep in name or name.endswith(".toml"):
-            raise UnknownHost("the profile is none that there could be")
-        problem = None
+            return self._machine_profile(self._request)
+        if len(name) > _MAX_NAME_LENGTH or "/" in name or os.sep in name or name.endswith(".toml"):
+            raise UnknownHost("this name cannot be that of a profile")
+        preset_error = None
         try:
-            if name not in self._own and is_preset(name):
-                compose([name])  # there is such a one
-            if name in self._own or is_preset(name):
-                return self._of_machine(self._request.with_options(host=name))
+            if name not in self._own_hosts and is_preset(name):
+                compose([name])  # raises on unknown parts of the name
+            if name in self._own_hosts or is_preset(name):
+                return self._machine_profile(self._request.with_options(host=name))
         except UnknownHost as error:
-            problem = error
+            preset_error = error
         try:
             shorthand = find_shorthand(name, self._request.shorthands)
         except UnknownShorthand:
-            raise problem or UnknownHost(
+            raise preset_error or UnknownHost(
                 f"{name[:80]!r} is not a profile",
                 hint="there are presets (`wheelfit host list`), as cuda-12.8-sm90, and "
                 "shorthands, as cuda12 and cpu",
             ) from None
-        profile = self._of_machine(self._request)
-        wishes = combine_preferences([shorthand], profile.policy.preferences)
+        profile = self._machine_profile(self._request)
+        preferences = combine_preferences([shorthand], profile.policy.preferences)
         return replace(
-            profile, name=name, policy=structs.replace(profile.policy, preferences=wishes)
+            profile, name=name, policy=structs.replace(profile.policy, preferences=preferences)
         )
 
-    def _of_machine(self, request: ProxiedRequest) -> Profile:
+    def _machine_profile(self, request: ProxiedRequest) -> Profile:
         machine = choose_machine(request, self._environment.target(), self._context)
         return Profile(
             machine.name,
@@ -398,7 +403,7 @@ def proxy(
     """Serve a proxy until the process is interrupted.
 
     :raises InvalidConfiguration: it cannot listen there, or has no index behind it.
-    :raises NeedsExtra: it is to be reached by other machines, and the libraries are missing.
+    :raises NeedsExtra: other machines shall reach it, and the libraries for that are missing.
     """
     secret = context.environ.get(SECRET, "")
     if secret and not re.fullmatch(r"[A-Za-z0-9_-]{16,200}", secret):
@@ -413,24 +418,25 @@ def proxy(
         denied = Advisories(Path(request.deny_vulnerable), context.reporter.warn)
     if denied is not None and not request.full:
         context.reporter.warn(
-            "--deny-vulnerable holds for what the proxy lists, and not for what installers take "
-            "from the index beside it: serve everything with --full"
+            "--deny-vulnerable applies to files that the proxy lists, not to those that installers "
+            "fetch from another index: --full serves all files through the proxy"
         )
     if settings.cooldown is not None and not request.full:
         context.reporter.warn(
-            "--uploaded-prior-to holds for what the proxy lists, and not for what installers take "
-            "from the index beside it: give them the option too, or serve everything with --full"
+            "--uploaded-prior-to applies to files that the proxy lists, not to those that "
+            "installers fetch from another index: set it for them too, or serve all files through "
+            "the proxy with --full"
         )
     with open_proxy(request, settings, context, denied=denied) as opened:
         if not secret and opened.has_logins:
             context.reporter.warn(
-                "an index behind the proxy is asked with your login, so whoever reaches the "
-                f"proxy sees what you see there; {SECRET} keeps others out"
+                "the proxy sends your login to an index, so everybody who reaches the proxy can "
+                f"read what you can read there; set {SECRET} to restrict access"
             )
         if not is_loopback(request.listen_at):
             context.reporter.warn(
-                f"others may reach the proxy at {request.listen_at}; it speaks plain HTTP, so "
-                "put a server with TLS in front of it where the network is not yours"
+                f"other machines can reach the proxy at {request.listen_at} over plain HTTP: put a "
+                "server with TLS in front of it in a network that you do not trust"
             )
         if secret:
             opened.application = SecretPathGuard(opened.application, secret)
@@ -448,7 +454,7 @@ def proxy(
 def _serve(
     opened: OpenedProxy, request: ProxyRequest, context: Context, ready: Callable[[str], None]
 ) -> None:
-    """Serve until interrupted; without the extra, for this machine only, by a small server."""
+    """Serve until interrupted; without the extra, on the loopback interface only."""
     host, port = request.listen_at, request.port
     try:
         serve_to_others(
@@ -463,7 +469,9 @@ def _serve(
     except NeedsExtra:
         if not is_loopback(host):
             raise
-        with serving(opened.application, port=port, names=request.allowed_host) as server:
+        with open_loopback_server(
+            opened.application, port=port, names=request.allowed_host
+        ) as server:
             ready(server.origin)
             with suppress(KeyboardInterrupt):
                 threading.Event().wait()

@@ -42,12 +42,12 @@ from wheelfit.operations.publish_destinations import (
     with_identity,
 )
 from wheelfit.operations.release_checks import (
-    documents_of,
-    judge,
-    leave_pages_as_they_are,
-    offers_of,
-    project_in,
+    build_index_files,
+    check_files,
+    disable_jekyll,
     publish_static,
+    read_release_statements,
+    tool_offers,
 )
 from wheelfit.server.hosting.client import ServerAdministration
 from wheelfit_runtime.errors import UserError, WheelfitError
@@ -72,7 +72,7 @@ class PublishRequest(DestinationRequest):
     """The release to publish, and its destination."""
 
     paths: tuple[str, ...] = ()
-    """None: the folder ``dist`` of the project."""
+    """Empty: the folder ``dist`` of the project."""
     dry_run: bool = False
     attest: bool = False
     sigstore: str | None = None
@@ -93,37 +93,37 @@ class PublishReport:
     is_public: bool
     """Whether the destination is the public registry."""
     outgoing: ReleaseSet
-    compared: IndexComparison
-    """The files in comparison with those that the destination had."""
+    comparison: IndexComparison
+    """The comparison of the files with the published ones."""
     forecasts: tuple[Forecast, ...]
-    found: Report
-    act: PublishResult | None = None
-    """The files that were sent; None: there were none."""
+    checks: Report
+    result: PublishResult | None = None
+    """The outcome of the upload; None: nothing was sent."""
     choices: tuple[ReleaseChoices, ...] = ()
     """In a dry run: the choices of installers in each release."""
 
     def state(self, filename: str) -> str:
         """Return the state of a file in words."""
-        act = self.act
-        if act is None:
-            there = {one.filename for one in self.compared.there}
-            return "existing" if filename in there else "new"
-        if filename in act.unlisted:
+        result = self.result
+        if result is None:
+            published = {file.filename for file in self.comparison.there}
+            return "existing" if filename in published else "new"
+        if filename in result.unlisted:
             return "not-listed"
-        if filename not in act.sent:
+        if filename not in result.sent:
             return "existing"
-        return "published" if act.is_confirmed else "sent"
+        return "published" if result.is_confirmed else "sent"
 
     def to_json(self) -> dict[str, object]:
         """Return the report as plain data."""
-        act = self.act
+        result = self.result
         return {
             "version": 1,
             "to": self.to,
             "method": self.method,
             "dry_run": self.dry_run,
-            "published": act is not None and act.is_confirmed and not act.unlisted,
-            "resumed": act is not None and act.is_resumed,
+            "published": result is not None and result.is_confirmed and not result.unlisted,
+            "resumed": result is not None and result.is_resumed,
             "files": [
                 plain_fields(
                     file,
@@ -135,11 +135,11 @@ class PublishReport:
                 )
                 for file in self.outgoing.files
             ],
-            "refused_index_files": list(act.refused_index_files) if act else [],
-            "forecast": [one.to_mapping() for one in self.forecasts],
+            "refused_index_files": list(result.refused_index_files) if result else [],
+            "forecast": [each.to_mapping() for each in self.forecasts],
             "choices": [choice.to_mapping() for choice in self.choices],
-            "findings": [finding.to_mapping() for finding in self.found.findings],
-            "unchecked": [one.to_mapping() for one in self.found.unchecked],
+            "findings": [finding.to_mapping() for finding in self.checks.findings],
+            "unchecked": [each.to_mapping() for each in self.checks.unchecked],
         }
 
 
@@ -150,41 +150,44 @@ def publish(request: PublishRequest, context: Context) -> PublishReport:
         named = [Path(path) for path in request.paths] or [Path(request.project, "dist")]
         outgoing = collect(named, progress)
     destination = open_destination(request, context)
-    there = destination.there(sorted({name for name, _ in outgoing.releases}), context)
-    checks, compared, forecasts = _judged(request, context, outgoing, destination, there)
+    projects = sorted({name for name, _ in outgoing.releases})
+    published = destination.published_files(projects, context)
+    checks, comparison, forecasts = _check_release(
+        request, context, outgoing, destination, published
+    )
     index_files: Mapping[Release, bytes] = {}
     is_read = isinstance(destination, UploadIndex) or request.dry_run
     if is_read and not checks.has_faults(strict=False):
-        index_files, contradictions = documents_of(destination, outgoing, there, context)
+        index_files, contradictions = build_index_files(destination, outgoing, published, context)
         checks += Report.of(contradictions, (), Count()).without(request.ignore)
         _warn_of_drafts(index_files.values(), context)
     report = PublishReport(
         destination.name,
-        _way_of(destination, one_by_one=request.one_by_one),
+        _method_of(destination, one_by_one=request.one_by_one),
         request.dry_run,
         destination.is_public,
         outgoing,
-        compared,
+        comparison,
         forecasts,
         checks,
-        choices=_choices(outgoing, there, index_files) if request.dry_run else (),
+        choices=_choices(outgoing, published, index_files) if request.dry_run else (),
     )
     if checks.unchecked or checks.has_faults(strict=request.strict) or request.dry_run:
         return report
     if request.attest:
-        outgoing = _attested(request, context, outgoing, compared)
+        outgoing = _sign(request, context, outgoing, comparison)
         report = replace(report, outgoing=outgoing)
-    act: PublishResult | None
+    result: PublishResult | None
     if isinstance(destination, UploadIndex):
         destination = with_identity(request, destination, context)
         try:
-            act = _send(request, context, destination, outgoing, there, index_files)
+            result = _send(request, context, destination, outgoing, published, index_files)
         except UploadRefused as error:
             return _refused(report, error, destination, context)
-        act, more = _confirmed(request, context, destination, outgoing, act)
+        result, further = _confirmed(request, context, destination, outgoing, result)
     else:
-        act, more = _write(context, destination, outgoing, there)
-    return replace(report, found=checks + more, act=act)
+        result, further = _write(context, destination, outgoing, published)
+    return replace(report, checks=checks + further, result=result)
 
 
 def _warn_of_drafts(documents: Iterable[bytes], context: Context) -> None:
@@ -201,21 +204,21 @@ def _warn_of_drafts(documents: Iterable[bytes], context: Context) -> None:
     if drafts:
         context.reporter.warn(
             f"the schema {listed(drafts)} is a draft and not for production: installers may stop "
-            "to read it, and these wheels would have to be built again"
+            "reading it, and these wheels would have to be built again"
         )
 
 
 def _choices(
-    outgoing: ReleaseSet, there: Listed, index_files: Mapping[Release, bytes]
+    outgoing: ReleaseSet, published: Listed, index_files: Mapping[Release, bytes]
 ) -> tuple[ReleaseChoices, ...]:
     """Return the choices of installers, as far as the wheels can be read."""
     try:
-        return tuple(map(tool_choices, offers_of(outgoing, there, index_files)))
+        return tuple(map(tool_choices, tool_offers(outgoing, published, index_files)))
     except UserError:  # each of them is among the findings
         return ()
 
 
-def _way_of(destination: Destination, *, one_by_one: bool) -> str:
+def _method_of(destination: Destination, *, one_by_one: bool) -> str:
     if isinstance(destination, StaticIndex):
         return "static"
     if destination.session_url is not None and not one_by_one:
@@ -223,41 +226,42 @@ def _way_of(destination: Destination, *, one_by_one: bool) -> str:
     return "stage" if destination.base is not None and not one_by_one else "one-by-one"
 
 
-def _judged(
+def _check_release(
     request: PublishRequest,
     context: Context,
     outgoing: ReleaseSet,
     destination: Destination,
-    there: Listed,
+    published: Listed,
 ) -> tuple[Report, IndexComparison, tuple[Forecast, ...]]:
-    """Collect the objections to publishing, and the files to send."""
+    """Return the findings about a release, its comparison with the index, and forecasts."""
     profiles = named_profiles(request.profile)
     if destination.is_public:
         profiles |= {Profile.PYPI}
     with context.reporter.work("checking") as progress:
-        report = judge(outgoing, profiles, progress)
-    compared = compare(outgoing.files, _by_name(there))
-    forecasts, findings = forecast(compared.new, there, limits_of(request, destination))
-    more = [*compared.findings, *findings]
-    more += completeness_findings(outgoing, there, project_in(Path(request.project)))
-    more += untested_findings(compared.new)
+        report = check_files(outgoing, profiles, progress)
+    comparison = compare(outgoing.files, _by_name(published))
+    forecasts, findings = forecast(comparison.new, published, limits_of(request, destination))
+    further = [*comparison.findings, *findings]
+    statements = read_release_statements(Path(request.project))
+    further += completeness_findings(outgoing, published, statements)
+    further += untested_findings(comparison.new)
     if Profile.PYPI in profiles:
-        more += closed_findings(compared.new, there, datetime.now(UTC))
-    report += Report.of(more, (), Count())
-    return report.without(request.ignore), compared, forecasts
+        further += closed_findings(comparison.new, published, datetime.now(UTC))
+    report += Report.of(further, (), Count())
+    return report.without(request.ignore), comparison, forecasts
 
 
-def _attested(
-    request: PublishRequest, context: Context, outgoing: ReleaseSet, compared: IndexComparison
+def _sign(
+    request: PublishRequest, context: Context, outgoing: ReleaseSet, comparison: IndexComparison
 ) -> ReleaseSet:
-    """Sign the new files that nothing is attested of yet."""
-    missing = [one for one in compared.new if not one.attestations]
+    """Sign the new files that have no attestation."""
+    missing = [file for file in comparison.new if not file.attestations]
     if not missing:
         return outgoing
     instance = None if request.sigstore is None else Path(request.sigstore)
     with context.reporter.work("signing"):
         written = attest(missing, context.environ, instance)
-    signed = {one.path: path for one, path in zip(missing, written, strict=True)}
+    signed = {file.path: path for file, path in zip(missing, written, strict=True)}
     return replace(
         outgoing,
         files=tuple(
@@ -275,19 +279,21 @@ def _send(
     context: Context,
     index: UploadIndex,
     outgoing: ReleaseSet,
-    there: Listed,
+    published: Listed,
     index_files: Mapping[Release, bytes],
 ) -> PublishResult:
     """Send the missing files to an index."""
 
     def sender(url: str) -> TwineSender:
         renew = partial(trusted_login, url, context.environ, index.tls)
-        return TwineSender(url, index.login, index.tls, renew=renew if index.is_trusting else None)
+        return TwineSender(
+            url, index.login, index.tls, renew=renew if index.uses_trusted_publishing else None
+        )
 
-    method = _way_of(index, one_by_one=request.one_by_one)
+    method = _method_of(index, one_by_one=request.one_by_one)
     if index.base is not None and method == "stage":
         base = index.base
-        if not compare(outgoing.files, _by_name(there)).new:  # needs no login
+        if not compare(outgoing.files, _by_name(published)).new:  # needs no login
             return PublishResult(there=tuple(file.filename for file in outgoing.files))
         token = index.login.password if index.login else ""
         stages = ServerAdministration(base, token, context=index.tls)
@@ -296,39 +302,39 @@ def _send(
                 outgoing.files,
                 stages,
                 lambda stage: sender(f"{base}/stage/{stage}/legacy/"),
-                lambda: _by_name(index.there(list(there), context)),
+                lambda: _by_name(index.published_files(list(published), context)),
                 progress,
             )
-    # An index of ours makes them itself.
-    new_files = {} if index.base else new_index_files(index_files, there)
+    # A live index of wheelfit writes them itself.
+    new_files = {} if index.base else new_index_files(index_files, published)
     with context.reporter.work("sending") as progress:
         if index.session_url is not None and method == "session":
-            act = publish_in_sessions(
+            result = publish_in_sessions(
                 outgoing.files,
                 new_files,
                 SessionIndex(index.session_url, index.login, index.tls),
-                lambda: _by_name(index.there(list(there), context)),
+                lambda: _by_name(index.published_files(list(published), context)),
                 progress,
             )
         else:
-            act = publish_in_order(
+            result = publish_in_order(
                 outgoing.files,
                 new_files,
                 sender(index.upload_url),
-                lambda: _by_name(index.there(list(there), context)),
+                lambda: _by_name(index.published_files(list(published), context)),
                 progress,
             )
-    for message in act.refused_index_files:
+    for message in result.refused_index_files:
         context.reporter.warn(f"{message}; without it installers may not find the variants")
-    return act
+    return result
 
 
 def _refused(
     report: PublishReport, error: UploadRefused, index: UploadIndex, context: Context
 ) -> PublishReport:
-    """Return a report with the refusals of an index, and the files it has nevertheless.
+    """Return a report with the refusals of an index, and the files that were published before.
 
-    A name that is taken is the same finding whether it was noticed before or while sending.
+    A taken name is the same finding whether it is noticed before or during the upload.
     """
     paths = {file.filename: str(file.path) for file in report.outgoing.files}
     findings = []
@@ -342,14 +348,13 @@ def _refused(
         findings.append(Finding(Severity.ERROR, code, check.rule, place, message, remedy))
     if error.note:
         context.reporter.warn(error.note)
-    checks = report.found + Report.of(findings, (), Count())
+    checks = report.checks + Report.of(findings, (), Count())
     try:
-        there = _by_name(
-            index.there(list({file.release[0] for file in report.outgoing.files}), context)
-        )
+        projects = list({file.release[0] for file in report.outgoing.files})
+        published = _by_name(index.published_files(projects, context))
     except WheelfitError:
-        return replace(report, found=checks)
-    return replace(report, found=checks, compared=compare(report.outgoing.files, there))
+        return replace(report, checks=checks)
+    return replace(report, checks=checks, comparison=compare(report.outgoing.files, published))
 
 
 def _confirmed(
@@ -357,46 +362,48 @@ def _confirmed(
     context: Context,
     index: UploadIndex,
     outgoing: ReleaseSet,
-    act: PublishResult,
+    result: PublishResult,
 ) -> tuple[PublishResult, Report]:
-    """Read the index again: a file is published when it is listed."""
-    sent = [file for file in outgoing.files if file.filename in act.sent]
+    """Read the index again, since a file is published once it is listed."""
+    sent = [file for file in outgoing.files if file.filename in result.sent]
     if not sent:
-        return act, Report.of((), (), Count())
-    projects = sorted({one.release[0] for one in sent})
-    looked = confirm(
+        return result, Report.of((), (), Count())
+    projects = sorted({file.release[0] for file in sent})
+    confirmation = confirm(
         sent,
-        lambda: _by_name(index.there(projects, context)),
+        lambda: _by_name(index.published_files(projects, context)),
         patience=request.publish_timeout,
     )
-    findings = [*looked.findings]
-    for one in looked.missing:
+    findings = [*confirmation.findings]
+    for file in confirmation.missing:
         message = f"{index.check_url} does not list it"
-        findings.append(CheckedFile(str(one.path)).found(NOT_LISTED, message))
-    unchecked = () if looked.error is None else (Unchecked.because(looked.error, index.check_url),)
-    act = replace(
-        act,
-        unlisted=tuple(one.filename for one in looked.missing),
-        is_confirmed=looked.error is None,
+        findings.append(CheckedFile(str(file.path)).found(NOT_LISTED, message))
+    unchecked = []
+    if confirmation.error is not None:
+        unchecked.append(Unchecked.because(confirmation.error, index.check_url))
+    result = replace(
+        result,
+        unlisted=tuple(file.filename for file in confirmation.missing),
+        is_confirmed=confirmation.error is None,
     )
-    return act, Report.of(findings, unchecked, Count()).without(request.ignore)
+    return result, Report.of(findings, unchecked, Count()).without(request.ignore)
 
 
-def _by_name(there: Listed) -> dict[str, File]:
-    return {file.filename: file for files in there.values() for file in files}
+def _by_name(published: Listed) -> dict[str, File]:
+    return {file.filename: file for files in published.values() for file in files}
 
 
 def _write(
-    context: Context, place: StaticIndex, outgoing: ReleaseSet, there: Listed
+    context: Context, place: StaticIndex, outgoing: ReleaseSet, published: Listed
 ) -> tuple[PublishResult | None, Report]:
     """Write files and pages of a static index; nothing is written if a file is refused."""
     if place.is_checkout and place.folder is not None:
-        leave_pages_as_they_are(place.folder)
+        disable_jekyll(place.folder)
     with context.reporter.work("writing") as progress:
-        written, refused = publish_static(place, outgoing, there, progress)
+        written, refused = publish_static(place, outgoing, published, progress)
     if refused:
         return None, Report.of(refused, (), Count())
     names = {path.rpartition("/")[2] for path in written}
     sent = tuple(file.filename for file in outgoing.files if file.filename in names)
-    left = tuple(file.filename for file in outgoing.files if file.filename not in names)
-    return PublishResult(sent, left), Report()
+    existing = tuple(file.filename for file in outgoing.files if file.filename not in names)
+    return PublishResult(sent, existing), Report()

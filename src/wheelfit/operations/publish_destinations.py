@@ -50,9 +50,9 @@ if TYPE_CHECKING:
     from wheelfit.sources.settings import SourceSettings
 
 
-_ANY = "__token__"
+_DEFAULT_USER = "__token__"
 """The user whose password is a token."""
-_VARIABLES = (
+_LOGIN_VARIABLES = (
     ("TWINE_USERNAME", "TWINE_PASSWORD"),
     ("UV_PUBLISH_USERNAME", "UV_PUBLISH_TOKEN"),
     ("UV_PUBLISH_USERNAME", "UV_PUBLISH_PASSWORD"),
@@ -61,73 +61,76 @@ _VARIABLES = (
 
 def find_login(
     url: str,
-    configured: Mapping[str, str],
+    pypirc: Mapping[str, str],
     settings: SourceSettings,
     environ: Mapping[str, str],
     home: Path,
     *,
-    is_ours: bool,
+    is_live_index: bool,
     note: Callable[[str], None],
 ) -> tuple[Login | None, str]:
-    """Return a login for uploads, and its source; the first source with one decides.
+    """Return the login for uploads from the first source that has one, and that source.
 
     :param url: the address for uploads, maybe with a login in it.
-    :param configured: the section of ``.pypirc`` for the index.
+    :param pypirc: the section of ``.pypirc`` for the index.
     :param settings: set the use of keyring.
     :param home: the folder of netrc.
-    :param is_ours: whether the token for indexes of wheelfit is meant for it.
-    :param note: gets remarks about files that cannot be used.
+    :param is_live_index: whether the index is a live index of wheelfit, which has its own token.
+    :param note: called with the fault of a file that cannot be used.
     :raises InvalidConfiguration: the login would be sent over plain HTTP.
     """
     clean, userinfo = split_userinfo(url)
-    login, place = _find(clean, userinfo, configured, settings, environ, home, is_ours, note)
+    login, source = _find_login(
+        clean, userinfo, pypirc, settings, environ, home, note, is_live_index=is_live_index
+    )
     parts = urlsplit(clean)
     if login is not None and parts.scheme == "http" and not is_loopback(parts.hostname or ""):
         raise InvalidConfiguration(
             "a login is not sent over plain HTTP", where=redact(clean), hint="use https"
         )
-    return login, place
+    return login, source
 
 
-def _find(
+def _find_login(
     url: str,
     userinfo: tuple[str, str | None] | None,
-    configured: Mapping[str, str],
+    pypirc: Mapping[str, str],
     settings: SourceSettings,
     environ: Mapping[str, str],
     home: Path,
-    is_ours: bool,  # noqa: FBT001 - handed on
     note: Callable[[str], None],
+    *,
+    is_live_index: bool,
 ) -> tuple[Login | None, str]:
     user, password = userinfo or (None, None)
     if password:
-        return Login(user or _ANY, password), "the URL"
-    if is_ours and environ.get(TOKEN):
-        return Login(_ANY, environ[TOKEN]), TOKEN
-    for name, secret in _VARIABLES:
+        return Login(user or _DEFAULT_USER, password), "the URL"
+    if is_live_index and environ.get(TOKEN):
+        return Login(_DEFAULT_USER, environ[TOKEN]), TOKEN
+    for name, secret in _LOGIN_VARIABLES:
         if environ.get(secret):
-            return Login(user or environ.get(name) or _ANY, environ[secret]), secret
-    user = user or configured.get("username")
-    if configured.get("password"):
-        return Login(user or _ANY, configured["password"]), ".pypirc"
-    named = f"{quote(user, safe='')}@" if user else ""
-    known = Credentials(
-        [urlunsplit(urlsplit(url)._replace(netloc=f"{named}{urlsplit(url).netloc}"))],
+            return Login(user or environ.get(name) or _DEFAULT_USER, environ[secret]), secret
+    user = user or pypirc.get("username")
+    if pypirc.get("password"):
+        return Login(user or _DEFAULT_USER, pypirc["password"]), ".pypirc"
+    user_prefix = f"{quote(user, safe='')}@" if user else ""
+    credentials = Credentials(
+        [urlunsplit(urlsplit(url)._replace(netloc=f"{user_prefix}{urlsplit(url).netloc}"))],
         logins=read_netrc(environ, home, note=note),
         keyring=open_keyring(settings.keyring, environ=environ, note=note),
     )
-    login = known.first(url)
+    login = credentials.first(url)
     if login is not None and login.password:
         return login, "netrc"
-    login = known.after_refusal(url, None)
+    login = credentials.after_refusal(url, None)
     return (None, "") if login is None else (login, "keyring")
 
 
 def with_login(url: str, login: Login | None) -> str:
     """Return a URL with a login in it, to read pages there.
 
-    :param url: without one.
-    :param login: None: there is none.
+    :param url: the URL without a login.
+    :param login: None leaves the URL as it is.
     """
     if login is None:
         return url
@@ -136,7 +139,7 @@ def with_login(url: str, login: Login | None) -> str:
     return urlunsplit(parts._replace(netloc=f"{userinfo}@{parts.netloc}"))
 
 
-_PUBLIC = {"upload.pypi.org": "https://pypi.org/simple/",
+_INDEX_URLS = {"upload.pypi.org": "https://pypi.org/simple/",
            "test.pypi.org": "https://test.pypi.org/simple/"}  # fmt: skip
 """Hosts of the public registry, and the index URL of each."""
 _ENDINGS = ("/simple", "/legacy")
@@ -162,18 +165,18 @@ class UploadIndex:
     """An index that takes uploads."""
 
     upload_url: str
-    """Without credentials, as all of these."""
+    """Like all of these URLs, it has no credentials."""
     check_url: str
     """The index URL."""
     base: str | None
-    """Of a wheelfit server: the part before ``/-/``; it can stage a release."""
+    """The URL of a wheelfit server, which can stage a release; None: another server."""
     login: Login | None
     settings: SourceSettings
     tls: SSLContext | None = field(compare=False)
     """The certificates to trust; None over plain HTTP."""
     session_url: str | None = None
     """The root endpoint of its publishing sessions (PEP 694); None: there are none."""
-    is_trusting: bool = False
+    uses_trusted_publishing: bool = False
     """Whether the login is that of this CI job's identity, which expires after minutes."""
 
     @property
@@ -184,10 +187,10 @@ class UploadIndex:
     @property
     def is_public(self) -> bool:
         """Whether it is the public registry."""
-        return urlsplit(self.upload_url).hostname in _PUBLIC
+        return urlsplit(self.upload_url).hostname in _INDEX_URLS
 
     def sources(self, context: Context) -> MemoizedRepository:
-        """Open its pages; none is kept in the cache, since they change."""
+        """Open the pages of the index, without a cache, since they change."""
         is_same = origin(self.check_url) == origin(self.upload_url)
         settings = structs.replace(
             self.settings,
@@ -206,10 +209,10 @@ class UploadIndex:
             note=context.reporter.warn,
         )
 
-    def there(
+    def published_files(
         self, projects: Sequence[NormalizedName], context: Context
     ) -> dict[NormalizedName, tuple[File, ...]]:
-        """Return the files of projects on its pages."""
+        """Return the published files of projects."""
         with closing(self.sources(context)) as sources:
             pages = {name: sources.project(name) for name in projects}
         return {name: () if page is None else tuple(page.files) for name, page in pages.items()}
@@ -229,7 +232,7 @@ class StaticIndex:
     folder: Path | None
     """None: it is an object store."""
     is_checkout: bool = False
-    """Whether it is one from which GitHub Pages publishes."""
+    """Whether it is the checkout of a repository, from which GitHub Pages publishes."""
 
     @property
     def name(self) -> str:
@@ -241,10 +244,10 @@ class StaticIndex:
         """Whether it is the public registry."""
         return False
 
-    def there(
+    def published_files(
         self, projects: Sequence[NormalizedName], context: Context
     ) -> dict[NormalizedName, tuple[File, ...]]:
-        """Return the files of projects on its pages."""
+        """Return the published files of projects."""
         del context
         files = read_manifest(self.target.read(MANIFEST), where=self.target.name).files
         return {name: files.get(name, ()) for name in projects}
@@ -258,10 +261,10 @@ class StaticIndex:
     def _document(self, file: File) -> bytes | None:
         path = path_of_entry(parse_wheel_filename(file.filename).name, file.url)
         with TemporaryDirectory(prefix="wheelfit-publish-") as folder:
-            here = Path(folder, file.filename)
-            if not self.target.fetch(path, here):
+            copy = Path(folder, file.filename)
+            if not self.target.fetch(path, copy):
                 return None
-            with WheelArchive(here) as wheel:
+            with WheelArchive(copy) as wheel:
                 return wheel.variant_document()
 
 
@@ -272,41 +275,43 @@ def open_destination(request: DestinationRequest, context: Context) -> UploadInd
     :raises InvalidConfiguration: it is not an address.
     :raises UsageError: a name is unknown.
     """
-    text = request.to
-    if text.startswith(("http://", "https://")):
-        return _index(text, _configured_for(text), request, context)
-    is_path = "://" in text or text.startswith("file:") or set(text) & set("/\\.")
-    if not is_path and not Path(text).exists():
-        known = read_pypirc(home() / ".pypirc")
-        if text in known:
-            url = known[text].get("repository", "")
-            return _index(url, known[text], request, context)
+    destination = request.to
+    if destination.startswith(("http://", "https://")):
+        return _upload_index(destination, _pypirc_section(destination), request, context)
+    is_path = (
+        "://" in destination or destination.startswith("file:") or set(destination) & set("/\\.")
+    )
+    if not is_path and not Path(destination).exists():
+        sections = read_pypirc(home() / ".pypirc")
+        if destination in sections:
+            url = sections[destination].get("repository", "")
+            return _upload_index(url, sections[destination], request, context)
         raise UsageError(
-            f"--to {text}: there is no such folder, and no index of that name",
-            hint=f"name the URL of an index, ./{text} for a new folder, or one of "
-            f"{', '.join(sorted(known))} (.pypirc names more)",
+            f"--to {destination}: there is no such folder, and no index of that name",
+            hint=f"name the URL of an index, ./{destination} for a new folder, or one of "
+            f"{', '.join(sorted(sections))} (.pypirc defines more)",
         )
     if request.check_url or request.one_by_one or request.session_url:
         raise UsageError(
             "--check-url, --session-url and --one-by-one are for indexes that take uploads"
         )
-    return _static(text)
+    return _static_index(destination)
 
 
 def with_identity(request: DestinationRequest, index: UploadIndex, context: Context) -> UploadIndex:
-    """Return an index with the login that the identity of this CI job gives, if it is needed.
+    """Return an index with the login for the identity of this CI job, if it is needed.
 
     :raises UserError: the job has no identity.
     :raises PolicyRefusal: the index does not trust it.
     :raises NetworkError: the index cannot be reached.
     """
-    way = request.trusted_publishing
-    if way == "never":
+    mode = request.trusted_publishing
+    if mode == "never":
         return index
-    if way == "automatic" and (index.login is not None or not has_identity(context.environ)):
+    if mode == "automatic" and (index.login is not None or not has_identity(context.environ)):
         return index
     login = trusted_login(index.upload_url, context.environ, index.tls)
-    if login is None and way == "always":
+    if login is None and mode == "always":
         raise InvalidConfiguration(
             "the index offers no trusted publishing",
             where=redact(index.upload_url),
@@ -316,81 +321,81 @@ def with_identity(request: DestinationRequest, index: UploadIndex, context: Cont
         context.reporter.detail("the index offers no trusted publishing")
         return index
     context.reporter.detail("the login is that of this CI job's identity")
-    return replace(index, login=login, is_trusting=True)
+    return replace(index, login=login, uses_trusted_publishing=True)
 
 
-def _configured_for(url: str) -> Mapping[str, str]:
+def _pypirc_section(url: str) -> Mapping[str, str]:
     """Return the section of ``.pypirc`` for a URL; empty if there is none."""
     path = home() / ".pypirc"
     if not path.is_file():
         return {}
     clean = split_userinfo(url)[0].rstrip("/")
-    for one in read_pypirc(path).values():
-        if one.get("repository", "").rstrip("/") == clean:
-            return one
+    for section in read_pypirc(path).values():
+        if section.get("repository", "").rstrip("/") == clean:
+            return section
     return {}
 
 
-def _index(
-    url: str, configured: Mapping[str, str], request: DestinationRequest, context: Context
+def _upload_index(
+    url: str, pypirc: Mapping[str, str], request: DestinationRequest, context: Context
 ) -> UploadIndex:
     environ, reporter = context.environ, context.reporter
-    clean, host = _checked(url)
+    clean, host = _parse_address(url)
     if request.check_url:
-        _checked(request.check_url)
+        _parse_address(request.check_url)
     settings = read_pip_configuration(pip_config_locations(environ, None)).with_options(
         cert=request.cert, client_cert=request.client_cert
     )
     base = tls = None
     if clean.startswith("https:"):
         tls = checking_context(settings.cert, settings.client_cert, environ=environ)
-    if host not in _PUBLIC:
+    if host not in _INDEX_URLS:
         base = _without_ending(clean)
         base = base if is_index_server(base, context=tls) else None
-    login, place = find_login(
-        url, configured, settings, environ, home(), is_ours=base is not None, note=reporter.warn
+    login, login_source = find_login(
+        url, pypirc, settings, environ, home(), is_live_index=base is not None, note=reporter.warn
     )
-    if place:
-        reporter.detail(f"the login is that of {place}")
-    sessions = _sessions_of(request.session_url, clean)
+    if login_source:
+        reporter.detail(f"the login is that of {login_source}")
+    session_url = _session_endpoint(request.session_url, clean)
     if base is not None:
         return UploadIndex(
-            f"{base}/legacy/", f"{base}/simple/", base, login, settings, tls, sessions
+            f"{base}/legacy/", f"{base}/simple/", base, login, settings, tls, session_url
         )
-    check_url = request.check_url or _PUBLIC.get(host) or f"{_without_ending(clean)}/simple/"
-    if not request.check_url and host not in _PUBLIC:
-        reporter.detail(f"what is there already is looked for at {redact(check_url)}")
-    return UploadIndex(clean, split_userinfo(check_url)[0], None, login, settings, tls, sessions)
+    check_url = request.check_url or _INDEX_URLS.get(host) or f"{_without_ending(clean)}/simple/"
+    if not request.check_url and host not in _INDEX_URLS:
+        reporter.detail(f"published files are looked up at {redact(check_url)}")
+    return UploadIndex(clean, split_userinfo(check_url)[0], None, login, settings, tls, session_url)
 
 
-def _sessions_of(url: str | None, upload_url: str) -> str | None:
-    """Return the root endpoint of publishing sessions; the login is for its server.
+def _session_endpoint(url: str | None, upload_url: str) -> str | None:
+    """Return the root endpoint of publishing sessions.
 
-    :raises InvalidConfiguration: it is not an address, or one of another server.
+    :raises InvalidConfiguration: it is not an address, or on a server that the login is not for.
     """
     if url is None:
         return None
-    clean, _ = _checked(url)
+    clean, _ = _parse_address(url)
     if origin(clean) != origin(upload_url):
         raise InvalidConfiguration(
-            "the sessions are those of another server than --to names", where=redact(clean)
+            "--session-url is on another server than --to", where=redact(clean)
         )
     return clean
 
 
-def _checked(url: str) -> tuple[str, str]:
+def _parse_address(url: str) -> tuple[str, str]:
     """Return an address without its login, and its host.
 
     :raises InvalidConfiguration: it is not an address.
     """
     try:
         clean = split_userinfo(url)[0]
-        where = origin(clean)
+        address = origin(clean)
     except ValueError:
-        where = None
-    if where is None or where.scheme not in ("http", "https") or not where.port:
+        address = None
+    if address is None or address.scheme not in ("http", "https") or not address.port:
         raise InvalidConfiguration("this is not an address of an index", where=redact(url))
-    return clean, where.host
+    return clean, address.host
 
 
 def _without_ending(url: str) -> str:
@@ -400,17 +405,17 @@ def _without_ending(url: str) -> str:
     return url
 
 
-def _static(text: str) -> StaticIndex:
-    target, folder = open_target(text)
+def _static_index(destination: str) -> StaticIndex:
+    target, folder = open_target(destination)
     if folder is not None and folder.name == SIMPLE:
         raise UsageError(
-            f"the pages would go into {folder / SIMPLE}",
+            f"the pages would be written to {folder / SIMPLE}",
             hint=f"name the folder above: --to {folder.parent}",
         )
     if folder is not None and (folder / DATABASE).exists():
         raise FileProblem(
             "this is the store of a live index",
-            where=text,
+            where=destination,
             hint="name the URL of its server, as http://127.0.0.1:8942/",
         )
     return StaticIndex(target, folder, is_checkout=folder is not None and _is_checkout(folder))
@@ -423,13 +428,13 @@ def _is_checkout(folder: Path) -> bool:
 
 
 def limits_of(request: DestinationRequest, destination: UploadIndex | StaticIndex) -> UploadLimits:
-    """Return the limits of an index: those of the request, or its usual ones."""
+    """Return the limits of a request, with the defaults of the destination."""
     is_public = destination.is_public or Profile.PYPI in request.profile
-    usual = PUBLIC_REGISTRY if is_public else NO_LIMITS
+    defaults = PUBLIC_REGISTRY if is_public else NO_LIMITS
     if isinstance(destination, StaticIndex) and destination.is_checkout:
-        usual = GIT_HOSTS
+        defaults = GIT_HOSTS
     return replace(
-        usual,
-        file=usual.file if request.file_limit is None else request.file_limit,
-        project=usual.project if request.project_limit is None else request.project_limit,
+        defaults,
+        file=defaults.file if request.file_limit is None else request.file_limit,
+        project=defaults.project if request.project_limit is None else request.project_limit,
     )

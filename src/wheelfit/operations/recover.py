@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class RecoverRequest(EnvironmentOptions):
-    """The environment, and whose journal is followed."""
+    """The environment, and the trust in its journal."""
 
     dry_run: bool = False
     trust_journal: bool = False
@@ -24,11 +24,11 @@ class RecoverRequest(EnvironmentOptions):
 
 @dataclass(frozen=True, slots=True)
 class RecoverReport:
-    """The change that was undone or finished, or would be."""
+    """The interrupted change that was undone or finished, or would be."""
 
     environment: str
     """The name of the environment."""
-    found: Interruption | Recovery | None
+    change: Interruption | Recovery | None
     """The change; None: none was interrupted."""
     dry_run: bool
     """Whether nothing was done."""
@@ -39,8 +39,8 @@ class RecoverReport:
         return plain_report(
             self,
             "dry_run environment notes",
-            outcome=None if self.found is None else self.found.outcome.value,
-            changes=[] if self.found is None else list(self.found.changes),
+            outcome=None if self.change is None else self.change.outcome.value,
+            changes=[] if self.change is None else list(self.change.changes),
         )
 
 
@@ -56,7 +56,7 @@ def recover(request: RecoverRequest, context: Context) -> RecoverReport:
         if interruption is not None and interruption.refusal and not request.trust_journal:
             raise interruption.refusal
         return RecoverReport(environment.name, interruption, dry_run=True)
-    done = mend(environment, alone=True, trusting=request.trust_journal)
+    recovery = mend(environment, alone=True, trusting=request.trust_journal)
     clear_abandoned()
-    notes = () if done is None else tuple(done.notes)
-    return RecoverReport(environment.name, done, dry_run=False, notes=notes)
+    notes = () if recovery is None else tuple(recovery.notes)
+    return RecoverReport(environment.name, recovery, dry_run=False, notes=notes)

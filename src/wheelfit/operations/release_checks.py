@@ -1,4 +1,4 @@
-"""Checks of a release as an index would make them."""
+"""Checks of a release by the rules of indexes, and static indexes."""
 
 from __future__ import annotations
 
@@ -51,31 +51,31 @@ if TYPE_CHECKING:
 
 
 def publish_static(
-    place: StaticIndex,
+    index: StaticIndex,
     outgoing: ReleaseSet,
-    there: Mapping[NormalizedName, Sequence[File]],
+    published: Mapping[NormalizedName, Sequence[File]],
     progress: Progress,
 ) -> tuple[tuple[str, ...], tuple[Finding, ...]]:
-    """Publish files on a static index as one act: pages are exchanged once all files are uploaded.
+    """Publish files on a static index; its pages change once all files are uploaded.
 
-    :param there: the files on its pages, by project.
-    :return: the paths that were written, and why files were refused instead.
+    :param published: the files on its pages, by project.
+    :return: the written paths, and the reasons of refusals.
     :raises EnvironmentBusy: another process publishes there.
     """
     with tempfile.TemporaryDirectory(prefix="wheelfit-publish-") as name:
         folder = Path(name)
         for file in outgoing.files:
-            lend(file.path, folder / file.filename)
-            _lay_provenance(file, folder)
-        _lay_published(place, outgoing, there, folder)
+            link_or_copy(file.path, folder / file.filename)
+            _write_provenance(file, folder)
+        _add_published_files(index, outgoing, published, folder)
         options = GenerateOptions(frozenset(outgoing.releases))
-        memory = FactsMemory(folder / ".facts.json")
-        generated = generate(folder, place.target, memory, options, progress=progress)
+        facts = FactsMemory(folder / ".facts.json")
+        generated = generate(folder, index.target, facts, options, progress=progress)
     return generated.written, generated.refused
 
 
-def leave_pages_as_they_are(folder: Path) -> None:
-    """Disable Jekyll for a folder on GitHub Pages, since it leaves files out.
+def disable_jekyll(folder: Path) -> None:
+    """Disable Jekyll for a folder on GitHub Pages, which would omit files.
 
     :raises FileProblem: the folder cannot be written.
     """
@@ -84,7 +84,7 @@ def leave_pages_as_they_are(folder: Path) -> None:
         (folder / ".nojekyll").touch()
 
 
-def _lay_provenance(outgoing: OutgoingFile, folder: Path) -> None:
+def _write_provenance(outgoing: OutgoingFile, folder: Path) -> None:
     """Write the attestations of a file beside it, as indexes serve them."""
     beside = outgoing.path.with_name(f"{outgoing.filename}.provenance")
     data = None
@@ -100,89 +100,89 @@ def _lay_provenance(outgoing: OutgoingFile, folder: Path) -> None:
         (folder / beside.name).write_bytes(data)
 
 
-def _lay_published(
-    place: StaticIndex,
+def _add_published_files(
+    index: StaticIndex,
     outgoing: ReleaseSet,
-    there: Mapping[NormalizedName, Sequence[File]],
+    published: Mapping[NormalizedName, Sequence[File]],
     folder: Path,
 ) -> None:
     """Copy or link the other files of the same releases beside them."""
-    for project, files in there.items():
+    for project, files in published.items():
         for file in files:
             if release_of(file.filename) not in outgoing.releases:
                 continue
-            path, here = path_of_entry(project, file.url), folder / file.filename
-            if here.exists() or file.filename.endswith(".json") or not _lay(place, path, here):
+            path, copy = path_of_entry(project, file.url), folder / file.filename
+            if copy.exists() or file.filename.endswith(".json") or not _add_file(index, path, copy):
                 continue
             if file.yanked is not None:
                 (folder / f"{file.filename}.yanked").write_text(file.yanked, "utf-8")
             if file.provenance is not None:
-                _lay(place, f"{path}.provenance", folder / f"{file.filename}.provenance")
+                _add_file(index, f"{path}.provenance", folder / f"{file.filename}.provenance")
 
 
-def _lay(place: StaticIndex, path: str, here: Path) -> bool:
+def _add_file(index: StaticIndex, path: str, copy: Path) -> bool:
     """Copy a file of an index, or link it if the index is a folder; return False if missing."""
-    if place.folder is None:
-        return place.target.fetch(path, here)
-    if not (place.folder / path).is_file():
+    if index.folder is None:
+        return index.target.fetch(path, copy)
+    if not (index.folder / path).is_file():
         return False
-    lend(place.folder / path, here)
+    link_or_copy(index.folder / path, copy)
     return True
 
 
-def lend(path: Path, place: Path) -> None:
-    """Link a file to another place; copy it where the system has no links."""
-    for give in (place.symlink_to, place.hardlink_to):
+def link_or_copy(path: Path, target: Path) -> None:
+    """Link a file to another path; copy it if the system has no links."""
+    for link_to in (target.symlink_to, target.hardlink_to):
         with suppress(OSError):
-            give(path.absolute())
+            link_to(path.absolute())
             return
-    shutil.copyfile(path, place)
+    shutil.copyfile(path, target)
 
 
-_OWN = (PYPI_FILE_SIZE.code, PYPI_PROJECT_SIZE.code)
-"""Findings of `check` that the forecast reports with the actual limits."""
+_FORECAST_CODES = (PYPI_FILE_SIZE.code, PYPI_PROJECT_SIZE.code)
+"""Codes of findings that the forecast reports with the limits of the destination."""
 
 
-def judge(outgoing: ReleaseSet, profiles: frozenset[Profile], progress: Progress) -> Report:
-    """Check files for all reasons why the index would refuse them (B-54).
+def check_files(outgoing: ReleaseSet, profiles: frozenset[Profile], progress: Progress) -> Report:
+    """Check files for every reason why the index would refuse them (B-54).
 
     :param profiles: tools whose rules apply, too.
     """
     report = graded(
         check_paths(outgoing.checked, CheckOptions(profiles=profiles)), profiles
-    ).without(_OWN)
-    known = {(finding.where, finding.code) for finding in report.findings}
+    ).without(_FORECAST_CODES)
+    reported = {(finding.where, finding.code) for finding in report.findings}
     progress.start(sum(file.size for file in outgoing.files))
     findings: list[Finding] = []
     with tempfile.TemporaryDirectory(prefix="wheelfit-publish-") as scratch:
 
-        def look(numbered: tuple[int, OutgoingFile]) -> list[Finding]:
-            number, one = numbered
-            of_file = _rules(one, Path(scratch, str(number)))
-            progress.advance(one.size)
-            return of_file
+        def check(item: tuple[int, OutgoingFile]) -> list[Finding]:
+            number, file = item
+            file_findings = _rule_violations(file, Path(scratch, str(number)))
+            progress.advance(file.size)
+            return file_findings
 
         with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
-            for of_file in pool.map(look, enumerate(outgoing.files)):
-                findings += of_file
+            for file_findings in pool.map(check, enumerate(outgoing.files)):
+                findings += file_findings
     progress.done()
-    new = [finding for finding in findings if (finding.where, finding.code) not in known]
+    new = [finding for finding in findings if (finding.where, finding.code) not in reported]
     return report + Report.of(new, (), Count())
 
 
-def _rules(outgoing: OutgoingFile, scratch: Path) -> list[Finding]:
+def _rule_violations(outgoing: OutgoingFile, scratch: Path) -> list[Finding]:
     """Return the violations of the rules of an index by one file."""
     path = outgoing.path
     if outgoing.kind is FileKind.SOURCE:
-        # It is unpacked beside itself, which must not happen among the user's files.
+        # The check unpacks it into its folder, which must not be one of the user.
         scratch.mkdir()
         path = scratch / outgoing.filename
-        lend(outgoing.path, path)
-    verdict = check_file(path, outgoing.filename, sha256=outgoing.sha256, size=outgoing.size)
+        link_or_copy(outgoing.path, path)
+    result = check_file(path, outgoing.filename, sha256=outgoing.sha256, size=outgoing.size)
     findings = []
     for severity, violations in (
-        (Severity.ERROR, verdict.violations),
-        (Severity.WARNING, verdict.warnings),
+        (Severity.ERROR, result.violations),
+        (Severity.WARNING, result.warnings),
     ):
         for violation in violations:
             check = CHECKS.get(violation.reference)
@@ -198,14 +198,14 @@ def _rules(outgoing: OutgoingFile, scratch: Path) -> list[Finding]:
                     member,
                 )
             )
-    return [*findings, *_attested(outgoing)]
+    return [*findings, *_attestation_faults(outgoing)]
 
 
-def _attested(outgoing: OutgoingFile) -> list[Finding]:
-    """Return the faults of attestations; their signatures are verified if that is possible."""
+def _attestation_faults(outgoing: OutgoingFile) -> list[Finding]:
+    """Return the faults of attestations; signatures are verified if the library is installed."""
     if not outgoing.attestations:
         return []
-    place = CheckedFile(str(outgoing.path))
+    checked = CheckedFile(str(outgoing.path))
     try:
         attestations = read_attestations(outgoing)
     except AttestationProblem as error:
@@ -213,13 +213,13 @@ def _attested(outgoing: OutgoingFile) -> list[Finding]:
     if find_spec("pypi_attestations") is None:
         return []  # the index verifies them anyway
     _, violations = provenance_of(json.dumps(attestations), outgoing.filename, outgoing.sha256)
-    return [place.found(BAD_ATTESTATION, violation.message) for violation in violations]
+    return [checked.found(BAD_ATTESTATION, violation.message) for violation in violations]
 
 
-def project_in(folder: Path) -> ReleaseStatements | None:
-    """Return the releases that a project declares; None if there is none, or it has no name.
+def read_release_statements(folder: Path) -> ReleaseStatements | None:
+    """Return the releases that a project declares; None if there is no project with a name.
 
-    :raises InvalidDocument: its table has faults, or its matrix.
+    :raises InvalidDocument: its variant table or its matrix is invalid.
     """
     path = folder / "pyproject.toml"
     try:
@@ -235,54 +235,54 @@ def project_in(folder: Path) -> ReleaseStatements | None:
     return ReleaseStatements(canonicalize_name(name), table, matrix.jobs if matrix else ())
 
 
-def documents_of(
+def build_index_files(
     destination: UploadIndex | StaticIndex,
     outgoing: ReleaseSet,
-    there: Mapping[NormalizedName, Sequence[File]],
+    published: Mapping[NormalizedName, Sequence[File]],
     context: Context,
 ) -> tuple[Mapping[Release, bytes], tuple[Finding, ...]]:
     """Return the index files of releases, and the contradictions among their wheels.
 
-    :param outgoing: the files to publish; each wheel of them is sound.
-    :param there: the files that the index has, by project.
+    :param outgoing: the files to publish, whose wheels are valid.
+    :param published: the files that the index has, by project.
     :param context: warned if wheels on the index cannot be read.
     """
-    with destination.documents(context) as read:
+    with destination.documents(context) as read_document:
         try:
-            return index_files_of(outgoing, there, read), ()
+            return index_files_of(outgoing, published, read_document), ()
         except (InconsistentDocuments, InvalidWheel) as error:
-            words = f"{error.message}: {error.note}" if error.note else error.message
-            place = CheckedFile(error.where or destination.name)
-            return {}, (place.found(INCONSISTENT_WHEELS, " ".join(words.split())),)
+            message = f"{error.message}: {error.note}" if error.note else error.message
+            checked = CheckedFile(error.where or destination.name)
+            return {}, (checked.found(INCONSISTENT_WHEELS, " ".join(message.split())),)
         except NetworkError as error:
             context.reporter.warn(
-                f"variants that are there cannot be read, so no -variants.json is made: {error}"
+                f"published variants cannot be read, so no -variants.json is written: {error}"
             )
             return {}, ()
 
 
-def offers_of(
+def tool_offers(
     outgoing: ReleaseSet,
-    there: Mapping[NormalizedName, Sequence[File]],
+    published: Mapping[NormalizedName, Sequence[File]],
     index_files: Mapping[Release, bytes],
 ) -> tuple[ToolOffer, ...]:
     """Return releases as they will be on the index.
 
-    :param outgoing: the files to publish; each wheel of them is sound.
-    :param there: the files that the index has, by project.
+    :param outgoing: the files to publish, whose wheels are valid.
+    :param published: the files that the index has, by project.
     :param index_files: their future ``-variants.json``.
     """
     offers = []
     for release in outgoing.releases:
         files = outgoing.of(release)
-        listed = sort_files(there.get(release[0], ())).get(release, ListedRelease())
+        listed = sort_files(published.get(release[0], ())).get(release, ListedRelease())
         wheels = {file.filename: listed_wheel(file, name) for file, name in listed.wheels
                   if file.yanked is None}  # fmt: skip
-        for one in files:
-            if one.kind is not FileKind.SOURCE:
-                wheels[one.filename] = outgoing_wheel(one)
+        for file in files:
+            if file.kind is not FileKind.SOURCE:
+                wheels[file.filename] = outgoing_wheel(file)
         data = index_files.get(release)
         document = None if data is None else read_document(data, where=str(release[0]))
-        has_source = listed.has_source or any(one.kind is FileKind.SOURCE for one in files)
+        has_source = listed.has_source or any(file.kind is FileKind.SOURCE for file in files)
         offers.append(ToolOffer(*release, tuple(wheels.values()), document, has_source))
     return tuple(offers)

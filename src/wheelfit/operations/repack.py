@@ -27,7 +27,7 @@ from wheelfit.operations.downloads import several_at_once
 from wheelfit.operations.indexes import open_indexes, read_settings
 from wheelfit.operations.requested_variants import (
     VariantRequestOptions,
-    document_of,
+    build_document,
     open_table,
     read_named_file,
     requested_variant,
@@ -71,14 +71,16 @@ class RepackRequest(RewriteRequest, VariantRequestOptions, SourceOptions):
 def repack(request: RepackRequest, context: Context) -> RewriteReport:
     """Write wheels with other names, versions, dependencies or variants.
 
-    :raises UsageError: the request contradicts itself, or leaves nothing to be done.
+    :raises UsageError: options exclude each other, or nothing is to be changed.
     """
     _check(request)
     plan = _Plan(request, context)
     with ExitStack() as stack:
         urls: dict[Path, str] = {}
         wheels = _wheels(request, context, stack, urls)
-        work = [(wheel, act) for wheel in wheels if (act := plan.act_for(wheel)) is not None]
+        work = [
+            (wheel, change) for wheel in wheels if (change := plan.repack_of(wheel)) is not None
+        ]
         report = rewrite(work, request, context, urls=urls)
     if not request.index_file or request.dry_run:
         return report
@@ -104,26 +106,26 @@ class _Plan:
         self._requested = requested_variant(request, self._table, context.reporter)
         self._edits = _edits(request)
         self._config = _read_config(request)
-        self._known: dict[str, tuple[Label, bytes, str | None]] = {}
+        self._variants: dict[str, tuple[Label, bytes, str | None]] = {}
 
-    def act_for(self, wheel: Path) -> Repack | None:
-        """Return the changes to a wheel; None if it is left out.
+    def repack_of(self, wheel: Path) -> Repack | None:
+        """Return the changes to a wheel; None: it is skipped.
 
-        :raises UsageError: there are none.
+        :raises UsageError: there are no changes.
         :raises InvalidDocument: the document of its variant breaks rules.
         """
         rule = self._rule(wheel)
         if rule is None:
             return None
         label, document = self._requested or (None, None)
-        named = rule.metadata
+        edits_name = rule.metadata
         if rule.variant is not None:
-            label, document, own = self._variant(rule.variant)
-            named = named or own
-        edits = self._merged(named)
+            label, document, variant_edits = self._variant(rule.variant)
+            edits_name = edits_name or variant_edits
+        edits = self._merged_edits(edits_name)
         if edits == NOTHING and label is None and not self._request.resolve_markers:
             raise UsageError(
-                f"nothing is to be done to {wheel.name}",
+                f"there is nothing to change in {wheel.name}",
                 hint="give edits, a variant, or a file of them (--config)",
             )
         return Repack(edits, label, document, self._request.layout, self._request.resolve_markers)
@@ -135,40 +137,40 @@ class _Plan:
         rule = self._config.rule_for(wheel.name)
         if rule is None and not request.skip_unmatched:
             raise UsageError(
-                f"no rule of {request.config} is for {wheel.name}",
-                hint="add one under [[wheels]], or leave such wheels out with --skip-unmatched",
+                f"no rule of {request.config} matches {wheel.name}",
+                hint="add one under [[wheels]], or skip such wheels with --skip-unmatched",
             )
         if rule is None:
-            self._reporter.say(f"{wheel.name} is left out: no rule is for it")
+            self._reporter.say(f"{wheel.name} is skipped: no rule matches it")
         return rule
 
     def _variant(self, name: str) -> tuple[Label, bytes, str | None]:
         """Return label and document of a variant of the file, and the name of its edits."""
-        if name not in self._known:
+        if name not in self._variants:
             assert self._config is not None  # noqa: S101 - `_check` has refused names without a file
             variant = self._config.variant(name)
             label = NULL if variant.label == OLD_NULL else variant.label
-            wanted = VariantRequest(variant.properties or EMPTY, label)
-            label, properties = choose_variant(wanted, self._table.variants)
-            document = document_of(self._request, self._table, label, properties, self._reporter)
-            self._known[name] = (label, document, variant.metadata)
-        return self._known[name]
+            requested = VariantRequest(variant.properties or EMPTY, label)
+            label, properties = choose_variant(requested, self._table.variants)
+            document = build_document(self._request, self._table, label, properties, self._reporter)
+            self._variants[name] = (label, document, variant.metadata)
+        return self._variants[name]
 
-    def _merged(self, named: str | None) -> Edits:
+    def _merged_edits(self, edits_name: str | None) -> Edits:
         """Return the edits of the file joined with those of options."""
-        own = self._edits
-        if self._config is None or named is None:
-            return own
-        file = self._config.edits(named)
+        options = self._edits
+        if self._config is None or edits_name is None:
+            return options
+        configured = self._config.edits(edits_name)
         return replace(
-            file,
-            name=own.name or file.name,
-            renames=(*own.renames, *file.renames),
-            version=own.version or file.version,
-            strip_local=own.strip_local or file.strip_local,
-            remove=own.remove | file.remove,
-            add=(*file.add, *own.add),
-            abi_exports=own.abi_exports,
+            configured,
+            name=options.name or configured.name,
+            renames=(*options.renames, *configured.renames),
+            version=options.version or configured.version,
+            strip_local=options.strip_local or configured.strip_local,
+            remove=options.remove | configured.remove,
+            add=(*configured.add, *options.add),
+            abi_exports=options.abi_exports,
         )
 
 
@@ -217,26 +219,26 @@ def _wheels(
 ) -> list[Path]:
     """Return the wheels of a request; those of an index are fetched first.
 
-    :param urls: gets the URLs of fetched wheels by their paths.
+    :param urls: the URLs of fetched wheels are added to it, by their paths.
     """
     releases = []
     for text in request.wheels:
-        named = named_project(text, request, versions_suffice=True)
-        if named is not None:
-            releases.append((text, named))
+        release = named_project(text, request, versions_suffice=True)
+        if release is not None:
+            releases.append((text, release))
     names = [text for text in request.wheels if text not in dict(releases)]
     wheels = find_wheels(names) if names else []
     if releases:
         if request.output is None:
             raise UsageError("wheels of an index need an --output")
         for _, release in releases:
-            fetched = _fetched(release, request, context, stack)
+            fetched = _fetch(release, request, context, stack)
             urls.update(fetched)
             wheels += fetched
     return wheels
 
 
-def _fetched(
+def _fetch(
     release: Requirement, request: RepackRequest, context: Context, stack: ExitStack
 ) -> Mapping[Path, str]:
     """Fetch all wheels of a release, and return their URLs by path."""

@@ -73,10 +73,10 @@ def requested_variant(
     if label is None and not properties:
         return None
     label, properties = choose_variant(VariantRequest(properties, label), table.variants)
-    return label, document_of(request, table, label, properties, reporter)
+    return label, build_document(request, table, label, properties, reporter)
 
 
-def document_of(
+def build_document(
     request: VariantRequestOptions,
     table: ProjectTable,
     label: Label,
@@ -98,14 +98,16 @@ def document_of(
         if asked & {f"providers.{namespace}" for namespace in table.build_time_providers}:
             error.hint = "`wheelfit build` asks such plugins; or give their answer with --static"
         elif any(fault.rule in ("P-28", "P-30") for fault in error.faults):
-            error.hint = "--no-validate writes them all the same"
+            error.hint = "--no-validate writes them anyway"
         elif any(fault.rule == "B-7" for fault in error.faults):
-            lacking = [name for name in properties.namespaces if name not in table.providers]
-            error.hint = " ".join(map(_naming, lacking))
+            missing = [name for name in properties.namespaces if name not in table.providers]
+            error.hint = " ".join(map(_provider_option, missing))
         raise
-    for namespace, who in answers.validated(properties).items():
-        if who is None:
-            reporter.warn(f"properties of {namespace} are not validated: its provider is not here")
+    for namespace, validator in answers.validated(properties).items():
+        if validator is None:
+            reporter.warn(
+                f"properties of {namespace} are not validated: its provider is not available"
+            )
     return write_document(document)
 
 
@@ -118,13 +120,13 @@ def open_table(request: VariantRequestOptions) -> ProjectTable:
     """
     table = ProjectTable((), {})
     if request.table is not None:
-        table = _of_project(Path(request.table))
+        table = _project_table(Path(request.table))
     elif request.document is not None:
-        table = _of_document(Path(request.document))
+        table = _document_table(Path(request.document))
     return _with_options(table, request)
 
 
-def _of_project(path: Path) -> ProjectTable:
+def _project_table(path: Path) -> ProjectTable:
     if path.is_dir():
         path /= "pyproject.toml"
     data = read_named_file(path)
@@ -135,10 +137,10 @@ def _of_project(path: Path) -> ProjectTable:
     try:
         table = read_project_table(pyproject, where=str(path))
     except InvalidDocument as error:
-        given_table = pyproject.get("variant")
-        if isinstance(given_table, dict) and "$schema" not in given_table:
+        variant_table = pyproject.get("variant")
+        if isinstance(variant_table, dict) and "$schema" not in variant_table:
             error.hint = (
-                "if the table is of 2025, say so in it: "
+                "if the table is of 2025, add its schema: "
                 '"$schema" = "https://variants-schema.wheelnext.dev/v0.0.3.json" (B-4)'
             )
         raise
@@ -149,7 +151,7 @@ def _of_project(path: Path) -> ProjectTable:
     return table
 
 
-def _of_document(path: Path) -> ProjectTable:
+def _document_table(path: Path) -> ProjectTable:
     document = read_document(read_named_file(path), where=str(path), strict=True)
     providers: dict[str, TableProvider] = {
         namespace: provider
@@ -166,17 +168,17 @@ def _of_document(path: Path) -> ProjectTable:
 
 
 def read_named_file(path: Path) -> bytes:
-    """Return the content of a file, or as much of it as its parser needs to refuse it.
+    """Return the content of a file; of a larger one than parsers accept, the beginning.
 
     :raises FileProblem: it cannot be read.
     """
     with reporting_os_errors("the file cannot be read", where=str(path)):
         refuse_pipe(path)
         with path.open("rb") as file:
-            return file.read(_LARGEST + 1)  # its parser refuses more
+            return file.read(_MAX_SIZE + 1)
 
 
-_LARGEST = 64 << 20
+_MAX_SIZE = 64 << 20
 
 
 def _with_options(table: ProjectTable, request: VariantRequestOptions) -> ProjectTable:
@@ -185,9 +187,9 @@ def _with_options(table: ProjectTable, request: VariantRequestOptions) -> Projec
     for text in request.provider:
         name, equals, requirement = text.partition("=")
         namespace = parse_namespace(name)
-        new = _plugin(requirement) if equals else _known(namespace)
-        providers[namespace] = _joined(providers.get(namespace), new)
-    providers |= _static(request.static)
+        new = _plugin_provider(requirement) if equals else _own_provider(namespace)
+        providers[namespace] = _joined_requirements(providers.get(namespace), new)
+    providers |= _static_providers(request.static)
     order = [parse_namespace(name) for name in request.priority]
     for namespace in order:
         if namespace not in providers and namespace not in table.providers:
@@ -204,27 +206,27 @@ def _with_options(table: ProjectTable, request: VariantRequestOptions) -> Projec
     )
 
 
-def _plugin(requirement: str) -> PluginProvider:
+def _plugin_provider(requirement: str) -> PluginProvider:
     # ``::`` cannot stand in a requirement, ``@`` may: the rest after it is a URL.
     requirement, _, plugin_api = requirement.partition("::")
     parse_requirement(requirement.strip(), allow_variant_markers=False, where="--provider")
     return PluginProvider((requirement.strip(),), plugin_api.strip() or None)
 
 
-def _naming(namespace: str) -> str:
+def _provider_option(namespace: str) -> str:
     """Return the option that names the provider of a namespace."""
     try:
-        _known(namespace)
+        _own_provider(namespace)
     except UsageError:
         return f"--provider {namespace}=REQUIREMENT"
     return f"--provider {namespace}"
 
 
-def _known(namespace: str) -> TableProvider:
-    """Return the provider of a namespace from wheelfit's own table, as uv wants it (F-153)."""
+def _own_provider(namespace: str) -> TableProvider:
+    """Return the provider of a namespace from wheelfit's table, in the form for uv (F-153)."""
     if namespace == ABI_DEPENDENCY:
         return BuiltinProvider(ABI_DEPENDENCY)
-    if not any(one.namespace == namespace for one in EMULATED_PLUGINS):
+    if not any(row.namespace == namespace for row in EMULATED_PLUGINS):
         raise UsageError(
             f"wheelfit knows no provider for {namespace}",
             hint=f"--provider {namespace}=REQUIREMENT, or --static '{namespace} :: … :: …'",
@@ -233,14 +235,14 @@ def _known(namespace: str) -> TableProvider:
     return PluginProvider(tuple(entry["requires"]), entry.get("plugin-api"))
 
 
-def _joined(old: TableProvider | None, new: TableProvider) -> TableProvider:
+def _joined_requirements(old: TableProvider | None, new: TableProvider) -> TableProvider:
     """Return a plugin with the requirements of two options."""
     if isinstance(old, PluginProvider) and isinstance(new, PluginProvider):
         return PluginProvider((*old.requires, *new.requires), new.plugin_api or old.plugin_api)
     return new
 
 
-def _static(texts: Sequence[str]) -> dict[str, TableProvider]:
+def _static_providers(texts: Sequence[str]) -> dict[str, TableProvider]:
     features: dict[str, list[FeatureConfig]] = {}
     for text in texts:
         parts = [part.strip() for part in text.split("::")]
@@ -253,4 +255,4 @@ def _static(texts: Sequence[str]) -> dict[str, TableProvider]:
         for value in values:
             Property(parts[0], parts[1], value)  # F-2
         features.setdefault(parts[0], []).append(FeatureConfig(parts[1], tuple(values)))
-    return {namespace: StaticProvider(tuple(listed)) for namespace, listed in features.items()}
+    return {namespace: StaticProvider(tuple(configs)) for namespace, configs in features.items()}

@@ -28,7 +28,7 @@ class ValidatedRequest:
     time.
 
     :raises TypeError: a field is unknown or missing; or a string is given for a tuple, whose
-        letters would be taken.
+        letters would be its items.
     :raises UsageError: a word or a number is not valid for a field.
     """
 
@@ -37,11 +37,11 @@ class ValidatedRequest:
         types = field_types(kind)
         if unknown := [name for name in values if name not in types]:
             raise TypeError(f"{kind.__name__} has no field {unknown[0]!r}")
-        for name, written in types.items():
+        for name, annotation in types.items():
             if name not in values and not hasattr(kind, name):
                 raise TypeError(f"{kind.__name__} needs a value for {name!r}")
             value = values[name] if name in values else getattr(kind, name)
-            _check_value(name, value, written)
+            _check_value(name, value, annotation)
             vars(self)[name] = value
 
     def with_options(self, **values: Any) -> Self:
@@ -68,36 +68,36 @@ class ValidatedRequest:
 
 
 def field_types(kind: type) -> dict[str, str]:
-    """Return the names of the fields of a class of options with their types, as written."""
+    """Return the names of the fields of a class of options with their annotations."""
     types: dict[str, str] = {}
     for base in reversed(kind.__mro__):
         types |= getattr(base, "__annotations__", {})
     return types
 
 
-def _check_value(name: str, value: Any, written: str) -> None:
+def _check_value(name: str, value: Any, annotation: str) -> None:
     """Raise on a string in place of a tuple, and on invalid words and numbers.
 
-    :param written: the type of the field, as it is written.
+    :param annotation: the type of the field, as text.
     """
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         check_number(name, value)
     elif name == "limit":
         check_limits(value)
-    elif isinstance(value, str) and written.startswith("tuple["):
+    elif isinstance(value, str) and annotation.startswith("tuple["):
         raise TypeError(f"{name} takes several: write ({value!r},), not {value!r}")
-    elif isinstance(value, str) and written.startswith("Literal["):
-        _check_word(name, value, written)
+    elif isinstance(value, str) and annotation.startswith("Literal["):
+        _check_word(name, value, annotation)
 
 
-def _check_word(name: str, word: str, written: str) -> None:
-    if repr(word) in written.removeprefix("Literal[").removesuffix("]").split(", "):
+def _check_word(name: str, word: str, annotation: str) -> None:
+    if repr(word) in annotation.removeprefix("Literal[").removesuffix("]").split(", "):
         return
     from ast import literal_eval
 
     from wheelfit.errors import UsageError
 
-    words = literal_eval(f"[{written.removeprefix('Literal[')}")
+    words = literal_eval(f"[{annotation.removeprefix('Literal[')}")
     raise UsageError(f"{name} cannot be {word!r}", hint=f"one of {', '.join(words)}")
 
 
@@ -136,7 +136,7 @@ class SourceOptions(CacheOptions):
     offline: bool = False
 
     @property
-    def bridges_off(self) -> Literal["", "option", "setting"]:
+    def bridges_off_by(self) -> Literal["", "option", "setting"]:
         """The setting that turned off the default families; empty: they are on."""
         if self.no_bridges:
             return "option"
@@ -206,7 +206,7 @@ class RequirementOptions(ValidatedRequest):
     constraints: tuple[RequirementLine, ...] = ()
     overrides: tuple[RequirementLine, ...] = ()
     excludes: tuple[str, ...] = ()
-    of_group: tuple[str, ...] = ()
+    dependency_group: tuple[str, ...] = ()
 
 
 class BuildConsentOptions(ValidatedRequest):
@@ -228,7 +228,7 @@ class BuildOptions(BuildConsentOptions, SourceOptions):
     """The options needed to build from source."""
 
 
-class BuildingOptions(SourceBuildOptions, BuildOptions):
+class ResolutionBuildOptions(SourceBuildOptions, BuildOptions):
     """The options of builds for a resolution."""
 
 
@@ -243,7 +243,7 @@ class ProjectOptions(ValidatedRequest):
     default_groups: tuple[str, ...] = ()
 
 
-class ProjectRequirements(ProjectOptions, RequirementOptions):
+class ProjectRequirementOptions(ProjectOptions, RequirementOptions):
     """The requirements given by name, by files, or by a project."""
 
 
@@ -278,7 +278,7 @@ class AttestationOptions(ValidatedRequest):
 
 
 class ChangeOptions(ValidatedRequest):
-    """The manner of changes to an environment."""
+    """The options of changes to an environment."""
 
     dry_run: bool = False
     compile: bool = False
@@ -289,7 +289,7 @@ class ChangeOptions(ValidatedRequest):
 
 
 class WorkerOptions(ValidatedRequest):
-    """The processes that share the work on many items; by default this one."""
+    """The processes that share the work; by default this one."""
 
     jobs: int | None = None
     executor: str | None = None

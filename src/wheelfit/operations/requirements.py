@@ -27,7 +27,7 @@ from wheelfit_runtime.errors import FileProblem, UserError
 from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from packaging.utils import NormalizedName
 
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from wheelfit.core.requirements import Requirement
     from wheelfit.operations.requests import RequirementOptions
     from wheelfit.resolution.listing import AllowedHashes
+    from wheelfit.sources.pip_configuration import InstallRules
 
 
 class RequestedRequirements(Struct, frozen=True):
@@ -46,7 +47,7 @@ class RequestedRequirements(Struct, frozen=True):
     hashes: Mapping[NormalizedName, AllowedHashes]
     """Allowed digests by project, as far as any are given."""
     files: tuple[RequirementsFile, ...]
-    """The requirements files, which may name sources and switches."""
+    """The requirements files, which may name sources and options."""
     overrides: tuple[RequestedRequirement, ...] = ()
     """Requirements that replace every other one on their projects."""
     excluded: frozenset[NormalizedName] = frozenset()
@@ -56,7 +57,7 @@ class RequestedRequirements(Struct, frozen=True):
     sources: tuple[GivenSource, ...] = ()
     """Projects to build, named as folders, archives or repositories."""
     has_hashes: bool = False
-    """Whether any line promises a hash."""
+    """Whether any line has a hash."""
     labels: Mapping[NormalizedName, Label] = field(default_factory=dict)
     """Labels of variants that lines of files name, by project."""
 
@@ -64,7 +65,7 @@ class RequestedRequirements(Struct, frozen=True):
 
     @property
     def only_binary(self) -> tuple[str, ...]:
-        """The projects that the files require as wheels only, as they write it."""
+        """The ``--only-binary`` values of the files."""
         return tuple(text for file in self.files for text in file.only_binary)
 
     @property
@@ -74,23 +75,23 @@ class RequestedRequirements(Struct, frozen=True):
 
     def wheel_urls(self) -> frozenset[str]:
         """Return the URLs of the wheels that are named, without credentials and hashes."""
-        named = (asked.requirement.url for asked in self.requirements)
-        of_requirements = (given_wheel(url).file.url for url in named if url is not None)
-        return frozenset((*(wheel.file.url for wheel in self.wheels), *of_requirements))
+        urls = (requested.requirement.url for requested in self.requirements)
+        wheels = (*self.wheels, *(given_wheel(url) for url in urls if url is not None))
+        return frozenset(wheel.file.url for wheel in wheels)
 
     @property
-    def has_promises(self) -> bool:
-        """Whether any requirement has a hash, as in the fragment of a URL."""
+    def has_any_hash(self) -> bool:
+        """Whether any requirement has a hash, on its line or in the fragment of its URL."""
         return self.has_hashes or any(_hashes(url, None) for url in self.urls_with_logins)
 
 
-def read_wanted(
+def read_requirements(
     request: RequirementOptions, environ: Mapping[str, str], *, may_be_empty: bool = False
 ) -> RequestedRequirements:
     """Read the requirements of a request and its files.
 
-    :param may_be_empty: whether nothing need be named, as where a project is worked on.
-    :raises UsageError: nothing is named, not even in a file.
+    :param may_be_empty: whether a request without requirements is valid.
+    :raises UsageError: there are no requirements.
     :raises InvalidRequirement: a text is not a requirement.
     :raises FileProblem: a file cannot be read.
     """
@@ -100,24 +101,24 @@ def read_wanted(
         for name in request.requirement
         if name not in projects
     ]
-    limits = [
-        read_requirements_file(name, _read, environ, as_constraints=True)
-        for name in request.constraint
-    ]
+    constraint_files = _constraint_files(request.constraint, environ)
     lines = [RequirementLine(text, "") for text in request.requirements]
     lines += [RequirementLine(text, "", editable=True) for text in request.editable]
     lines += [line for file in files for line in file.requirements]
-    is_named = lines or files or projects or request.of_group
+    is_named = lines or files or projects or request.dependency_group
     if not (is_named or may_be_empty):
         raise UsageError("no requirements were given", hint="name a requirement, or a file with -r")
-    overrides, replacing = _overrides(request, environ)
-    requirements = [asked for name in projects for asked in open_project(name).dependencies]
-    requirements += [asked for text in request.of_group for asked in group_of(text)]
+    overrides, override_files = _overrides(request, environ)
+    of_projects = [line for name in projects for line in open_project(name).dependencies]
+    of_projects += [line for text in request.dependency_group for line in group_of(text)]
+    requirements: list[RequestedRequirement] = []
     wheels: list[GivenWheel] = []
-    sources: list[GivenSource] = [
-        source for asked in requirements if (source := source_of(asked)) is not None
-    ]
-    requirements = [asked for asked in requirements if source_of(asked) is None]
+    sources: list[GivenSource] = []
+    for requested in of_projects:
+        if (source := source_of(requested)) is None:
+            requirements.append(requested)
+        else:
+            sources.append(source)
     hashes: dict[NormalizedName, set[tuple[str, str]]] = {}
     labels: dict[NormalizedName, Label] = {}
     for line in lines:
@@ -132,20 +133,22 @@ def read_wanted(
         _note_label(line, requirement.requirement.name, labels)
         if line.hashes:
             hashes.setdefault(requirement.requirement.name, set()).update(line.hashes)
-    constraints = [line for file in (*files, *limits) for line in file.constraints]
-    constraints += request.constraints
-    limiting = tuple(RequestedRequirement(_requirement(line), line.where) for line in constraints)
-    for line, limit in zip(constraints, limiting, strict=True):
-        _note_label(line, limit.requirement.name, labels)
+    constraint_lines = [line for file in (*files, *constraint_files) for line in file.constraints]
+    constraint_lines += request.constraints
+    constraints = _requested(constraint_lines)
+    for line, constraint in zip(constraint_lines, constraints, strict=True):
+        _note_label(line, constraint.requirement.name, labels)
     return RequestedRequirements(
         tuple(requirements),
         tuple(wheels),
-        limiting,
+        constraints,
         {name: frozenset(digests) for name, digests in hashes.items()},
-        (*files, *limits, *replacing),
+        (*files, *constraint_files, *override_files),
         overrides,
-        frozenset(project_name(one, "--exclude") for one in (*request.exclude, *request.excludes)),
-        tuple(url for url in map(_url, _with_urls(lines)) if not is_repository_url(url)),
+        frozenset(
+            project_name(name, "--exclude") for name in (*request.exclude, *request.excludes)
+        ),
+        tuple(url for url in _urls(lines) if not is_repository_url(url)),
         tuple(dict.fromkeys(sources)),
         any(line.hashes for line in lines),
         labels,
@@ -172,66 +175,70 @@ def _overrides(
     lines: list[RequirementLine] = []
     files = []
     for text in request.override:
-        head = text.partition(";")[0]
-        if not _NAMED_URL.match(text) and ("/" in head or "\\" in head or _LISTED.search(head)):
-            files.append(read_requirements_file(text, _read, environ, as_constraints=True))
-            lines += files[-1].constraints
+        if _is_file_name(text):
+            (file,) = _constraint_files([text], environ)
+            files.append(file)
+            lines += file.constraints
         else:
             lines.append(RequirementLine(text, "--override"))
-    overrides = [RequestedRequirement(_requirement(line), line.where) for line in lines]
-    overridden = {asked.requirement.name for asked in overrides}
-    settings = [RequestedRequirement(_requirement(line), line.where) for line in request.overrides]
-    overrides += [asked for asked in settings if asked.requirement.name not in overridden]
-    return tuple(overrides), files
+    overrides = _requested(lines)
+    overridden = {override.requirement.name for override in overrides}
+    settings = _requested(request.overrides)
+    remaining = (each for each in settings if each.requirement.name not in overridden)
+    return (*overrides, *remaining), files
 
 
-_LISTED = pattern(r"\.(txt|in)\s*$")
-"""Ends the name of a file of requirements."""
+def _is_file_name(text: str) -> bool:
+    """Return whether an override is the name of a requirements file."""
+    head = text.partition(";")[0]
+    is_path = "/" in head or "\\" in head
+    return not _NAMED_URL.match(text) and bool(is_path or _FILE_ENDING.search(head))
+
+
+_FILE_ENDING = pattern(r"\.(txt|in)\s*$")
 
 
 def project_name(
     text: str, where: str | None = None, hint: str | None = "give the name alone"
 ) -> NormalizedName:
-    """Return the normalised name; the error of an invalid one has its place."""
+    """Return a normalised name; raise a `UsageError` with its place if it is invalid."""
     try:
         return canonicalize_name(text.strip(), validate=True)
     except InvalidName:
         raise UsageError(f"{text[:80]!r} is not a valid name", where=where, hint=hint) from None
 
 
-def limited(
-    wanted: RequestedRequirements, names: Iterable[str], environ: Mapping[str, str], said_by: str
+def with_pip_constraints(
+    requirement_set: RequestedRequirements, rules: InstallRules, environ: Mapping[str, str]
 ) -> RequestedRequirements:
-    """Return requirements with the constraints of further files added.
+    """Return requirements with the constraints of pip's configuration added.
 
-    :param said_by: the setting that names them, for errors.
     :raises InvalidRequirement: a text is not a requirement.
     :raises FileProblem: a file cannot be read.
     """
     try:
-        files = [
-            read_requirements_file(name, _read, environ, as_constraints=True) for name in names
-        ]
-        lines = [line for file in files for line in file.constraints]
-        more = tuple(RequestedRequirement(_requirement(line), line.where) for line in lines)
+        files = _constraint_files(rules.constraints, environ)
+        constraints = _requested(line for file in files for line in file.constraints)
     except UserError as error:
-        error.note = "\n".join(filter(None, (error.note, f"the file is named by {said_by}")))
+        setting = f"the file is named by {rules.origin_of('constraint')}"
+        error.note = "\n".join(filter(None, (error.note, setting)))
         raise
     return structs.replace(
-        wanted, constraints=(*wanted.constraints, *more), files=(*wanted.files, *files)
+        requirement_set,
+        constraints=(*requirement_set.constraints, *constraints),
+        files=(*requirement_set.files, *files),
     )
 
 
-def _with_urls(lines: Iterable[RequirementLine]) -> Iterable[str]:
-    return (line.text for line in lines if "://" in line.text)
+def _urls(lines: Iterable[RequirementLine]) -> Iterator[str]:
+    """Yield the URLs of lines: of ``name @ URL ; marker``, or of the URL alone."""
+    for text in (line.text for line in lines if "://" in line.text):
+        match = _NAMED_URL.match(text)
+        yield text if match is None else text[match.start("scheme") :].partition(" ")[0]
 
 
-def _url(text: str) -> str:
-    """Return the URL in a reference: ``name @ URL ; marker``, or the URL alone."""
-    named = _NAMED_URL.match(text)
-    if named is None:
-        return text
-    return text[named.start("scheme") :].partition(" ")[0]
+def _constraint_files(names: Iterable[str], environ: Mapping[str, str]) -> list[RequirementsFile]:
+    return [read_requirements_file(name, _read, environ, as_constraints=True) for name in names]
 
 
 def _read(name: str) -> str:
@@ -243,9 +250,9 @@ def _read(name: str) -> str:
         )
     try:
         with Path(name).open("rb") as file:
-            data = file.read(_LARGEST + 1)  # some files never end, as /dev/zero
-        if len(data) > _LARGEST:
-            raise FileProblem(f"the requirements file has more than {_LARGEST} bytes", where=name)
+            data = file.read(_MAX_SIZE + 1)  # some files never end, as /dev/zero
+        if len(data) > _MAX_SIZE:
+            raise FileProblem(f"the requirements file has more than {_MAX_SIZE} bytes", where=name)
         return data.decode("utf-8")
     except OSError as error:
         raise FileProblem(
@@ -257,9 +264,7 @@ def _read(name: str) -> str:
         raise FileProblem("the requirements file is not UTF-8", where=name) from None
 
 
-_LARGEST = 16 * 1024 * 1024
-
-
+_MAX_SIZE = 16 * 1024 * 1024
 _NAMED_URL = pattern(
     r"[A-Za-z0-9][\w.-]*+\s*+(\[[^\]]*+\])?+\s*+@\s*+(?P<scheme>[a-z][a-z0-9+.-]*:)", re.ASCII
 )
@@ -267,21 +272,21 @@ _NAMED_URL = pattern(
 
 def _requirement_or_file(line: RequirementLine) -> RequestedRequirement | GivenWheel | GivenSource:
     text = line.text
-    promised = dict(line.hashes)
+    hashes = dict(line.hashes)
     # "name @ URL" is a requirement; a bare URL or path is a wheel or a project. A path differs
     # from a name by its separator or its ending, never by the files of the current folder.
     if line.editable:
         return _editable(line)
     if _NAMED_URL.match(text):
-        asked = RequestedRequirement(_requirement(line), line.where)
-        source = source_of(asked)
+        requested = RequestedRequirement(_requirement(line), line.where)
+        source = source_of(requested)
         if source is None:
-            return _promised(asked, line)
+            return _with_hashes_in_url(requested, line)
         return structs.replace(source, hashes=_hashes(source.url, line))
     path, extras = _split_extras(text)
     if _is_url(path, line.where):
         if not _names_source(path):
-            return given_wheel(path, extras=extras, hashes=promised, where=line.where)
+            return given_wheel(path, extras=extras, hashes=hashes, where=line.where)
         return GivenSource(path, None, extras, _hashes(path, line), where=line.where)
     if is_project_file(path) or path.endswith(".txt"):
         # As a name it would be fetched from an index, where an attacker may own it.
@@ -294,42 +299,46 @@ def _requirement_or_file(line: RequirementLine) -> RequestedRequirement | GivenW
     # A slash occurs in paths and in URLs; a URL is not reported as the name of a file.
     is_path = is_path or ("/" in path.partition(";")[0] and "://" not in path)
     if is_path or path.endswith(".whl") or is_archive(path):
-        place = Path(os.path.expanduser(path))  # noqa: PTH111  # an unknown user is not an error yet
-        if place.suffix == ".whl" and not place.is_dir():
-            if not place.is_file():
-                raise _missing("the wheel does not exist", place, line)
-            url = place.resolve().as_uri()
-            promised = _met(place, line.hashes)
-            return given_wheel(url, extras=extras, hashes=promised, where=line.where)
-        return GivenSource(_place(place, line), None, extras, _hashes("", line), where=line.where)
+        file = Path(os.path.expanduser(path))  # noqa: PTH111  # an unknown user is not an error yet
+        if file.suffix == ".whl" and not file.is_dir():
+            if not file.is_file():
+                raise _missing("the wheel does not exist", file, line)
+            url = file.resolve().as_uri()
+            hashes = _wheel_digests(file, line.hashes)
+            return given_wheel(url, extras=extras, hashes=hashes, where=line.where)
+        return GivenSource(_path_url(file, line), None, extras, _hashes("", line), where=line.where)
     return RequestedRequirement(_requirement(line), line.where)
 
 
-def _met(wheel: Path, allowed: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return one digest for each algorithm: of several on a line, the digest of the wheel."""
+def _wheel_digests(wheel: Path, allowed: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return one allowed digest for each algorithm; of several, that of the wheel."""
     digests: dict[str, list[str]] = {}
     for algorithm, digest in allowed:
         digests.setdefault(algorithm, []).append(digest)
-    for algorithm, several in digests.items():
-        if len(several) > 1:
+    for algorithm, expected in digests.items():
+        if len(expected) > 1:
             import hashlib
 
             with wheel.open("rb") as file:
                 actual = hashlib.file_digest(file, algorithm).hexdigest()
-            # None of them: the first is promised, and reading the wheel fails.
-            several[:] = [actual] if actual in several else several
-    return {algorithm: several[0] for algorithm, several in digests.items()}
+            # If none is the wheel's, the first stays, and reading the wheel fails.
+            expected[:] = [actual] if actual in expected else expected
+    return {algorithm: expected[0] for algorithm, expected in digests.items()}
 
 
-def _promised(asked: RequestedRequirement, line: RequirementLine) -> RequestedRequirement:
-    """Add the hashes of a line to the URL of its wheel, for no index lists that file."""
-    url = asked.requirement.url or ""
-    promised = {algorithm for algorithm, _ in _hashes(url, None)}
-    more = [f"{kind}={digest}" for kind, digest in line.hashes if kind not in promised]
+def _with_hashes_in_url(
+    requested: RequestedRequirement, line: RequirementLine
+) -> RequestedRequirement:
+    """Add the hashes of a line to the URL of its wheel, since no index lists that file."""
+    url = requested.requirement.url or ""
+    algorithms = {algorithm for algorithm, _ in _hashes(url, None)}
+    more = [f"{kind}={digest}" for kind, digest in line.hashes if kind not in algorithms]
     if not more or len(dict(line.hashes)) < len(line.hashes):  # one of several is enough
-        return asked
+        return requested
     with_hashes = url + ("&" if "#" in url else "#") + "&".join(more)
-    return structs.replace(asked, requirement=structs.replace(asked.requirement, url=with_hashes))
+    return structs.replace(
+        requested, requirement=structs.replace(requested.requirement, url=with_hashes)
+    )
 
 
 def _editable(line: RequirementLine) -> GivenSource:
@@ -337,12 +346,15 @@ def _editable(line: RequirementLine) -> GivenSource:
     if is_repository_url(path) or _is_url(path, line.where):
         url = path
     else:
-        url = _place(Path(os.path.expanduser(path)), line)  # noqa: PTH111
+        url = _path_url(Path(os.path.expanduser(path)), line)  # noqa: PTH111
     return GivenSource(url, None, extras, _hashes(url, line), editable=True, where=line.where)
 
 
-def _place(path: Path, line: RequirementLine) -> str:
-    """Return the URL of a folder or archive that was named by its path."""
+def _path_url(path: Path, line: RequirementLine) -> str:
+    """Return the URL of a folder or archive.
+
+    :raises FileProblem: it does not exist.
+    """
     if not path.exists():
         raise _missing("the path does not exist", path, line)
     return Path(os.path.abspath(path)).as_uri()  # noqa: PTH100  # links stay as named
@@ -352,23 +364,27 @@ def _missing(message: str, path: Path, line: RequirementLine) -> FileProblem:
     return FileProblem(
         message,
         where=str(path),
-        note=_named(line),
+        note=f"it is named in {line.where}" if line.where else None,
         hint="name a wheel, a source archive or the folder of a project; without slashes and dots "
         "at its start it is a package of an index",
     )
 
 
-def _named(line: RequirementLine) -> str | None:
-    return f"it is named in {line.where}" if line.where else None
-
-
-def source_of(asked: RequestedRequirement) -> GivenSource | None:
+def source_of(requested: RequestedRequirement) -> GivenSource | None:
     """Return the source tree of a requirement with a URL; None if the URL is of a wheel."""
-    one = asked.requirement
-    if one.url is None or not _names_source(one.url):
+    requirement = requested.requirement
+    if requirement.url is None or not _names_source(requirement.url):
         return None
-    hashes = _hashes(one.url, None)
-    return GivenSource(one.url, one.name, one.extras, hashes, False, one.marker, asked.where)
+    hashes = _hashes(requirement.url, None)
+    return GivenSource(
+        requirement.url,
+        requirement.name,
+        requirement.extras,
+        hashes,
+        False,
+        requirement.marker,
+        requested.where,
+    )
 
 
 def _names_source(url: str) -> bool:
@@ -380,7 +396,7 @@ def _names_source(url: str) -> bool:
 
 
 def _hashes(url: str, line: RequirementLine | None) -> frozenset[tuple[str, str]]:
-    """Return the digests that a line and the fragment of its URL promise."""
+    """Return the digests on a line and in the fragment of its URL."""
     promised = set(() if line is None else line.hashes)
     for part in url.partition("#")[2].split("&"):
         algorithm, _, digest = part.partition("=")
@@ -405,6 +421,10 @@ def _split_extras(text: str) -> tuple[str, frozenset[NormalizedName]]:
     return path, frozenset(
         canonicalize_name(extra.strip()) for extra in inside.split(",") if extra.strip()
     )
+
+
+def _requested(lines: Iterable[RequirementLine]) -> tuple[RequestedRequirement, ...]:
+    return tuple(RequestedRequirement(_requirement(line), line.where) for line in lines)
 
 
 def _requirement(line: RequirementLine) -> Requirement:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from wheelfit.sources.open import OpenedSources
     from wheelfit.sources.repository import FileSize
 
-_SHOWN = 5
-"""Packages that are named when a download is too large."""
+_MAX_SHOWN = 5
+"""Number of packages in the error about a download that is too large."""
 
 
 def check_bounds(
@@ -46,9 +46,9 @@ def check_substitutes(
         return
     from wheelfit.resolution.bridges import missing_accelerated_build
 
-    refused = missing_accelerated_build(resolution, candidates, sources.bridged.missed)
-    if refused is not None:
-        raise refused
+    error = missing_accelerated_build(resolution, candidates, sources.bridged.missed)
+    if error is not None:
+        raise error
 
 
 def check_accelerators(resolution: Resolution, candidates: Candidates, reporter: Reporter) -> None:
@@ -59,54 +59,52 @@ def check_accelerators(resolution: Resolution, candidates: Candidates, reporter:
     from wheelfit.resolution.unaccelerated import accelerations, refusal
 
     accelerated = list(accelerations(resolution, candidates))
-    refused = refusal(accelerated)
-    if refused is not None:
-        raise refused
+    error = refusal(accelerated)
+    if error is not None:
+        raise error
     if not accelerated:
-        tell_unconcerned(reporter)
+        warn_of_no_accelerators(reporter)
 
 
-def tell_unconcerned(reporter: Reporter) -> None:
+def warn_of_no_accelerators(reporter: Reporter) -> None:
     """Warn that no package has builds for accelerators, so that none was required."""
-    reporter.warn(
-        "--require-accelerator concerns nothing here: no package comes in variants that use one"
-    )
+    reporter.warn("--require-accelerator has no effect: no package has builds for an accelerator")
 
 
 def _check_download(
-    most: int, fetched: Sequence[Pin], candidates: Candidates, reporter: Reporter
+    limit: int, pins: Sequence[Pin], candidates: Candidates, reporter: Reporter
 ) -> None:
     from wheelfit.operations.text import sizes_of, unknown_sizes
 
-    sizes = sizes_of(fetched, candidates.repository, unpacked=False)
+    sizes = sizes_of(pins, candidates.repository, unpacked=False)
     check_download(
-        most,
-        {str(pin): sizes[pin.name] for pin in fetched},
+        limit,
+        {str(pin): sizes[pin.name] for pin in pins},
         hint="raise --max-download, or choose smaller builds: --variant cpu excludes "
         "accelerators; install --dry-run shows every size",
     )
     for line in unknown_sizes(sizes):
-        reporter.warn(f"{line}; it counts for --max-download as it comes")
+        reporter.warn(f"{line}; --max-download applies during its download")
 
 
-def check_download(most: int, sizes: Mapping[str, FileSize], *, hint: str) -> None:
+def check_download(limit: int, sizes: Mapping[str, FileSize], *, hint: str) -> None:
     """Raise if the download exceeds the limit.
 
-    :param sizes: of the files to fetch, by their names in messages.
+    :param sizes: the sizes of the files to fetch, by their names in messages.
     :raises TooLarge: it exceeds the limit; unknown sizes are not counted.
     """
     from wheelfit.core.sizes import size_in_words
     from wheelfit.operations.text import largest_first
 
     total = sum(size.download or 0 for size in sizes.values())
-    if total <= most:
+    if total <= limit:
         return
     rows = largest_first(sizes)
-    more = [f"and {len(rows) - _SHOWN} more"] if len(rows) > _SHOWN else []
+    others = [f"and {len(rows) - _MAX_SHOWN} more"] if len(rows) > _MAX_SHOWN else []
     at_least = "at least " if any(size.download is None for size in sizes.values()) else ""
     raise TooLarge(
-        f"{at_least}{size_in_words(total)} would be downloaded, and {size_in_words(most)} "
+        f"{at_least}{size_in_words(total)} would be downloaded, and {size_in_words(limit)} "
         "are allowed (--max-download)",
-        note="\n".join([*rows[:_SHOWN], *more]),
+        note="\n".join([*rows[:_MAX_SHOWN], *others]),
         hint=hint,
     )

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class RewriteRequest(WorkerOptions):
-    """The wheels to rewrite, and the place and manner of the results."""
+    """The wheels to rewrite, and the folder and options of the results."""
 
     wheels: tuple[str, ...]
     output: str | None = None
@@ -66,7 +66,7 @@ class RewriteReport:
         report: dict[str, object] = {
             "version": 1,
             "dry_run": self.dry_run,
-            "wheels": [_mapping(wheel, self.name_of(wheel.source)) for wheel in self.wheels],
+            "wheels": [_to_json(wheel, self.name_of(wheel.source)) for wheel in self.wheels],
             "failed": [
                 {"source": self.name_of(source), "error": error.parts()}
                 for source, error in self.failed
@@ -124,10 +124,10 @@ def rewrite(
 ) -> RewriteReport:
     """Rewrite wheels.
 
-    All results get their names at the end, or none does; with ``keep_going`` each gets its name
-    when it is finished.
+    All results get their names at the end, or none does; with ``keep_going``, each when it is
+    finished.
 
-    :param work: each wheel, and the operation on it.
+    :param work: each wheel, and the change to it.
     :param copy_unchanged: whether wheels that need no change are copied to an output folder.
     :param urls: URLs of the wheels that were fetched.
     """
@@ -139,89 +139,89 @@ def rewrite(
         sync=not (request.no_fsync or request.dry_run),
     )
     with ExitStack() as stack:
-        places = _places(work, request, stack)
-        writable = places
-        if not all(place.exists() for place in places):  # the new folder of a dry run
+        folders = _output_folders(work, request, stack)
+        writable = folders
+        if not all(folder.exists() for folder in folders):  # the new folder of a dry run
             scratch = Path(stack.enter_context(TemporaryDirectory(prefix="wheelfit-")))
-            writable = [scratch] * len(places)
+            writable = [scratch] * len(folders)
         staging = stack.enter_context(Staging())
         jobs = [
             WheelJob(
                 source,
-                act,
-                staging.room_for(folder),
+                change,
+                staging.room_for(existing),
                 options,
-                copy_unchanged=copy_unchanged and not _same(source.parent, place),
+                copy_unchanged=copy_unchanged and not _is_same_path(source.parent, folder),
             )
-            for (source, act), place, folder in zip(work, places, writable, strict=True)
+            for (source, change), folder, existing in zip(work, folders, writable, strict=True)
         ]
-        results = _Results(staging, jobs, places, request, urls)
-        _do(jobs, request, context, results.take)
+        results = _Results(staging, jobs, folders, request, urls)
+        _run_jobs(jobs, request, context, results.add)
         results.publish_rest()
     return RewriteReport(request.dry_run, tuple(results.done), tuple(results.failed), urls)
 
 
-def _do(
+def _run_jobs(
     jobs: Sequence[WheelJob],
     request: RewriteRequest,
     context: Context,
-    take: Callable[[int, WheelJobResult | WheelfitError], None],
+    add_result: Callable[[int, WheelJobResult | WheelfitError], None],
 ) -> None:
-    """Run each job, and yield its result or error, in their order."""
+    """Run the jobs in order, and add the result or the error of each."""
     with context.reporter.work("writing") as progress:
         sizes = [job.source.stat().st_size for job in jobs]
         if is_executor_named(request):
-            write_by_workers(jobs, sizes, request, progress, take)
+            write_by_workers(jobs, sizes, request, progress, add_result)
             return
         progress.start(sum(sizes))
         for index, job in enumerate(jobs):
             try:
-                one: WheelJobResult | WheelfitError = do_job(job)
+                result: WheelJobResult | WheelfitError = do_job(job)
             except WheelfitError as error:
-                one = error
-            take(index, one)
+                result = error
+            add_result(index, result)
             progress.advance(sizes[index])
         progress.done()
 
 
 class _Results:
-    """Results that are published: all together, or each when it is finished."""
+    """Results that are published all together, or each when it is finished."""
 
     def __init__(
         self,
         staging: Staging,
         jobs: Sequence[WheelJob],
-        places: Sequence[Path],
+        folders: Sequence[Path],
         request: RewriteRequest,
         urls: Mapping[Path, str],
     ) -> None:
         self._staging = staging
         self._urls = urls
         self._sources = [job.source for job in jobs]
-        self._rooms = [job.folder for job in jobs]
-        self._places = places
+        self._temporary_folders = [job.folder for job in jobs]
+        self._folders = folders
         self._request = request
         self._waiting: list[tuple[WheelJobResult, Path]] = []
         self.done: list[WheelJobResult] = []
-        """Results, in their final places."""
+        """Results, with their final paths."""
         self.failed: list[tuple[Path, WheelfitError]] = []
         """Wheels without a result, and the reason."""
 
-    def take(self, index: int, one: WheelJobResult | WheelfitError) -> None:
+    def add(self, index: int, result: WheelJobResult | WheelfitError) -> None:
         """Add the result of a job."""
-        if isinstance(one, WheelfitError):
-            # The folder in which a result waits for its name means nothing to people.
-            room = str(self._rooms[index])
-            if one.where is not None and one.where.startswith(room):
-                one.where = f"{self._places[index]}{one.where[len(room) :]}"
+        if isinstance(result, WheelfitError):
+            # Users do not know the temporary folder of a result.
+            temporary_folder = str(self._temporary_folders[index])
+            if result.where is not None and result.where.startswith(temporary_folder):
+                result.where = f"{self._folders[index]}{result.where[len(temporary_folder) :]}"
             source = self._sources[index]
-            if one.where == str(source):
-                one.where = self._urls.get(source, one.where)
+            if result.where == str(source):
+                result.where = self._urls.get(source, result.where)
             if not self._request.keep_going:
-                raise one
-            self.failed.append((source, one))
+                raise result
+            self.failed.append((source, result))
             return
-        self._waiting.append((one, self._places[index]))
+        self._waiting.append((result, self._folders[index]))
         if self._request.keep_going:
             try:
                 self.publish_rest()
@@ -231,30 +231,32 @@ class _Results:
 
     def publish_rest(self) -> None:
         """Rename results that have temporary names."""
-        published, pairs, own = [], [], set()
-        for one, folder in self._waiting:
-            if not one.is_new:
-                published.append(one)
+        published, pairs, replaced_sources = [], [], set()
+        for result, folder in self._waiting:
+            if not result.is_new:
+                published.append(result)
                 continue
-            place = folder / one.path.name
-            if any(place == other.path for other in self.done if other.is_new):
-                raise FileProblem("another result already has this name", where=str(place))
-            pairs.append((one.path, place))
-            if place.name == one.source.name and _same(place.parent, one.source.parent):
-                own.add(place)
-            published.append(replace(one, path=place))
-        check_consistency({place: result for result, place in pairs})
-        overwrite = [place for _, place in pairs if self._request.overwrite or place in own]
+            path = folder / result.path.name
+            if any(path == other.path for other in self.done if other.is_new):
+                raise FileProblem("another result already has this name", where=str(path))
+            pairs.append((result.path, path))
+            if path.name == result.source.name and _is_same_path(path.parent, result.source.parent):
+                replaced_sources.add(path)
+            published.append(replace(result, path=path))
+        check_consistency({path: result for result, path in pairs})
+        overwrite = [
+            path for _, path in pairs if self._request.overwrite or path in replaced_sources
+        ]
         self._staging.publish(pairs, overwrite=overwrite, rehearse=self._request.dry_run)
         self.done += published
         self._waiting.clear()
 
 
-def _same(one: Path, other: Path) -> bool:
-    return one.exists() and other.exists() and one.samefile(other)
+def _is_same_path(path: Path, other: Path) -> bool:
+    return path.exists() and other.exists() and path.samefile(other)
 
 
-def _mapping(job_result: WheelJobResult, source: str) -> dict[str, object]:
+def _to_json(job_result: WheelJobResult, source: str) -> dict[str, object]:
     return plain_fields(
         job_result,
         "path content_verified layout notes",
@@ -264,7 +266,7 @@ def _mapping(job_result: WheelJobResult, source: str) -> dict[str, object]:
     )
 
 
-def _places(
+def _output_folders(
     work: Sequence[tuple[Path, Act]], request: RewriteRequest, stack: ExitStack
 ) -> list[Path]:
     """Return the folder for the result of each wheel."""

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import UsageError, reporting_os_errors
-from wheelfit.operations.indexes import families_that_count, read_settings
+from wheelfit.operations.indexes import families_in_effect, read_settings
 from wheelfit.operations.installers import installers_of, read_command
-from wheelfit.operations.proxy import ProxiedRequest, open_proxy, serving
+from wheelfit.operations.proxy import ProxiedRequest, open_loopback_server, open_proxy
 from wheelfit.operations.user_folders import home
 from wheelfit.server.proxy.application import SecretPathGuard
 from wheelfit.server.proxy.environment import environment_for
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.settings import SourceSettings
 
 
-_PASSED_ON = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGCONT")
+_FORWARDED_SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGCONT")
 
 
 def run_in_place(command: Sequence[str], environ: Mapping[str, str]) -> int:
@@ -44,12 +44,12 @@ def run_in_place(command: Sequence[str], environ: Mapping[str, str]) -> int:
         hint="name a program on PATH, or by its path",
     ):
         if program is None:
-            is_there = os.sep in command[0] and Path(command[0]).exists()
-            why = "it is not a program that may be run" if is_there else "the program was not found"
+            exists = os.sep in command[0] and Path(command[0]).exists()
+            why = "it is not a program that may be run" if exists else "the program was not found"
             raise FileNotFoundError(None, why)
         process = subprocess.Popen([program, *command[1:]], env=dict(environ))
     try:
-        with _passing_on(process):
+        with _forwarding_signals(process):
             code = process.wait()
     except BaseException:
         process.kill()
@@ -59,25 +59,25 @@ def run_in_place(command: Sequence[str], environ: Mapping[str, str]) -> int:
 
 
 @contextmanager
-def _passing_on(process: subprocess.Popen[bytes]) -> Iterator[None]:
-    """Pass the signals of this process on to another one, until the block ends."""
+def _forwarding_signals(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Forward the signals of this process to another one until the block ends."""
 
-    def pass_on(number: int, _frame: FrameType | None) -> None:
+    def forward(number: int, _frame: FrameType | None) -> None:
         if number == signal.SIGINT and _has_terminal():
             return  # the terminal sends it to both processes
         with suppress(OSError):
             process.send_signal(number)
 
-    before = {}
-    for name in _PASSED_ON:
+    handlers = {}
+    for name in _FORWARDED_SIGNALS:
         number = getattr(signal, name, None)
         if number is not None:
             with suppress(ValueError, OSError):  # this is not the main thread
-                before[number] = signal.signal(number, pass_on)
+                handlers[number] = signal.signal(number, forward)
     try:
         yield
     finally:
-        for number, handler in before.items():
+        for number, handler in handlers.items():
             signal.signal(number, handler)
 
 
@@ -98,9 +98,9 @@ def _has_terminal() -> bool:
 
 
 def _cutoff(settings: SourceSettings) -> datetime | None:
-    """Return from when on files are too new for every package that has no time of its own."""
-    usual = settings.cooldown and settings.cooldown.usual
-    return usual.at(datetime.now(UTC)) if usual else None
+    """Return the upload time from which files of packages without their own cutoff are too new."""
+    default = settings.cooldown and settings.cooldown.usual
+    return default.at(datetime.now(UTC)) if default else None
 
 
 class RunRequest(ProxiedRequest):
@@ -126,25 +126,25 @@ def run(request: RunRequest, context: Context) -> int:
         context.environ,
         home=home(),
         folder=Path.cwd(),
-        is_asked=request.index_url is not None,
+        is_index_named=request.index_url is not None,
     )
     for note in installers.notes:
         context.reporter.warn(note)
     # An owner's index is used instead of the registry, and pip takes the newest of both.
-    counting = families_that_count(request, installers.pip, context.environ)
-    whole_for_pip = not request.full and counting.has_owners()
+    families = families_in_effect(request, installers.pip, context.environ)
+    whole_for_pip = not request.full and families.has_owners()
     if whole_for_pip and command.tool == "pip" and command.last("index-url", "pypi-url"):
         context.reporter.warn(
-            "pip asks what its --index-url names beside the proxy, and takes the newest release of "
-            "both; leave it out, or give it to `wheelfit run`"
+            "pip queries its --index-url beside the proxy, and takes the newest release of both; "
+            "remove the option, or pass it to `wheelfit run`"
         )
-    with open_proxy(request, settings, context, below=installers.by_name()) as opened:
+    with open_proxy(request, settings, context, by_path=installers.by_name()) as opened:
         secret = "" if request.port is not None else secrets.token_urlsafe(24)
         application = SecretPathGuard(opened.application, secret) if secret else opened.application
-        with serving(application, port=request.port or 0) as server:
+        with open_loopback_server(application, port=request.port or 0) as server:
             base = f"{server.origin}/{secret}/" if secret else f"{server.origin}/"
             context.reporter.detail(f"proxy: {server.origin}/{'…/' * bool(secret)}simple/")
-            changed = environment_for(
+            environ = environment_for(
                 context.environ,
                 base,
                 whole=request.full,
@@ -156,6 +156,6 @@ def run(request: RunRequest, context: Context) -> int:
                 cutoff=None if request.uploaded_prior_to is None else _cutoff(settings),
             )
             try:
-                return run_in_place(request.command, changed)
+                return run_in_place(request.command, environ)
             finally:
                 opened.cut()

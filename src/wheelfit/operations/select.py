@@ -1,4 +1,4 @@
-"""Choose among wheels that are named, by a document that is given."""
+"""Selection among the wheels of a release by its variant metadata."""
 
 from __future__ import annotations
 
@@ -8,11 +8,7 @@ from typing import TYPE_CHECKING
 from wheelfit.core.metadata import read_document
 from wheelfit.core.strict_json import DEFAULT_LIMITS
 from wheelfit.errors import reporting_os_errors
-from wheelfit.operations.requests import (
-    EnvironmentOptions,
-    MachineOptions,
-    VariantOptions,
-)
+from wheelfit.operations.requests import EnvironmentOptions, MachineOptions, VariantOptions
 
 if TYPE_CHECKING:
     import os
@@ -25,7 +21,7 @@ if TYPE_CHECKING:
 def read_variants_json(source: str | os.PathLike[str] | bytes) -> VariantDocument:
     """Read the variant metadata of a release, in any layout (F-130).
 
-    Unusable parts are left out, with a note in `VariantDocument.notes`.
+    Unusable parts are omitted, with a note in `VariantDocument.notes`.
 
     :param source: the path of a ``NAME-VERSION-variants.json``, or its bytes.
     :raises FileProblem: the file cannot be read.

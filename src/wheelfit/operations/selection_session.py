@@ -11,20 +11,20 @@ from msgspec.structs import replace
 
 from wheelfit.installation.builds.deferred import DeferredBuilding
 from wheelfit.operations.environments import open_environment_of
-from wheelfit.operations.indexes import open_indexes, read_settings, with_families
+from wheelfit.operations.indexes import open_indexes, read_settings, with_family_hints
 from wheelfit.operations.machine import choose_machine
 from wheelfit.operations.pip_rules import read_rules
 from wheelfit.operations.preferences import choice_policy
 from wheelfit.operations.projects import check_folder_pins
 from wheelfit.operations.requests import (
     BoundOptions,
-    BuildingOptions,
     EnvironmentOptions,
     MachineOptions,
     RequirementOptions,
+    ResolutionBuildOptions,
     VariantOptions,
 )
-from wheelfit.operations.requirements import limited, read_wanted
+from wheelfit.operations.requirements import read_requirements, with_pip_constraints
 from wheelfit.operations.source_builds import open_building, source_policy, with_consent
 from wheelfit.resolution.candidates import Candidates
 from wheelfit.resolution.request import ResolutionRequest
@@ -50,7 +50,7 @@ class FromRequirements(
     RequirementOptions,
     BoundOptions,
     EnvironmentOptions,
-    BuildingOptions,
+    ResolutionBuildOptions,
     MachineOptions,
     VariantOptions,
 ):
@@ -67,7 +67,7 @@ class SelectionSession(Struct, frozen=True):
     machine: ChosenMachine
     repository: OpenedSources
     candidates: Candidates
-    wanted: RequestedRequirements
+    requirement_set: RequestedRequirements
     rules: InstallRules
     """pip's rules for installing."""
     prereleases: bool
@@ -108,9 +108,9 @@ class SelectionSession(Struct, frozen=True):
     def wheels(self) -> tuple[GivenWheel, ...]:
         """Return the wheels that the user named by path or URL; projects as wheels to build."""
         environment = self.candidates.target.environment
-        return self.wanted.wheels + tuple(
+        return self.requirement_set.wheels + tuple(
             self.building.given(source)
-            for source in self.wanted.sources
+            for source in self.requirement_set.sources
             if source.marker is None or source.marker.evaluate(environment)
         )
 
@@ -120,11 +120,11 @@ class SelectionSession(Struct, frozen=True):
         :param dependencies: whether dependencies are resolved, too.
         """
         return ResolutionRequest(
-            requirements=self.wanted.requirements,
+            requirements=self.requirement_set.requirements,
             wheels=self.wheels(),
-            constraints=self.wanted.constraints,
-            overrides=self.wanted.overrides,
-            excluded=self.wanted.excluded,
+            constraints=self.requirement_set.constraints,
+            overrides=self.requirement_set.overrides,
+            excluded=self.requirement_set.excluded,
             prereleases=self.prereleases,
             dependencies=dependencies,
             require_hashes=self.requires_hashes,
@@ -168,8 +168,8 @@ def open_for_choice(
     :param may_be_own: whether the environment of this process is used where there is no other.
     :param python: version of the CPython to choose for; None: the Python of the environment.
     """
-    wanted = read_wanted(request, context.environ, may_be_empty=request.refit)
-    check_folder_pins((one.requirement.name for one in wanted.requirements), request)
+    requirement_set = read_requirements(request, context.environ, may_be_empty=request.refit)
+    check_folder_pins((one.requirement.name for one in requirement_set.requirements), request)
     environment = open_environment_of(
         request,
         context.environ,
@@ -179,8 +179,7 @@ def open_for_choice(
         meanwhile=partial(_import_what_follows, changes=changes),
     )
     rules = read_rules(context.environ, environment.interpreter.prefix)
-    if rules.constraints:
-        wanted = limited(wanted, rules.constraints, context.environ, rules.origin_of("constraint"))
+    requirement_set = with_pip_constraints(requirement_set, rules, context.environ)
     if rules.no_binary:
         context.reporter.warn(
             f"{rules.origin_of('no-binary')} is ignored: a wheel that fits is never passed over "
@@ -194,25 +193,27 @@ def open_for_choice(
     machine = choose_machine(request, current, context)
     environment = environment.to_be_taken_to(machine.target)
     policy = replace(
-        with_families(
-            choice_policy(request, machine.policy, wanted.hashes, wanted.labels),
+        with_family_hints(
+            choice_policy(request, machine.policy, requirement_set.hashes, requirement_set.labels),
             request,
             context.environ,
         ),
-        sources=source_policy(request, wanted, rules),
+        sources=source_policy(request, requirement_set, rules),
     )
     settings = read_settings(
-        request, context.environ, wanted.files, prefix=environment.interpreter.prefix
+        request, context.environ, requirement_set.files, prefix=environment.interpreter.prefix
     )
-    requires_hashes = (request.require_hashes or rules.require_hashes) or wanted.requires_hashes
+    requires_hashes = (
+        request.require_hashes or rules.require_hashes
+    ) or requirement_set.requires_hashes
     repository = open_indexes(
         request,
         settings,
         context,
-        wanted.urls_with_logins,
-        by_content=requires_hashes or wanted.has_promises,
+        requirement_set.urls_with_logins,
+        by_content=requires_hashes or requirement_set.has_any_hash,
         max_download=request.max_download,
-        direct_urls=wanted.wheel_urls(),
+        direct_urls=requirement_set.wheel_urls(),
         direct_urls_whole=changes and request.max_download is None,
     )
     if repository.bridged is not None:
@@ -221,7 +222,7 @@ def open_for_choice(
     building = DeferredBuilding(
         repository,
         lambda: open_building(
-            request, context, repository, settings, environment, machine, policy, wanted,
+            request, context, repository, settings, environment, machine, policy, requirement_set,
             requires_hashes=requires_hashes, hashes_required_by=by, builds_named=changes,
         ),
     )  # fmt: skip
@@ -234,13 +235,13 @@ def open_for_choice(
         plugins=machine.plugins(environment, repository, settings, request),
         knows_needs=building.knows_needs,
     )
-    prereleases = request.pre or rules.pre or any(file.pre for file in wanted.files)
+    prereleases = request.pre or rules.pre or any(file.pre for file in requirement_set.files)
     return SelectionSession(
         environment,
         machine,
         repository,
         candidates,
-        wanted,
+        requirement_set,
         rules,
         prereleases,
         requires_hashes,

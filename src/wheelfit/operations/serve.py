@@ -33,7 +33,7 @@ def server_settings(request: ServeRequest, context: Context) -> ServerSettings:
     :raises InvalidConfiguration: a setting cannot be used.
     """
     for name in unknown_variables(context.environ):
-        context.reporter.warn(f"{name} sets nothing: there is no such setting")
+        context.reporter.warn(f"{name} has no effect: there is no such setting")
     return read_settings(request.options, context.environ, request.settings)
 
 
@@ -46,7 +46,7 @@ class ServedIndex:
     sessions_url: str
     """The root endpoint of its publishing sessions (PEP 694)."""
     token_file: Path | None
-    """The file of the first token, which was written just now; None: there were tokens before."""
+    """The new file with the first token; None: there were tokens before."""
     bridges: tuple[str, ...] = ()
     """The families that it mirrors, as clients name them: ``pytorch@URL``."""
 
@@ -79,19 +79,19 @@ def serve(
     warn = context.reporter.warn
     if settings.fd is None and not is_loopback(settings.host) and settings.public_url is None:
         warn(
-            f"others may reach the index at {settings.host}; it speaks plain HTTP, so put a "
-            "server with TLS in front of it, and say with --public-url where that is"
+            f"other machines can reach the index at {settings.host} over plain HTTP: put a server "
+            "with TLS in front of it, and name its URL with --public-url"
         )
     run_server(
         settings,
         context.environ,
-        started=lambda one: started(
+        started=lambda server: started(
             ServedIndex(
-                f"{one.origin}/simple/",
-                f"{one.origin}/legacy/",
-                f"{one.origin}/{ROOT}/",
-                one.token_file,
-                tuple(f"{name}@{one.origin}/bridges/{name}" for name in one.bridges),
+                f"{server.origin}/simple/",
+                f"{server.origin}/legacy/",
+                f"{server.origin}/{ROOT}/",
+                server.token_file,
+                tuple(f"{name}@{server.origin}/bridges/{name}" for name in server.bridges),
             )
         ),
         log_to=log_to,

@@ -1,4 +1,4 @@
-"""Details of installed packages: metadata, place, variant, and dependencies in both directions."""
+"""Details of installed packages: metadata, location, variant, dependencies and dependents."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class ShowRequest(EnvironmentOptions, MachineOptions):
-    """The packages, the environment, and the machine that their variants are judged for."""
+    """The packages, the environment, and the machine for the verdicts on variants."""
 
     names: tuple[str, ...] = ()
     files: bool = False
@@ -104,15 +104,15 @@ class PackageDetails:
             "requested": entry.requested,
             "requires": [
                 {
-                    "requirement": str(one.requirement),
-                    "name": one.requirement.name,
-                    "extra": one.extra,
-                    "installed": None if one.found is None else str(one.found.version),
-                    "met": one.is_met,
+                    "requirement": str(need.requirement),
+                    "name": need.requirement.name,
+                    "extra": need.extra,
+                    "installed": None if need.found is None else str(need.found.version),
+                    "met": need.is_met,
                 }
-                for one in self.requires
+                for need in self.requires
             ],
-            "required_by": [one.name for one in self.required_by],
+            "required_by": [need.name for need in self.required_by],
             "variant": None if self.variant is None else self.variant.to_json(),
             "files": None if self.files is None else list(self.files),
         }
@@ -145,33 +145,34 @@ def show(request: ShowRequest, context: Context) -> ShowReport:
     entries = [needs.packages[name] for name in names if name in needs.packages]
     if not entries:
         raise not_installed(names, needs.packages, environment)
-    judged = _judged(entries, needs, environment, request, context)
+    verdicts = _fit_verdicts(entries, needs, environment, request, context)
     return ShowReport(
         environment.name,
         tuple(
-            _details(entry, needs, judged.get(entry.name), files=request.files) for entry in entries
+            _details(entry, needs, verdicts.get(entry.name), files=request.files)
+            for entry in entries
         ),
         tuple(name for name in names if name not in needs.packages),
     )
 
 
 def not_installed(
-    names: Iterable[str], known: Iterable[str], environment: Environment
+    names: Iterable[str], installed: Iterable[str], environment: Environment
 ) -> UserError:
     """Return the error that nothing of some names is installed."""
-    wanted = list(names)
-    close = [one for name in wanted for one in get_close_matches(name, list(known), n=1)]
+    missing = list(names)
+    matches = [match for name in missing for match in get_close_matches(name, list(installed), n=1)]
     return UserError(
-        f"{', '.join(wanted)[:200]} {'is' if len(wanted) == 1 else 'are'} not installed",
+        f"{', '.join(missing)[:200]} {'is' if len(missing) == 1 else 'are'} not installed",
         code="not-installed",
         where=environment.name,
-        hint=f"did you mean {' or '.join(map(repr, close))}?"
-        if close
+        hint=f"did you mean {' or '.join(map(repr, matches))}?"
+        if matches
         else "`wheelfit list` shows what is installed",
     )
 
 
-def _judged(
+def _fit_verdicts(
     entries: Iterable[Installed],
     needs: InstalledNeeds,
     environment: Environment,
@@ -183,29 +184,31 @@ def _judged(
     if not names:
         return {}
     machine = choose_machine(request, environment.target(), context)
-    judged = judge(needs.packages.values(), machine.support)
-    return {one.variant.name: one for one in judged if one.variant.name in names}
+    verdicts = judge(needs.packages.values(), machine.support)
+    return {verdict.variant.name: verdict for verdict in verdicts if verdict.variant.name in names}
 
 
 def _details(
-    entry: Installed, needs: InstalledNeeds, judged: FitVerdict | None, *, files: bool
+    entry: Installed, needs: InstalledNeeds, verdict: FitVerdict | None, *, files: bool
 ) -> PackageDetails:
     metadata = entry.metadata()
-    summary, home_page = _about(entry)
-    needing = {one.needing.name: one.needing for one in needs.needing(entry.name) if one.is_asked}
+    summary, home_page = _summary_and_home_page(entry)
+    dependents = {
+        need.needing.name: need.needing for need in needs.needing(entry.name) if need.is_asked
+    }
     return PackageDetails(
         entry,
         summary,
         home_page,
         license_of(metadata.license).text,
         needs.of_package(entry.name),
-        tuple(needing[name] for name in sorted(needing)),
-        None if judged is None else _variant(entry, judged),
+        tuple(dependents[name] for name in sorted(dependents)),
+        None if verdict is None else _variant(entry, verdict),
         _files(entry) if files else None,
     )
 
 
-def _variant(entry: Installed, judged: FitVerdict) -> PackageVariant:
+def _variant(entry: Installed, verdict: FitVerdict) -> PackageVariant:
     record = entry.record(CHOICE_FILE)
     providers = {} if entry.document is None else entry.document.providers
     return PackageVariant(
@@ -213,12 +216,12 @@ def _variant(entry: Installed, judged: FitVerdict) -> PackageVariant:
         tuple(map(str, entry.properties)),
         describe_condition(entry.properties, providers),
         None if record is None else parse_choice(record),
-        judged.fits,
-        judged.reason,
+        verdict.fits,
+        verdict.reason,
     )
 
 
-def _about(entry: Installed) -> tuple[str, str]:
+def _summary_and_home_page(entry: Installed) -> tuple[str, str]:
     """Return the summary and the home page that the metadata names."""
     data = entry.record("METADATA") or entry.record("PKG-INFO") or b""
     fields, _ = parse_email(data)

@@ -19,7 +19,11 @@ if TYPE_CHECKING:
     from wheelfit.installation.plan import Plan
     from wheelfit.operations.context import Context, Reporter
     from wheelfit.operations.machine import ChosenMachine
-    from wheelfit.operations.requests import BuildConsentOptions, BuildingOptions, BuildOptions
+    from wheelfit.operations.requests import (
+        BuildConsentOptions,
+        BuildOptions,
+        ResolutionBuildOptions,
+    )
     from wheelfit.operations.requirements import RequestedRequirements
     from wheelfit.resolution.candidates import Candidates, ChoicePolicy
     from wheelfit.resolution.listing import SourcePolicy
@@ -39,7 +43,7 @@ def open_building(
     environment: Environment,
     machine: ChosenMachine,
     policy: ChoicePolicy,
-    wanted: RequestedRequirements,
+    requirement_set: RequestedRequirements,
     *,
     requires_hashes: bool = False,
     hashes_required_by: str = "",
@@ -65,13 +69,10 @@ def open_building(
     impossible = ""
     if tuple(machine.target.tags) != tuple(target.tags):
         impossible = (
-            f"nothing can be built from source for {machine.name}: building is done where it "
-            "will run"
+            f"nothing can be built from source for {machine.name}, which is another machine"
         )
-        if wanted.sources:
-            raise UsageError(
-                impossible, hint="leave out --for, or build a wheel there and name that"
-            )
+        if requirement_set.sources:
+            raise UsageError(impossible, hint="remove --for, or build a wheel there and name that")
     places = open_places(
         request,
         context.environ,
@@ -79,7 +80,7 @@ def open_building(
         environment,
         machine,
         policy,
-        wanted,
+        requirement_set,
         requires_hashes=requires_hashes,
         hashes_required_by=hashes_required_by,
     )
@@ -115,7 +116,7 @@ def open_places(
     environment: Environment,
     machine: ChosenMachine,
     policy: ChoicePolicy,
-    wanted: RequestedRequirements,
+    requirement_set: RequestedRequirements,
     *,
     requires_hashes: bool = False,
     hashes_required_by: str = "",
@@ -137,7 +138,7 @@ def open_places(
     if request.no_build_isolation:
         return OwnPlaces(environment.interpreter, environment.schemes.scripts, environ)
     # Preferences concern installed packages; rules about providers and metadata apply here too.
-    rule = ChoicePolicy(
+    backend_policy = ChoicePolicy(
         providers=policy.providers,
         metadata=policy.metadata,
         hashes=policy.hashes,
@@ -149,12 +150,12 @@ def open_places(
             repository(),
             environment.target(),
             machine.detector,
-            rule,
+            backend_policy,
             user_lists=machine.user_lists,
         ),
         environ,
         ResolutionRequest(
-            constraints=wanted.constraints,
+            constraints=requirement_set.constraints,
             require_hashes=requires_hashes,
             hashes_required_by=hashes_required_by,
         ),
@@ -171,17 +172,18 @@ def consent_of(request: BuildConsentOptions) -> Consent:
     from wheelfit.installation.builds.consent import MODES, Consent
 
     return Consent.of(
-        word if word in MODES else _project(word, "--allow-source") for word in request.allow_source
+        word if word in MODES else _project_name(word, "--allow-source")
+        for word in request.allow_source
     )
 
 
 def source_policy(
-    request: BuildingOptions, wanted: RequestedRequirements, rules: InstallRules
+    request: ResolutionBuildOptions, requirement_set: RequestedRequirements, rules: InstallRules
 ) -> SourcePolicy:
     """Return the policy on source distributions beside wheels.
 
     :param request: the projects restricted to wheels.
-    :param wanted: the requirements, whose files may restrict projects, too.
+    :param requirement_set: the requirements, whose files may restrict projects, too.
     :raises UsageError: a name is not valid for a project.
     """
     from wheelfit.resolution.listing import ALL, SourcePolicy
@@ -189,34 +191,36 @@ def source_policy(
     consent = consent_of(request)
     return SourcePolicy(
         frozenset(
-            name if name == ALL else _project(name, "--only-binary")
-            for name in _only_binary(request, wanted, rules)
+            name if name == ALL else _project_name(name, "--only-binary")
+            for name in _only_binary(request, requirement_set, rules)
         ),
         # As in pip, --no-binary for a project overrides --only-binary for all.
-        consent.names | _named(rules.no_binary) | ({ALL} if consent.mode == "always" else set()),
+        consent.names
+        | _project_names(rules.no_binary)
+        | ({ALL} if consent.mode == "always" else set()),
         request.prefer_binary
         or rules.prefer_binary
-        or any(file.prefer_binary for file in wanted.files),
+        or any(file.prefer_binary for file in requirement_set.files),
     )
 
 
 def _only_binary(
-    request: BuildingOptions, wanted: RequestedRequirements, rules: InstallRules
+    request: ResolutionBuildOptions, requirement_set: RequestedRequirements, rules: InstallRules
 ) -> list[str]:
     """Return the projects wanted as wheels only, with ``:all:`` and ``:none:`` as in pip."""
     names: list[str] = []
-    for text in (*rules.only_binary, *wanted.only_binary, *request.only_binary):
+    for text in (*rules.only_binary, *requirement_set.only_binary, *request.only_binary):
         for name in map(str.strip, text.split(",")):
             names = [] if name == ":none:" else [*names, name]
     return [name for name in names if name]
 
 
-def _named(names: Iterable[str]) -> frozenset[str]:
-    """Return the projects among some names; the others are words of pip."""
-    return frozenset(_project(name, "no-binary") for name in names if not name.startswith(":"))
+def _project_names(names: Iterable[str]) -> frozenset[str]:
+    """Return the projects among some names; others, as ``:all:``, are keywords of pip."""
+    return frozenset(_project_name(name, "no-binary") for name in names if not name.startswith(":"))
 
 
-def _project(text: str, where: str) -> str:
+def _project_name(text: str, where: str) -> str:
     from wheelfit.operations.requirements import project_name
 
     return project_name(text, where, "write always" if text == ":all:" else "name it alone")
@@ -261,16 +265,16 @@ class Builds(Protocol):
         """Return whether a wheel must be built before it can be installed."""
 
     def build(self, file: File) -> None:
-        """Build a wheel; from then on it is listed by its true name."""
+        """Build a wheel, which is listed from then on."""
 
 
 def build_planned(planned: Plan, builds: Builds | None, candidates: Candidates) -> bool:
     """Build missing wheels of a plan; return whether there were any.
 
-    Afterwards the choice must be made again, since a wheel is judged by its own metadata.
+    Afterwards wheels must be chosen again, since a built wheel may have other metadata.
 
     :param builds: the builder; None where building is impossible.
-    :param candidates: drop assumptions about those wheels.
+    :param candidates: the candidates, whose assumptions about the wheels are dropped.
     :raises BuildFailed: a backend failed.
     """
     unbuilt = [pin for pin in planned.install if builds and builds.is_unbuilt(pin.file)]
@@ -291,35 +295,34 @@ def with_consent(
     reporter: Reporter,
     *,
     may_ask: bool,
-    lacking: Callable[[Resolution], Sequence[Pin]] | None = None,
+    pins_without_consent: Callable[[Resolution], Sequence[Pin]] | None = None,
     has_older: bool = True,
-    leave_out: str = "",
+    exclude_hint: str = "",
 ) -> Resolution:
     """Return a resolution whose necessary builds are all permitted.
 
-    After the user consents, the resolution runs again, since only then a backend may be asked for
-    its requirements.
+    After the user consents, the resolution runs again with the requirements from build backends.
 
     :param builds: the permitted builds.
-    :param candidates: drop assumptions about packages that may be built now.
+    :param candidates: the candidates, whose assumptions about permitted builds are dropped.
     :param may_ask: whether the user may be asked for consent.
-    :param lacking: returns the pins that need a build without consent; default: all pins not built
-        yet.
+    :param pins_without_consent: returns the pins that need a build without consent; default: all
+        pins not built yet.
     :param has_older: whether older releases can be taken instead.
-    :param leave_out: the hint for leaving out folders; empty where that is impossible.
+    :param exclude_hint: the hint for leaving out folders; empty where that is impossible.
     :raises SourceOff: a package must be built, and may not be.
     """
     while True:
         resolution = choose()
-        if lacking is not None:
-            pins = lacking(resolution)
+        if pins_without_consent is not None:
+            pins = pins_without_consent(resolution)
         else:
             pins = [pin for pin in resolution.pins if builds.needs_consent(pin.file)]
         if not pins:
             return resolution
         has_wheels = has_older and all(_has_wheels(candidates, pin.name) for pin in pins)
         error = _source_off(
-            pins, resolution, builds, candidates, has_older=has_wheels, leave_out=leave_out
+            pins, resolution, builds, candidates, has_older=has_wheels, exclude_hint=exclude_hint
         )
         can_ask = may_ask and builds.mode == "ask" and not builds.impossible
         if not can_ask or not reporter.confirm(_question(error)):
@@ -348,35 +351,30 @@ def _source_off(
     candidates: Candidates,
     *,
     has_older: bool,
-    leave_out: str,
+    exclude_hint: str,
 ) -> SourceOff:
     """Return the error with all packages to build, their dependents, and the ways out."""
     from wheelfit.resolution.bridges import bridge_options
 
     names = [f"{pin.name} {pin.shown_version}".rstrip() for pin in pins]
     unknown = [pin for pin in pins if not builds.knows_needs(pin.file)]
-    lines = [_line(pin, resolution) for pin in pins]
+    lines = [_pin_line(pin, resolution) for pin in pins]
     if unknown:
         lines.append(
-            f"what {listed([pin.name for pin in unknown])} "
-            + (
-                "needs is known only to its build backend"
-                if len(unknown) == 1
-                else "need is known only to their build backends"
-            )
-            + " and was left out here"
+            f"the requirements of {listed([pin.name for pin in unknown])} are known only to the "
+            "build backend, and are ignored here"
         )
     consent = " ".join(f"--allow-source {pin.name}" for pin in pins)
-    only = ",".join(pin.name for pin in pins)
-    hints = [f"add {consent}, which runs {code_run(_is_folder(pin) for pin in pins)}"]
+    projects = ",".join(pin.name for pin in pins)
+    hints = [f"add {consent}, which runs {code_in_words(_is_folder(pin) for pin in pins)}"]
     if builds.impossible:
         lines.append(builds.impossible)
         hints = ["build wheels there and name them"]
     hints += filter(None, (bridge_options(candidates, pin.name) for pin in pins))
     if has_older:
-        hints.append(f"--only-binary {only} takes older releases that have wheels")
-    if leave_out and any(map(_is_folder, pins)):
-        hints.append(leave_out)
+        hints.append(f"--only-binary {projects} takes older releases that have wheels")
+    if exclude_hint and any(map(_is_folder, pins)):
+        hints.append(exclude_hint)
     hint = f"; {'' if builds.impossible else 'or '}".join(hints)
     return SourceOff(
         f"{listed(names)} must be built from source, which is not allowed",
@@ -387,7 +385,7 @@ def _source_off(
                 "name": pin.name,
                 "version": str(pin.version),
                 "filename": pin.file.shown,
-                "needed_by": _needing(pin.name, resolution),
+                "needed_by": _dependents(pin.name, resolution),
                 "needs_known": pin not in unknown,
             }
             for pin in pins
@@ -395,27 +393,30 @@ def _source_off(
     )
 
 
-def code_run(are_folders: Iterable[bool]) -> str:
-    """Return whose code a build runs, in words.
+def code_in_words(are_folders: Iterable[bool]) -> str:
+    """Return the origin of the code that builds run, in words.
 
-    :param are_folders: of each that is built, whether it is a folder of the user.
+    :param are_folders: for each build, whether it is of a folder of the user.
     """
-    return "the code in that folder" if all(are_folders) else "code of whoever published that"
+    return "the code in that folder" if all(are_folders) else "code of its publisher"
 
 
 def _is_folder(pin: Pin) -> bool:
     return pin.file.origin is not None and pin.file.origin.is_folder
 
 
-def _line(pin: Pin, resolution: Resolution) -> str:
-    needing = _needing(pin.name, resolution)
-    who = [*(["requested"] if pin.requested else []), *(f"{one} needs it" for one in needing)]
-    return ": ".join(filter(None, (pin.file.shown, ", ".join(who))))
+def _pin_line(pin: Pin, resolution: Resolution) -> str:
+    dependents = _dependents(pin.name, resolution)
+    reasons = [
+        *(["requested"] if pin.requested else []),
+        *(f"{dependent} needs it" for dependent in dependents),
+    ]
+    return ": ".join(filter(None, (pin.file.shown, ", ".join(reasons))))
 
 
-def _needing(name: NormalizedName, resolution: Resolution) -> list[str]:
+def _dependents(name: NormalizedName, resolution: Resolution) -> list[str]:
     """Return the dependents of a project, with their versions."""
     versions = {pin.name: str(pin) for pin in resolution.pins}
     versions |= {present.name: str(present) for present in resolution.kept}
-    needing = (edge.needing for edge in resolution.edges if edge.needed == name)
-    return [versions.get(one, one) for one in dict.fromkeys(needing)]
+    names = (edge.needing for edge in resolution.edges if edge.needed == name)
+    return [versions.get(dependent, dependent) for dependent in dict.fromkeys(names)]

@@ -19,7 +19,7 @@ from wheelfit.operations.changes import (
     report_accelerator_use,
     retry_on_concurrent_change,
 )
-from wheelfit.operations.lock_files import FromLock, open_lock
+from wheelfit.operations.lock_files import LockChoiceRequest, open_lock
 from wheelfit.operations.locked_builds import LockedBuilds
 from wheelfit.operations.requests import BuildOptions
 from wheelfit.operations.requirements import RequestedRequirements
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.memoized import MemoizedRepository
 
 
-class SyncRequest(FromLock, BuildOptions, ChangeRequest):
+class SyncRequest(LockChoiceRequest, BuildOptions, ChangeRequest):
     """The lock, the environment, and the permitted changes."""
 
     inexact: bool = False
@@ -64,44 +64,44 @@ def sync(request: SyncRequest, context: Context) -> ChangeReport:
     :param context: the environment variables and the reporter.
     :raises WheelfitError: a package is not available, or a change is not permitted.
     """
-    return sync_without(request, context, None)
+    return sync_removing(request, context, None)
 
 
-def sync_without(
-    request: SyncRequest, context: Context, leaving: Collection[NormalizedName] | None
+def sync_removing(
+    request: SyncRequest, context: Context, removable: Collection[NormalizedName] | None
 ) -> ChangeReport:
-    """Synchronise, and remove only some of the packages that the lock does not name.
+    """Synchronise, and remove only some of the packages that are not in the lock.
 
-    :param leaving: the packages to remove; None: all or none, as the request has it.
+    :param removable: the packages to remove; None: the request decides for all of them.
     """
     from wheelfit.operations.pip_rules import read_rules
 
-    opened = open_lock(request, context, may_be_own=False)
-    with opened.repository:
-        rules = read_rules(context.environ, opened.environment.interpreter.prefix)
-        prepare_environment(request, opened.environment, rules, context)
-        machine = opened.machine(request.host)
-        with closing(_open_building(request, opened, machine)) as building:
-            return _sync(request, opened, machine, building, leaving)
+    opened_lock = open_lock(request, context, may_be_own=False)
+    with opened_lock.repository:
+        rules = read_rules(context.environ, opened_lock.environment.interpreter.prefix)
+        prepare_environment(request, opened_lock.environment, rules, context)
+        machine = opened_lock.machine(request.host)
+        with closing(_open_building(request, opened_lock, machine)) as building:
+            return _sync(request, opened_lock, machine, building, removable)
 
 
-_LEFT_OUT = "`uv export --no-emit-project` leaves the project itself out of its lock"
+_EXCLUDE_HINT = "`uv export --no-emit-project` leaves the project itself out of its lock"
 
 
 def _open_building(
-    request: SyncRequest, opened: OpenedLock, machine: ChosenMachine
+    request: SyncRequest, opened_lock: OpenedLock, machine: ChosenMachine
 ) -> DeferredBuilding:
     """Return the builder; build requirements come from the configured indexes."""
     from wheelfit.operations.preferences import choice_policy
 
     return DeferredBuilding(
-        opened.repository,
+        opened_lock.repository,
         lambda: open_building(
             request,
-            opened.context,
-            opened.repository,
-            opened.settings,
-            opened.environment,
+            opened_lock.context,
+            opened_lock.repository,
+            opened_lock.settings,
+            opened_lock.environment,
             machine,
             choice_policy(request, machine.policy),
             RequestedRequirements((), (), (), {}, ()),
@@ -111,29 +111,34 @@ def _open_building(
 
 def _sync(
     request: SyncRequest,
-    opened: OpenedLock,
+    opened_lock: OpenedLock,
     machine: ChosenMachine,
     building: DeferredBuilding,
-    leaving: Collection[NormalizedName] | None,
+    removable: Collection[NormalizedName] | None,
 ) -> ChangeReport:
     from wheelfit.operations.change_reports import report_change
     from wheelfit.operations.dry_run import carry_out_or_rehearse
     from wheelfit.operations.result_limits import check_bounds
     from wheelfit.operations.step_durations import StepDurations
 
-    reporter = opened.context.reporter
-    builds = LockedBuilds(building, consent_of(request), opened.path.absolute().parent)
-    choosing = opened.candidates(machine, builds.wheel, builds.files)
-    environment = opened.environment.to_be_taken_to(machine.target)
-    leave_out = _LEFT_OUT if opened.lock.created_by == "uv" else ""
-    ground = _SyncContext(
-        environment, machine, choosing.candidates, opened.repository, builds, leave_out
+    reporter = opened_lock.context.reporter
+    builds = LockedBuilds(building, consent_of(request), opened_lock.path.absolute().parent)
+    selector = opened_lock.candidates(machine, builds.wheel, builds.files)
+    environment = opened_lock.environment.to_be_taken_to(machine.target)
+    exclude_hint = _EXCLUDE_HINT if opened_lock.lock.created_by == "uv" else ""
+    state = _SyncState(
+        environment,
+        machine,
+        selector.candidates,
+        opened_lock.repository,
+        builds,
+        exclude_hint,
     )
 
     def decide_once() -> ChangeDecision:
-        decision = _decide(request, ground, choosing, leaving, reporter)
-        _check_uploads(decision.planned.install, opened.settings.cooldown)
-        check_bounds(request, decision, choosing.candidates, reporter)
+        decision = _decide(request, state, selector, removable, reporter)
+        _check_uploads(decision.planned.install, opened_lock.settings.cooldown)
+        check_bounds(request, decision, selector.candidates, reporter)
         return decision
 
     decide = retry_on_concurrent_change(decide_once)
@@ -141,17 +146,17 @@ def _sync(
     with durations.measure("resolve"):
         decision = decide()
     if request.refit:
-        _tell_unlisted(decision, choosing, reporter)
-    accelerators = report_accelerator_use(decision, ground, reporter, lock="wheelfit lock")
+        _warn_unlisted(decision, selector, reporter)
+    accelerators = report_accelerator_use(decision, state, reporter, lock="wheelfit lock")
     decision, sizes = carry_out_or_rehearse(
-        decision, decide, request, opened.context, ground, durations
+        decision, decide, request, opened_lock.context, state, durations
     )
     no_change_reason = "the environment matches the lock"
     if request.refit:
         no_change_reason = "every installed variant of the lock that could be judged fits"
     return report_change(
         decision,
-        ground,
+        state,
         sizes,
         no_change_reason=no_change_reason,
         seconds=durations.to_json(),
@@ -179,31 +184,31 @@ def _check_uploads(pins: Iterable[Pin], cooldown: Cooldown | None) -> None:
         "files of the lock were uploaded after --uploaded-prior-to, or have no upload time",
         code="too-new",
         note="\n".join(
-            f"{name}: {'the lock does not tell' if when is None else when.isoformat()}"
-            for name, when in times.items()
+            f"{name}: {'no upload time' if time is None else time.isoformat()}"
+            for name, time in times.items()
         ),
         hint="`wheelfit lock --upgrade` with the same option takes older releases; "
         f"--uploaded-prior-to-package {refused[0].name}=false takes this one anyway",
     )
 
 
-class _SyncContext(NamedTuple):
-    """The environment, machine and lock of a change."""
+class _SyncState(NamedTuple):
+    """The environment, the machine and the sources of a change."""
 
     environment: Environment
     machine: ChosenMachine
     candidates: Candidates
     repository: MemoizedRepository
     building: LockedBuilds
-    leave_out: str
+    exclude_hint: str
     """Instructions to lock without the project itself, for hints; empty: impossible."""
 
 
 def _decide(
     request: SyncRequest,
-    ground: _SyncContext,
-    choosing: LockCandidates,
-    leaving: Collection[NormalizedName] | None,
+    state: _SyncState,
+    selector: LockCandidates,
+    removable: Collection[NormalizedName] | None,
     reporter: Reporter,
 ) -> ChangeDecision:
     """Choose from the lock, and verify that the result may be installed here."""
@@ -211,67 +216,69 @@ def _decide(
     from wheelfit.installation.related_distributions import Companions
     from wheelfit.operations.source_builds import with_consent
 
-    present = InstalledState.of(ground)
-    held = _held(request, present)
+    present = InstalledState.of(state)
+    preferred_builds = _preferred_builds(request, present)
     staying = None
     if not (request.refit or request.inexact):
-        staying = spared(present.installed, ground.environment.interpreter.environment)
-        if leaving is not None:
-            staying |= {one.name for one in present.installed if one.name not in leaving}
+        staying = environment_tools(present.installed, state.environment.interpreter.environment)
+        if removable is not None:
+            staying |= {entry.name for entry in present.installed if entry.name not in removable}
     start = present.misfits if request.refit else ()
-    companions = Companions.of(start, present.installed, choosing.candidates.target.environment)
+    companions = Companions.of(start, present.installed, selector.candidates.target.environment)
     only = None
     if request.refit:
-        # Packages that only they need are chosen with them, or removed.
-        only = (present.misfits.keys() & choosing.packages) - companions.followers
+        # Packages that only the misfits need are chosen with them, or removed.
+        only = (present.misfits.keys() & selector.packages) - companions.followers
 
     def takes_part(name: NormalizedName) -> bool:
-        # Kept builds, and packages that stay beside the lock, take part in agreements.
+        # Kept builds and kept packages outside the lock take part in agreements.
         if only is not None:
             return name not in only | companions.followers
-        if name in choosing.packages:
-            return name in held
+        if name in selector.packages:
+            return name in preferred_builds
         return staying is None or name in staying
 
-    there = by_name(present.installed)
-    taking_part = {name: one.present() for name, one in there.items() if takes_part(name)}
+    installed = by_name(present.installed)
+    participants = {name: entry.present() for name, entry in installed.items() if takes_part(name)}
 
-    def chosen() -> Resolution:
-        selection = choosing.select(installed=taking_part, only=only, preferred_builds=held)
+    def choose() -> Resolution:
+        selection = selector.select(
+            installed=participants, only=only, preferred_builds=preferred_builds
+        )
         resolution = selection.resolution()
         return replace(resolution, leaving=companions.unneeded(resolution))
 
     def planned_for(resolution: Resolution) -> Plan:
-        gone = leaving or frozenset()
-        return plan_sync(resolution, present.installed, spared=staying, leaving=gone)
+        removed = removable or frozenset()
+        return plan_sync(resolution, present.installed, spared=staying, leaving=removed)
 
     resolution = with_consent(
-        chosen,
-        ground.building,
-        ground.candidates,
+        choose,
+        state.building,
+        state.candidates,
         reporter,
         may_ask=not request.dry_run,
-        lacking=lambda found: [
-            pin for pin in planned_for(found).install if ground.building.needs_consent(pin.file)
+        pins_without_consent=lambda found: [
+            pin for pin in planned_for(found).install if state.building.needs_consent(pin.file)
         ],
         has_older=False,
-        leave_out=ground.leave_out,
+        exclude_hint=state.exclude_hint,
     )
     planned = planned_for(resolution)
-    labels = choosing.candidates.policy.preferences.labels
+    labels = selector.candidates.policy.preferences.labels
     exchanged = present.misfits.keys() | companions.followers if request.refit else frozenset()
 
-    def agreed(change: VariantChange) -> bool:
+    def is_permitted(change: VariantChange) -> bool:
         name = change.old.name
         return request.allow_variant_change or name in exchanged or name in labels
 
-    return decided(planned, resolution, present, ground, agreed)
+    return decided(planned, resolution, present, state, is_permitted)
 
 
-def _held(
+def _preferred_builds(
     request: SyncRequest, present: InstalledState
 ) -> Mapping[NormalizedName, tuple[Label, PropertySet]]:
-    """Return the installed builds; each stays where the lock lists it and it fits."""
+    """Return the installed builds, which are kept if the lock lists them and they fit."""
     if request.allow_variant_change:
         return {}
     return {
@@ -281,38 +288,38 @@ def _held(
     }
 
 
-def _tell_unlisted(decision: ChangeDecision, choosing: LockCandidates, reporter: Reporter) -> None:
-    """Warn of variants that do not fit and that the lock cannot exchange."""
+def _warn_unlisted(decision: ChangeDecision, selector: LockCandidates, reporter: Reporter) -> None:
+    """Warn of variants that do not fit and are not in the lock."""
     for name in decision.present.misfits:
-        if name not in choosing.packages:
+        if name not in selector.packages:
             reporter.warn(f"{name} is not in the lock; `wheelfit install --refit` exchanges it")
 
 
 _INSTALLERS = tuple(map(canonicalize_name, ("pip", "setuptools", "wheel")))
-_SELF = canonicalize_name("wheelfit")
+_WHEELFIT = canonicalize_name("wheelfit")
 
 
-def spared(
+def environment_tools(
     installed: Iterable[Installed], environment: Mapping[str, str]
 ) -> frozenset[NormalizedName]:
     """Return the packages that manage an environment: pip, wheelfit and their dependencies.
 
-    Dependencies of wheelfit are included, or it would remove itself piece by piece.
+    Without the dependencies of wheelfit, it would break itself.
 
     :param environment: values of the marker variables.
     """
-    there = by_name(installed)
+    by_project = by_name(installed)
     names = set(_INSTALLERS)
-    pending = [_SELF]
+    pending = [_WHEELFIT]
     while pending:
         name = pending.pop()
-        if name in names or name not in there:
+        if name in names or name not in by_project:
             continue
         names.add(name)
         with suppress(WheelfitError):  # unreadable metadata has no known requirements
             pending += [
                 requirement.name
-                for requirement in there[name].metadata().requires
+                for requirement in by_project[name].metadata().requires
                 if requirement.applies(environment, "", VariantContext.PLAIN)
             ]
     return frozenset(names)

@@ -34,21 +34,21 @@ def columns(
     ['Name  Size  Why', '----  ----  ---', 'a     2 MB', '  new, and it fits best']
     """
     rows = list(rows)
-    kept = [number for number in range(len(head)) if any(row[number] for row in rows)]
-    if not kept:
+    filled = [number for number in range(len(head)) if any(row[number] for row in rows)]
+    if not filled:
         return []
-    widths = {number: max(len(row[number]) for row in (head, *rows)) for number in kept}
-    *before, last = kept
+    widths = {number: max(len(row[number]) for row in (head, *rows)) for number in filled}
+    *before, last = filled
     room = 0 if width is None else width - sum(widths[number] + 2 for number in before)
     if width is not None and widths[last] > room:
-        if before and room < max(_LEAST, *(_longest_word(row[last]) for row in rows)):
+        if before and room < max(_MIN_LAST_WIDTH, *(_longest_word(row[last]) for row in rows)):
             return list(_with_rest_below(head, rows, widths, width))
-        rows = [line for row in rows for line in _broken(row, last, room)]
+        rows = [line for row in rows for line in _wrapped(row, last, room)]
         widths[last] = max(len(row[last]) for row in (head, *rows))
     return list(_padded(head, rows, widths))
 
 
-_LEAST = 20
+_MIN_LAST_WIDTH = 20
 """Columns that remain of the last one in a narrow terminal."""
 
 
@@ -78,17 +78,17 @@ def _with_rest_below(
     room = width - sum(widths[number] + 2 for number in before)
     if len(before) < len(widths) - 1:
         room = 0
-    beside = [_without_wide(row, last, room) for row in (head, *rows)]
+    beside = [_without_wide_cell(row, last, room) for row in (head, *rows)]
     shown = {number: widths[number] for number in before}
     shown[last] = max(len(row[last]) for row in beside)
     title, rule, *starts = _padded(beside[0], beside[1:], shown)
     yield from (title, rule)
-    for start, row, left in zip(starts, rows, beside[1:], strict=True):
+    for start, row, cells in zip(starts, rows, beside[1:], strict=True):
         yield start
         rest = [
             row[number] if number == last else f"{head[number].lower()} {row[number]}"
             for number in widths
-            if number not in before and row[number] and not (number == last and left[last])
+            if number not in before and row[number] and not (number == last and cells[last])
         ]
         yield from wrap(
             ", ".join(rest),
@@ -100,7 +100,7 @@ def _with_rest_below(
         )
 
 
-def _without_wide(row: Sequence[str], last: int, room: int) -> Sequence[str]:
+def _without_wide_cell(row: Sequence[str], last: int, room: int) -> Sequence[str]:
     """Return a row without its last cell if that is wider than the room."""
     return row if len(row[last]) <= room else [*row[:last], "", *row[last + 1 :]]
 
@@ -109,7 +109,7 @@ def _longest_word(text: str) -> int:
     return max(map(len, text.split()), default=0)
 
 
-def _broken(row: Sequence[str], last: int, width: int) -> Iterator[Sequence[str]]:
+def _wrapped(row: Sequence[str], last: int, width: int) -> Iterator[Sequence[str]]:
     """Yield the lines of a row whose cell of one column is broken."""
     if len(row[last]) <= width:
         yield row
@@ -124,18 +124,15 @@ def _broken(row: Sequence[str], last: int, width: int) -> Iterator[Sequence[str]
 
 
 def in_one_line(text: str) -> str:
-    """Return text of others for a line: it can neither end that nor change its direction.
-
-    :param text: a name or a value.
-    """
+    """Return text from outside with escaped control characters, which could forge lines."""
     return "".join(
         letter if letter.isprintable() else letter.encode("unicode_escape").decode()
         for letter in text
     )
 
 
-_AT_ONCE = 8
-"""Requests at the same time: each is small, and mostly waits."""
+_MAX_REQUESTS = 8
+"""Simultaneous requests for sizes, which are small."""
 
 
 def sizes_of(
@@ -143,17 +140,17 @@ def sizes_of(
 ) -> Mapping[NormalizedName, FileSize]:
     """Return the sizes of the wheels of a plan, without fetching whole files.
 
-    :param unpacked: whether their size on disk is returned, too.
+    :param unpacked: whether sizes on disk are read as well.
     """
     if not pins:
         return {}
     from wheelfit.sources.concurrency import at_once
 
-    sizes = at_once(pins, lambda pin: files.size(pin.file, unpacked=unpacked), most=_AT_ONCE)
+    sizes = at_once(pins, lambda pin: files.size(pin.file, unpacked=unpacked), most=_MAX_REQUESTS)
     return {pin.name: size for pin, size in zip(pins, sizes, strict=True)}
 
 
-def sized(
+def plan_with_sizes(
     plan: Mapping[str, object], sizes: Mapping[NormalizedName, FileSize], *, dry_run: bool
 ) -> dict[str, object]:
     """Return a plan as plain data with the sizes of its wheels, and their sums.
@@ -163,17 +160,16 @@ def sized(
     """
     if not dry_run:
         return dict(plan)
-    known = [sizes[name] for name in sizes]
     rows = cast("list[dict[str, object]]", plan["install"])
     return {
         **plan,
         "install": [
             {**row, **_to_mapping(sizes[cast("NormalizedName", row["name"])])} for row in rows
         ],
-        "download_size": sum(one.download or 0 for one in known),
-        "installed_size": sum(one.unpacked or 0 for one in known),
+        "download_size": sum(size.download or 0 for size in sizes.values()),
+        "installed_size": sum(size.unpacked or 0 for size in sizes.values()),
         "unknown_sizes": sorted(
-            name for name, one in sizes.items() if one.download is None or one.unpacked is None
+            name for name, size in sizes.items() if size.download is None or size.unpacked is None
         ),
     }
 
@@ -201,9 +197,9 @@ def largest_first(sizes: Mapping[str, FileSize]) -> list[str]:
 def unknown_sizes(sizes: Mapping[NormalizedName, FileSize]) -> list[str]:
     """Return one sentence on unknown sizes for each reason."""
     reasons: dict[tuple[bool, str], list[str]] = {}
-    for name, one in sizes.items():
-        if one.why_unknown:
-            reasons.setdefault((one.file is None, one.why_unknown), []).append(name)
+    for name, size in sizes.items():
+        if size.why_unknown:
+            reasons.setdefault((size.file is None, size.why_unknown), []).append(name)
     return [
         f"the size of {', '.join(names)}{'' if is_all else ' on disk'} is not known: {why}"
         for (is_all, why), names in reasons.items()

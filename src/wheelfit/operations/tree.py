@@ -12,7 +12,7 @@ from packaging.utils import canonicalize_name
 from wheelfit.errors import UsageError
 from wheelfit.locking.stand_ins import stand_in_of
 from wheelfit.locking.tree import tree_of_all, tree_of_one
-from wheelfit.operations.lock_files import FromLock, load_lock, open_lock
+from wheelfit.operations.lock_files import LockChoiceRequest, load_lock, open_lock
 from wheelfit_runtime.errors import UserError
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from wheelfit.operations.machine import ChosenMachine
 
 
-class TreeRequest(FromLock):
+class TreeRequest(LockChoiceRequest):
     """The lock, the machine, and the part of the tree."""
 
     here: bool = False
@@ -52,12 +52,12 @@ class TreeReport:
             tree = tree.only(tree.above(self.inverted, self.depth))
         elif self.depth is not None:
             tree = tree.only(tree.within(self.depth))
-        every: dict[str, object] = {"host": None, "overrides": []}
+        all_machines: dict[str, object] = {"host": None, "overrides": []}
         return {
             "version": 1,
             "lock": self.lock,
             "target": None if self.machine is None else self.machine.name,
-            **(every if self.machine is None else self.machine.to_mapping()),
+            **(all_machines if self.machine is None else self.machine.to_mapping()),
             **tree.to_mapping(),
         }
 
@@ -70,22 +70,22 @@ def tree(request: TreeRequest, context: Context) -> TreeReport:
     :raises NoFit: the machine gets nothing that works.
     """
     if request.here and request.host is not None:
-        raise UsageError("--here and --for name two machines", hint="give one of them")
+        raise UsageError("--here and --for name two machines", hint="use one of them")
     machine: ChosenMachine | None = None
     if request.here or request.host is not None:
-        built, machine = _of_one(request, context)
+        dependency_tree, machine = _tree_of_machine(request, context)
     else:
-        built = _of_all(request, context)
+        dependency_tree = _tree_of_all_machines(request, context)
     name = None if request.invert is None else canonicalize_name(request.invert)
     if name is not None:
-        _check_known(built, name, request.lock)
-    return TreeReport(request.lock, built, machine, name, request.depth)
+        _check_known(dependency_tree, name, request.lock)
+    return TreeReport(request.lock, dependency_tree, machine, name, request.depth)
 
 
-def _of_all(request: TreeRequest, context: Context) -> Tree:
+def _tree_of_all_machines(request: TreeRequest, context: Context) -> Tree:
     if request.extra or request.group is not None:
         raise UsageError(
-            "--extra and --group belong to one machine",
+            "--extra and --group need one machine",
             hint="add --here or --for HOST; without them every extra and group is shown",
         )
     lock = load_lock(Path(request.lock), strict=request.strict)
@@ -94,13 +94,13 @@ def _of_all(request: TreeRequest, context: Context) -> Tree:
     return tree_of_all(lock)
 
 
-def _of_one(request: TreeRequest, context: Context) -> tuple[Tree, ChosenMachine]:
-    opened = open_lock(request, context)
-    with opened.repository:
-        machine = opened.machine(request.host)
-        built = stand_in_of(opened.path.absolute().parent)
-        selection = opened.candidates(machine, built).select()
-    return tree_of_one(opened.lock, selection), machine
+def _tree_of_machine(request: TreeRequest, context: Context) -> tuple[Tree, ChosenMachine]:
+    opened_lock = open_lock(request, context)
+    with opened_lock.repository:
+        machine = opened_lock.machine(request.host)
+        stand_in = stand_in_of(opened_lock.path.absolute().parent)
+        selection = opened_lock.candidates(machine, stand_in).select()
+    return tree_of_one(opened_lock.lock, selection), machine
 
 
 def _check_known(tree: Tree, name: NormalizedName, lock: str) -> None:

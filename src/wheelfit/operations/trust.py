@@ -40,6 +40,7 @@ from wheelfit_runtime.errors import HashMismatch, PolicyRefusal, ProjectNotFound
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from collections.abc import Set as AbstractSet
 
     from packaging.utils import NormalizedName
 
@@ -87,7 +88,7 @@ class PluginWheel:
     pin: Pin
     sha256: str
     is_computed: bool
-    """Whether the source promised no SHA-256, so that the file was fetched to get it."""
+    """Whether the source lists no SHA-256, so that it was computed from the file."""
 
     @property
     def origin(self) -> str:
@@ -199,20 +200,20 @@ def trust(
     requirement = _requirement(request.names)
     namespace = parse_namespace(request.namespace) if request.namespace else None
     plugin_api = _endpoint(request.plugin_api)
-    wanted = _hashes(request.hash)
+    expected = _hashes(request.hash)
     site = read_policies(context.environ)
-    never = site.forbids_plugins
-    if never is not None:
+    policy = site.forbids_plugins
+    if policy is not None:
         raise PolicyRefusal(
-            "plugins are forbidden by a policy", where=never, note='it says plugins = "never"'
+            "plugins are forbidden by a policy", where=policy, note='it says plugins = "never"'
         )
     path = trust_file(context.environ, sys.platform, home())
-    before = read_trust_file(path, context.reporter.warn)
+    old = read_trust_file(path, context.reporter.warn)
     environment = open_environment(request.python, environ=context.environ, may_be_own=True)
     settings = read_settings(request, context.environ, prefix=environment.interpreter.prefix)
     with open_indexes(request, settings, context) as repository:
-        wheels = _look_up(requirement, repository, environment)
-        _check_hashes(wheels, wanted)
+        wheels = _find_wheels(requirement, repository, environment)
+        _check_hashes(wheels, expected)
         entry = TrustEntry(
             requirement.name,
             requirement.specifier,
@@ -222,26 +223,26 @@ def trust(
             source=_source(wheels),
             added=datetime.now(UTC).date().isoformat(),
         )
-        _check_lists(entry, site)
-        warnings = (*_doubts(requirement, wheels), *_loss(before, entry, keep=request.keep))
+        _check_policy(entry, site)
+        warnings = (*_warnings(requirement, wheels), *_losses(old, entry, keep=request.keep))
         for warning in warnings:
             context.reporter.warn(warning)
         plan = TrustPlan(entry, tuple(wheels))
         consent(plan)
-        after = change_trust(path, lambda old: _with(old, entry, keep=request.keep))
-        _remove_unused(before, after, plugin_folder(request, context.environ))
+        new = change_trust(path, lambda old: _with_entry(old, entry, keep=request.keep))
+        _remove_unused(old, new, plugin_folder(request, context.environ))
         answer = None
         if request.attempt:
             endpoint = _entry_point(wheels[0].pin, repository)
-            rules = PluginRules(after, site)
-            answer = _ask(rules, environment, repository, request, context, entry, endpoint)
+            rules = PluginRules(new, site)
+            answer = _run_plugin(rules, environment, repository, request, context, entry, endpoint)
     return TrustReport(path, plan, warnings, answer)
 
 
 def untrust(request: UntrustRequest, context: Context) -> UntrustReport:
     """Revoke trust, and remove the installed plugins.
 
-    :raises UserError: ``not-installed``; one of them is not trusted; nothing is changed then.
+    :raises UserError: ``not-installed``; one of them is not trusted, and nothing is changed.
     """
     path = trust_file(context.environ, sys.platform, home())
     names = tuple(canonicalize_name(name) for name in request.names)
@@ -267,12 +268,12 @@ def untrust(request: UntrustRequest, context: Context) -> UntrustReport:
 
 def _remove_unused(before: Trust, after: Trust, folder: Path) -> list[str]:
     """Remove the environments with files that are not trusted any more, and return them."""
-    gone = _digests(before) - _digests(after)
+    removed_digests = _digests(before) - _digests(after)
     removed = []
-    for place in environments_holding(folder, gone):
-        shutil.rmtree(place, ignore_errors=True)
-        if not place.exists():
-            removed.append(str(place))
+    for environment in environments_holding(folder, removed_digests):
+        shutil.rmtree(environment, ignore_errors=True)
+        if not environment.exists():
+            removed.append(str(environment))
     return removed
 
 
@@ -289,12 +290,7 @@ def switch_providers(request: SwitchRequest, context: Context) -> SwitchReport:
     names = frozenset(parse_namespace(name) for name in request.names)
     policy = read_policies(context.environ)
     if request.on:
-        for name in sorted(names & policy.disabled.keys()):
-            raise PolicyRefusal(
-                f"{name} is switched off by a policy",
-                where=policy.disabled[name],
-                note="it is in its disable-provider",
-            )
+        _check_enabled(names, policy)
         check_namespaces(sorted(names), request, context)
     path = trust_file(context.environ, sys.platform, home())
     after = change_trust(
@@ -348,25 +344,25 @@ def _hashes(texts: Sequence[str]) -> frozenset[str]:
 # --- looking it up ------------------------------------------------------------------
 
 
-def _look_up(
+def _find_wheels(
     requirement: Requirement, repository: MemoizedRepository, environment: Environment
 ) -> list[PluginWheel]:
     try:
         pins = resolve_plugin([requirement], repository, environment.target())
     except ProjectNotFound as error:
-        words = (
+        warning = (
             "some plugins that packages name were never published, and anybody could take "
             "their names (P-19)"
         )
-        error.note = "\n".join(filter(None, (error.note, words, _similar(requirement.name))))
+        error.note = "\n".join(filter(None, (error.note, warning, _similar(requirement.name))))
         raise
     wheels = []
     with tempfile.TemporaryDirectory(prefix="wheelfit-") as folder:
         for pin in pins:
-            promised = pin.file.hashes.get("sha256")
-            digest = promised or sha256_of_file(repository.download(pin.file, Path(folder)))
-            wheels.append(PluginWheel(pin, digest, is_computed=promised is None))
-    return sorted(wheels, key=lambda one: (one.pin.name != requirement.name, one.pin.name))
+            listed_digest = pin.file.hashes.get("sha256")
+            digest = listed_digest or sha256_of_file(repository.download(pin.file, Path(folder)))
+            wheels.append(PluginWheel(pin, digest, is_computed=listed_digest is None))
+    return sorted(wheels, key=lambda wheel: (wheel.pin.name != requirement.name, wheel.pin.name))
 
 
 def _entry_point(pin: Pin, repository: MemoizedRepository) -> str | None:
@@ -380,31 +376,37 @@ def _entry_point(pin: Pin, repository: MemoizedRepository) -> str | None:
     return endpoints.pop() if len(endpoints) == 1 else None
 
 
-def _check_hashes(wheels: Sequence[PluginWheel], wanted: frozenset[str]) -> None:
-    for one in wheels:
-        if wanted and one.sha256 not in wanted:
+def _check_hashes(wheels: Sequence[PluginWheel], expected: frozenset[str]) -> None:
+    for wheel in wheels:
+        if expected and wheel.sha256 not in expected:
             raise HashMismatch(
                 algorithm="sha256",
-                expected=sorted(wanted),
-                actual=one.sha256,
-                where=redact(one.pin.file.url),
+                expected=sorted(expected),
+                actual=wheel.sha256,
+                where=redact(wheel.pin.file.url),
             )
 
 
-def _check_lists(entry: TrustEntry, site: SitePolicy) -> None:
-    """Raise on a plugin that could not be used anyway."""
-    if entry.namespace is not None and entry.namespace in site.disabled:
+def _check_enabled(namespaces: AbstractSet[str], policy: SitePolicy) -> None:
+    """Raise on a namespace that a policy switches off."""
+    for name in sorted(namespaces & policy.disabled.keys()):
         raise PolicyRefusal(
-            f"{entry.namespace} is switched off by a policy",
-            where=site.disabled[entry.namespace],
+            f"{name} is switched off by a policy",
+            where=policy.disabled[name],
             note="it is in its disable-provider",
         )
+
+
+def _check_policy(entry: TrustEntry, site: SitePolicy) -> None:
+    """Raise on a plugin that a policy forbids."""
+    if entry.namespace is not None:
+        _check_enabled({entry.namespace}, site)
     for policy in site.allow_lists:
         listed = {
             (file.filename, file.sha256)
-            for one in policy.entries
-            if one.package == entry.package
-            for file in one.usable_files()
+            for listed_entry in policy.entries
+            if listed_entry.package == entry.package
+            for file in listed_entry.usable_files()
         }
         for file in entry.files:
             if (file.filename, file.sha256) not in listed:
@@ -415,33 +417,34 @@ def _check_lists(entry: TrustEntry, site: SitePolicy) -> None:
                 )
 
 
-def _doubts(requirement: Requirement, wheels: Sequence[PluginWheel]) -> list[str]:
-    """Return doubts for the user to consider before trusting a plugin."""
-    doubts = []
+def _warnings(requirement: Requirement, wheels: Sequence[PluginWheel]) -> list[str]:
+    """Return warnings to consider before a plugin is trusted."""
+    warnings = []
     if requirement.name in UNREGISTERED:  # P-19
-        doubts.append(
+        warnings.append(
             f"{requirement.name} was not registered on PyPI in November 2026; whoever published "
             "it there since need not be who the name suggests"
         )
     similar = _similar(requirement.name)
     if similar:
-        doubts.append(similar)
-    own = sorted({row.namespace for row in EMULATED_PLUGINS if row.package == requirement.name})
-    if own:
-        doubts.append(
-            f"wheelfit's own {' and '.join(own)} provider answers instead of {requirement.name} "
-            "where the versions agree, and the plugin is asked only elsewhere (P-13)"
+        warnings.append(similar)
+    emulated = {row.namespace for row in EMULATED_PLUGINS if row.package == requirement.name}
+    if emulated:
+        warnings.append(
+            f"wheelfit's own {' and '.join(sorted(emulated))} provider answers instead of "
+            f"{requirement.name} if the versions agree, so the plugin is asked only otherwise "
+            "(P-13)"
         )
-    for one in wheels:
-        if one.pin.file.yanked is not None:
-            why = f": {one.pin.file.yanked}" if one.pin.file.yanked else ""
-            doubts.append(f"{one.pin.filename.text} was taken back by its publisher{why}")
-        if one.is_computed and not one.pin.file.is_local:
-            doubts.append(
-                f"{one.pin.file.source} promises no SHA-256 of {one.pin.filename.text}; "
-                "it was fetched, and this is the hash of what came"
+    for wheel in wheels:
+        if wheel.pin.file.yanked is not None:
+            why = f": {wheel.pin.file.yanked}" if wheel.pin.file.yanked else ""
+            warnings.append(f"{wheel.pin.filename.text} was yanked by its publisher{why}")
+        if wheel.is_computed and not wheel.pin.file.is_local:
+            warnings.append(
+                f"{wheel.pin.file.source} lists no SHA-256 of {wheel.pin.filename.text}; the hash "
+                "is that of the downloaded file"
             )
-    return doubts
+    return warnings
 
 
 def _similar(name: str) -> str:
@@ -452,38 +455,34 @@ def _similar(name: str) -> str:
     return f"the name is much like {close[0]}, which is another package" if close else ""
 
 
-def _loss(before: Trust, entry: TrustEntry, *, keep: bool) -> list[str]:
-    """Return the words for entries that would not be trusted any more."""
-    old = [one for one in before.of(entry.package) if one.namespace == entry.namespace]
-    if keep or not old:
+def _losses(old: Trust, entry: TrustEntry, *, keep: bool) -> list[str]:
+    """Return a warning of files that would not be trusted any more."""
+    earlier = [each for each in old.of(entry.package) if each.namespace == entry.namespace]
+    if keep or not earlier:
         return []
-    gone = {file for one in old for file in one.files} - set(entry.files)
-    names = ", ".join(sorted(file.filename for file in gone))
+    removed = {file for each in earlier for file in each.files} - set(entry.files)
+    names = ", ".join(sorted(file.filename for file in removed))
     return [f"no longer trusted then: {names} (--keep keeps them)"] if names else []
 
 
-def _with(old: Trust, entry: TrustEntry, *, keep: bool) -> Trust:
-    same = [
-        one
-        for one in old.entries
-        if (one.package, one.namespace) == (entry.package, entry.namespace)
-    ]
-    others = tuple(one for one in old.entries if one not in same)
+def _with_entry(old: Trust, entry: TrustEntry, *, keep: bool) -> Trust:
+    same = [each for each in old.of(entry.package) if each.namespace == entry.namespace]
+    others = tuple(each for each in old.entries if each not in same)
     if keep:
-        files = {file.filename: file for one in same for file in one.files}
+        files = {file.filename: file for each in same for file in each.files}
         files |= {file.filename: file for file in entry.files}
         entry = replace(entry, files=tuple(files.values()))
     return replace(old, entries=(*others, entry))
 
 
 def _source(wheels: Sequence[PluginWheel]) -> str:
-    return ", ".join(dict.fromkeys(redact(one.pin.file.source) for one in wheels))
+    return ", ".join(dict.fromkeys(redact(wheel.pin.file.source) for wheel in wheels))
 
 
 # --- the plugin's answer --------------------------------------------------------------
 
 
-def _ask(
+def _run_plugin(
     rules: PluginRules,
     environment: Environment,
     repository: MemoizedRepository,

@@ -1,12 +1,11 @@
 """The files about plugins: those trusted by the user, and those allowed by the site.
 
-The user's is written by ``wheelfit providers``; users may read and edit it. Only an administrator
-can write the site's. Neither is ever looked for in the current folder.
+The user's is written by ``wheelfit providers``, and may be edited. Only an administrator can write
+the site's. Neither is read from the current folder.
 """
 
 from __future__ import annotations
 
-import errno
 import os
 import stat
 import sys
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING
 from wheelfit.core.trust import NO_POLICY, NO_TRUST, SitePolicy
 from wheelfit.errors import EnvironmentBusy
 from wheelfit.operations.user_folders import VARIABLE as CONFIGURATION_VARIABLE
-from wheelfit.operations.user_folders import configuration_file, site_folder
+from wheelfit.operations.user_folders import configuration_file, refuse_pipe, site_folder
 from wheelfit_runtime.errors import FileProblem, InvalidConfiguration, PolicyRefusal
 
 if TYPE_CHECKING:
@@ -30,9 +29,9 @@ TRUST_VARIABLE = "WHEELFIT_PROVIDERS_FILE"
 POLICY_VARIABLE = "WHEELFIT_POLICY_FILE"
 """Names a further policy, which can only forbid more."""
 
-_LARGEST = 4 << 20
+_MAX_SIZE = 4 << 20
 """Bytes of the longest file; one byte more is read, and then refused."""
-_PATIENCE = 30.0
+_LOCK_TIMEOUT = 30.0
 """Seconds to wait for another process that changes the file."""
 
 
@@ -67,7 +66,7 @@ def read_trust_file(path: Path, note: Callable[[str], None] = lambda _text: None
         return NO_TRUST
     if stat.S_ISREG(status.st_mode) and hasattr(os, "geteuid"):
         if status.st_uid not in (0, os.geteuid()):
-            note(f"{path} belongs to another user, so what it trusts is not trusted here")
+            note(f"{path} belongs to another user, so it is ignored")
             return NO_TRUST
         if status.st_mode & 0o022:
             raise InvalidConfiguration(
@@ -87,7 +86,7 @@ def change_trust(path: Path, change: Callable[[Trust], Trust]) -> Trust:
     :param change: returns the new value for the one in the file.
     :raises InvalidConfiguration: the present file cannot be read or is invalid.
     :raises FileProblem: the file cannot be written.
-    :raises EnvironmentBusy: another process is changing it all the time.
+    :raises EnvironmentBusy: another process has been changing it for 30 seconds.
     """
     from wheelfit.core.trust_files import format_trust
     from wheelfit.wheels.atomic_write import write_file
@@ -95,7 +94,9 @@ def change_trust(path: Path, change: Callable[[Trust], Trust]) -> Trust:
     path = Path(os.path.realpath(path))  # settings are often links into a folder that is synced
     if path.exists() and not path.is_file():
         raise FileProblem(
-            "the file of trusted plugins has no path", where=str(path), hint=f"see {TRUST_VARIABLE}"
+            "the path of trusted plugins is not a file",
+            where=str(path),
+            hint=f"see {TRUST_VARIABLE}",
         )
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -120,24 +121,24 @@ def policy_file(platform: str) -> Path:
 
 
 def read_policies(environ: Mapping[str, str], system: Path | None = None) -> SitePolicy:
-    """Return every policy that is in force.
+    """Read the policies in force.
 
     :param environ: the environment of the process; ``WHEELFIT_POLICY_FILE`` is respected.
     :param system: the path of the site's policy; default: that of this system.
-    :raises PolicyRefusal: ``unusable-policy``; one of them cannot be read or understood.
+    :raises PolicyRefusal: ``unusable-policy``; one of them cannot be read, or is invalid.
     """
-    place = policy_file(sys.platform) if system is None else system
-    named = environ.get(POLICY_VARIABLE)
-    places = [(place, False)] + ([(Path(named), True)] if named else [])
+    paths = [(policy_file(sys.platform) if system is None else system, False)]
+    if named := environ.get(POLICY_VARIABLE):
+        paths.append((Path(named), True))
     files = []
-    for path, must_exist in places:
+    for path, must_exist in paths:
         try:
-            data, found_file = _read(path)
-            # Only a file that none but root can have written grants trust to all users.
-            grants = not must_exist and _is_roots(found_file, path.parent)
+            data, status = _read(path)
+            # A policy grants trust to all users only if root alone can write it.
+            grants = not must_exist and _only_root_can_write(status, path.parent)
         except OSError as error:
             is_absent = isinstance(error, FileNotFoundError | NotADirectoryError)
-            if is_absent and not must_exist and not _leads_nowhere(path):
+            if is_absent and not must_exist and not _is_dangling_link(path):
                 continue
             raise PolicyRefusal(
                 f"the policy cannot be read: {error.strerror}",
@@ -156,35 +157,36 @@ def read_policies(environ: Mapping[str, str], system: Path | None = None) -> Sit
 def _read(path: Path) -> tuple[bytes, os.stat_result]:
     """Return the content of a file, and its ownership.
 
-    :raises OSError: it cannot be read, or is a pipe, which could block forever.
+    :raises OSError: it cannot be read, or is a pipe.
     """
-    if path.is_fifo():
-        raise OSError(errno.EINVAL, "it is a pipe")
+    refuse_pipe(path)
     with path.open("rb") as file:
-        return file.read(_LARGEST + 1), os.fstat(file.fileno())
+        return file.read(_MAX_SIZE + 1), os.fstat(file.fileno())
 
 
-def _leads_nowhere(path: Path) -> bool:
+def _is_dangling_link(path: Path) -> bool:
     """Return whether the path is a dangling link."""
-    return any(one.is_symlink() and not one.exists() for one in (path, path.parent))
+    return any(link.is_symlink() and not link.exists() for link in (path, path.parent))
 
 
-def _is_roots(file: os.stat_result, folder: Path) -> bool:
+def _only_root_can_write(file: os.stat_result, folder: Path) -> bool:
     if sys.platform == "win32":  # by default any user may make a folder there
         return False
-    return all(one.st_uid == 0 and not one.st_mode & 0o022 for one in (file, folder.stat()))
+    return all(
+        status.st_uid == 0 and not status.st_mode & 0o022 for status in (file, folder.stat())
+    )
 
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
     from filelock import FileLock, Timeout
 
-    lock = FileLock(path.with_name(f".{path.name}.lock"), timeout=_PATIENCE, poll_interval=0.05)
+    lock = FileLock(path.with_name(f".{path.name}.lock"), timeout=_LOCK_TIMEOUT, poll_interval=0.05)
     try:
         lock.acquire()
     except Timeout:
         raise EnvironmentBusy(
-            f"another process is changing the file (waited {_PATIENCE:g} s)",
+            f"another process is changing the file (waited {_LOCK_TIMEOUT:g} s)",
             where=str(path),
             hint="try again when it has finished",
         ) from None

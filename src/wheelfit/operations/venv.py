@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class VenvRequest(ValidatedRequest):
-    """The place of a new virtual environment, and its Python."""
+    """The path of a new virtual environment, and its Python."""
 
     path: str = ".venv"
     python: str | None = None
@@ -66,6 +66,6 @@ def create_venv(request: VenvRequest, context: Context) -> VenvReport:
             executable = aside / executable.relative_to(folder)
         create_virtual_environment(executable, folder, context.environ)
         ignore_in_git(folder)
-        made = open_environment(str(folder), environ=context.environ, tags=False).interpreter
-    version = ".".join(map(str, made.version))
-    return VenvReport(str(folder), str(made.executable), version)
+        created = open_environment(str(folder), environ=context.environ, tags=False).interpreter
+    version = ".".join(map(str, created.version))
+    return VenvReport(str(folder), str(created.executable), version)

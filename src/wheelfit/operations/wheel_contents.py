@@ -62,14 +62,16 @@ class ShownWheel:
     @property
     def variant_markers(self) -> list[str]:
         """The dependencies whose markers use variants."""
-        return [str(one) for one in self.core.requires if one.marker and one.marker.uses_variants]
+        return [
+            str(each) for each in self.core.requires if each.marker and each.marker.uses_variants
+        ]
 
     @property
     def providers(self) -> Mapping[str, str]:
         """The providers of its variant by namespace, in words."""
         if self.document is None:
             return {}
-        return {name: _provider(one) for name, one in self.document.providers.items()}
+        return {name: _describe(each) for name, each in self.document.providers.items()}
 
     def _properties(self, document: VariantDocument) -> PropertySet:
         label = self.filename.label
@@ -122,11 +124,11 @@ class WheelContentsReport:
 
 
 def read_contents(request: WheelContentsRequest, context: Context) -> WheelContentsReport:
-    """Read wheels; of those at URLs only a few ranges of bytes are fetched."""
-    return WheelContentsReport(tuple(_shown(request, context)))
+    """Read wheels; of remote ones only a few ranges of bytes are fetched."""
+    return WheelContentsReport(tuple(_read_wheels(request, context)))
 
 
-def _shown(request: WheelContentsRequest, context: Context) -> Iterator[ShownWheel]:
+def _read_wheels(request: WheelContentsRequest, context: Context) -> Iterator[ShownWheel]:
     urls = [text for text in request.wheels if text.startswith(("https://", "http://"))]
     for path in find_wheels([text for text in request.wheels if text not in urls]):
         with WheelArchive(path) as wheel:
@@ -140,22 +142,22 @@ def _shown(request: WheelContentsRequest, context: Context) -> Iterator[ShownWhe
                 files=len(wheel.names()),
             )
     if urls:
-        yield from _remote(request, urls, context)
+        yield from _read_remote(request, urls, context)
 
 
-def _remote(
+def _read_remote(
     request: WheelContentsRequest, urls: list[str], context: Context
 ) -> Iterator[ShownWheel]:
     settings = read_settings(request, context.environ)
     with open_indexes(request, settings, context, urls) as repository:
         for url in urls:
-            bare = without_fragment(split_userinfo(url)[0])
-            filename = parse_wheel_filename(last_segment(bare))
-            file = File(filename.text, bare)
+            public_url = without_fragment(split_userinfo(url)[0])
+            filename = parse_wheel_filename(last_segment(public_url))
+            file = File(filename.text, public_url)
             size = repository.size(file, unpacked=True)
             yield _read(
                 filename,
-                redact(bare),
+                redact(public_url),
                 repository.metadata(file),
                 repository.variant_document(file),
                 size=size.file,
@@ -182,7 +184,7 @@ def _read(
     )
 
 
-def _provider(provider: object) -> str:
+def _describe(provider: object) -> str:
     """Return a provider in words."""
     match provider:
         case StaticProvider(features):

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 _CONFIGURATION = ("pyproject.toml", "pytest.ini", ".pytest.ini", "tox.ini", "setup.cfg")
 """Files that test runners read beside the tests."""
 _PYTEST = "pytest"
-_FAKE = "WHEELFIT_FAKE_"
+_FAKE_PREFIX = "WHEELFIT_FAKE_"
 """The prefix of the variables of fake drivers (`wheelfit.testing.drivers`)."""
 
 
@@ -71,12 +71,12 @@ class WheelTestsReport:
     """Plain wheels first."""
 
     def relative_time(self, result: WheelResult) -> float | None:
-        """Return the time of a wheel in that of the plain one; None if both did not run here."""
+        """Return the time of a wheel relative to the plain one; None unless both ran here."""
         tags = _tags_of(result.filename)
         for plain in self.results:
             if plain.label is None and _tags_of(plain.filename) == tags and plain.seconds:
-                alike = plain.how == result.how == "machine"
-                return result.seconds / plain.seconds if alike and result.seconds else None
+                ran_here = plain.how == result.how == "machine"
+                return result.seconds / plain.seconds if ran_here and result.seconds else None
         return None
 
     @property
@@ -112,14 +112,14 @@ class _Host(NamedTuple):
     """The Python itself if it is of another architecture; then all tests are emulated."""
 
 
-class _Place(NamedTuple):
-    """The place where the tests of a wheel run, or the reason why they cannot."""
+class _TestMachine(NamedTuple):
+    """The machine that tests of a wheel run on, or the reason why there is none."""
 
     how: How | None = None
     cpu: str | None = None
     """The processor to emulate."""
-    described: Mapping[str, str] = MappingProxyType({})
-    """The variables that describe the machine where it is not this one."""
+    variables: Mapping[str, str] = MappingProxyType({})
+    """Environment variables that describe another machine than this one."""
     reason: str = ""
 
 
@@ -137,8 +137,9 @@ def run_wheel_tests(request: WheelTestsRequest, context: Context) -> WheelTestsR
     """
     if not shlex.split(request.command):
         raise UsageError("the command of the tests is empty", where="--command")
-    _time_limits(request.time_limit)  # before anything runs
-    _test_requirements(request)  # likewise
+    # Faults of options and of the project are reported before anything runs.
+    _time_limits(request.time_limit)
+    _test_requirements(request)
     sources = _test_sources(request)
     outgoing = collect([Path(path) for path in request.paths])
     wheels = [file for file in outgoing.files if file.kind is not FileKind.SOURCE]
@@ -153,7 +154,7 @@ def run_wheel_tests(request: WheelTestsRequest, context: Context) -> WheelTestsR
         host = _open_host(request, scratch, context)
         for wheel in wheels:
             step(f"testing {wheel.filename}")
-            result = _tested(wheel, sources, host, request, context)
+            result = _test_wheel(wheel, sources, host, request, context)
             write_results(wheel.path.parent, [result])
             results.append(result)
     return WheelTestsReport(tuple(results))
@@ -177,21 +178,21 @@ def _test_sources(request: WheelTestsRequest) -> tuple[Path, ...]:
     """Return the files and folders of the tests, with their configuration."""
     project = Path(request.project)
     tests = [project / name for name in request.tests or ("tests", "test")]
-    there = [path for path in tests if path.exists()]
-    if request.tests and len(there) < len(tests):
-        missing = next(path for path in tests if path not in there)
+    existing = [path for path in tests if path.exists()]
+    if request.tests and len(existing) < len(tests):
+        missing = next(path for path in tests if path not in existing)
         raise FileProblem("the file or folder does not exist", where=str(missing))
-    if not there and request.command == _PYTEST:
+    if not existing and request.command == _PYTEST:
         raise UsageError(
             f"{project} has neither a folder tests nor test",
             hint="name the tests with --tests, or with --command those that the wheel has: "
             '--command "pytest --pyargs NAME"',
         )
-    beside = [project / name for name in (*_CONFIGURATION, "conftest.py")]
-    return (*there, *(path for path in beside if path.is_file()))
+    configuration = [project / name for name in (*_CONFIGURATION, "conftest.py")]
+    return (*existing, *(path for path in configuration if path.is_file()))
 
 
-def _tested(
+def _test_wheel(
     wheel: OutgoingFile,
     sources: Sequence[Path],
     host: _Host,
@@ -200,21 +201,23 @@ def _tested(
 ) -> WheelResult:
     """Return the result of one wheel."""
     with scratch_folder() as folder:
-        place = _place_of(wheel, host, folder, request, context)
+        machine = _choose_test_machine(wheel, host, folder, request, context)
         result = WheelResult(
             filename=wheel.filename,
             label=None if wheel.label is None else str(wheel.label),
             sha256=wheel.sha256,
             state="not-run",
-            how=place.how,
-            cpu=place.cpu,
-            reason=place.reason,
+            how=machine.how,
+            cpu=machine.cpu,
+            reason=machine.reason,
         )
-        if place.how is None:
+        if machine.how is None:
             return result
-        described = Context({**context.environ, **place.described})
+        machine_context = Context({**context.environ, **machine.variables})
         try:
-            python = _environment_with(wheel, folder / "env", host, place, request, described)
+            python = _create_environment(
+                wheel, folder / "env", host, machine, request, machine_context
+            )
         except WheelfitError as error:
             why = ": ".join(filter(None, (str(error), error.note)))
             return replace(result, state="failed", reason=f"it cannot be installed: {why}")
@@ -222,11 +225,11 @@ def _tested(
         _copy(sources, work)
         log = wheel.path.parent / FOLDER / f"{wheel.path.stem}.log"
         log.parent.mkdir(exist_ok=True)
-        command = _command(request.command, python, described)
+        command = _command(request.command, python, machine_context)
         limits = _time_limits(request.time_limit)
         limit = limits.get(result.label or "plain", limits.get(None))
         started = time.monotonic()
-        code = _run(command, work, log, _variables(python, described.environ), limit)
+        code = _run(command, work, log, _variables(python, machine_context.environ), limit)
         seconds = round(time.monotonic() - started, 3)
     state: State = "passed" if code == 0 else "failed"
     why = f"stopped after {duration_in_words(limit)}" if code is None and limit else ""
@@ -245,35 +248,35 @@ def _time_limits(texts: Sequence[str]) -> Mapping[str | None, float]:
     return limits
 
 
-# --- where ---------------------------------------------------------------------------------
+# --- the machine ----------------------------------------------------------------------------
 
 
-def _place_of(
+def _choose_test_machine(
     wheel: OutgoingFile, host: _Host, folder: Path, request: WheelTestsRequest, context: Context
-) -> _Place:
-    """Return the place where the tests of a wheel run.
+) -> _TestMachine:
+    """Return the machine that the tests of a wheel run on.
 
     :param folder: for fake drivers.
     """
     document = None if wheel.label is None else read_wheel_document(wheel.path)
     must_emulate = host.foreign is not None or request.emulate == "always"
-    why_not = "" if must_emulate else _objection(wheel, document, host, context)
-    if must_emulate or (why_not and request.emulate == "auto"):
-        emulated, why = _emulated(wheel, document, host, context, is_only=must_emulate)
-        if emulated is not None:
-            return emulated
-        why_not = "; ".join(filter(None, (why_not, why)))
-    if why_not and request.fake_drivers and not must_emulate:
-        faked = _faked(wheel, document, folder, context)
-        if faked and not (why := _objection(wheel, document, host, context, faked)):
-            return _Place("described", described=faked)
-        why_not = f"{why_not}; {why if faked else 'there is no fake driver for that'}"
-    if why_not:
-        return _Place(reason=why_not)
+    objection = "" if must_emulate else _objection(wheel, document, host, context)
+    if must_emulate or (objection and request.emulate == "auto"):
+        machine, reason = _emulated_machine(wheel, document, host, context, is_only=must_emulate)
+        if machine is not None:
+            return machine
+        objection = "; ".join(filter(None, (objection, reason)))
+    if objection and request.fake_drivers and not must_emulate:
+        variables = _fake_drivers(wheel, document, folder, context)
+        if variables and not (reason := _objection(wheel, document, host, context, variables)):
+            return _TestMachine("described", variables=variables)
+        objection = f"{objection}; {reason if variables else 'there is no fake driver for that'}"
+    if objection:
+        return _TestMachine(reason=objection)
     is_described = bool(names_in(context.environ)) or any(
-        name.startswith(_FAKE) for name in context.environ
+        name.startswith(_FAKE_PREFIX) for name in context.environ
     )
-    return _Place("described" if is_described and wheel.label is not None else "machine")
+    return _TestMachine("described" if is_described and wheel.label is not None else "machine")
 
 
 def _objection(
@@ -281,25 +284,25 @@ def _objection(
     document: VariantDocument | None,
     host: _Host,
     context: Context,
-    described: Mapping[str, str] = MappingProxyType({}),
+    variables: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
     """Return the reason why a machine does not support a wheel; empty if it does (F-90).
 
-    :param described: variables that describe another machine.
+    :param variables: variables that describe another machine.
     """
-    asked = SelectRequest(filenames=(wheel.filename,), document=document, python=host.python)
-    (verdict,) = select(asked, Context({**context.environ, **described})).verdicts
+    request = SelectRequest(filenames=(wheel.filename,), document=document, python=host.python)
+    (verdict,) = select(request, Context({**context.environ, **variables})).verdicts
     return verdict.reason if verdict.verdict == "rejected" else ""
 
 
-def _emulated(
+def _emulated_machine(
     wheel: OutgoingFile,
     document: VariantDocument | None,
     host: _Host,
     context: Context,
     *,
     is_only: bool,
-) -> tuple[_Place | None, str]:
+) -> tuple[_TestMachine | None, str]:
     """Return the emulation that a wheel can run under, or why there is none.
 
     :param is_only: whether emulation is the only way to run it.
@@ -308,20 +311,20 @@ def _emulated(
     if emulator is None:
         return None, "QEMU emulates no processor of this machine's architecture"
     level = emulator.level_of(document, wheel.label)
-    what = f"{emulator.architecture} :: {emulator.feature}"
+    feature = f"{emulator.architecture} :: {emulator.feature}"
     if level is None:
-        return None, f"QEMU emulates values of {what} only"
+        return None, f"QEMU emulates values of {feature} only"
     if level not in emulator.processors:
-        return None, f"QEMU emulates no processor of exactly {what} :: {level}"
-    described = emulator.override(level)
-    if why := _objection(wheel, document, host, context, described):
+        return None, f"QEMU emulates no processor of exactly {feature} :: {level}"
+    variables = emulator.override(level)
+    if why := _objection(wheel, document, host, context, variables):
         return None, why if is_only else ""
     if emulator.find(context.environ) is None:
-        return None, f"{emulator.program}, which could emulate {what} :: {level}, is not on PATH"
-    return _Place("emulated", emulator.processors[level], described), ""
+        return None, f"{emulator.program}, which could emulate {feature} :: {level}, is not on PATH"
+    return _TestMachine("emulated", emulator.processors[level], variables), ""
 
 
-def _faked(
+def _fake_drivers(
     wheel: OutgoingFile, document: VariantDocument | None, folder: Path, context: Context
 ) -> Mapping[str, str] | None:
     """Return the variables for fake drivers that show the machine a wheel requires."""
@@ -334,36 +337,36 @@ def _faked(
 # --- the run -------------------------------------------------------------------------------
 
 
-def _environment_with(
+def _create_environment(
     wheel: OutgoingFile,
     folder: Path,
     host: _Host,
-    place: _Place,
+    machine: _TestMachine,
     request: WheelTestsRequest,
     context: Context,
 ) -> Path:
     """Create an environment with a wheel and the requirements of its tests; return its Python."""
     silent = Context(context.environ)
     if host.foreign is not None:
-        python = host.foreign.create_environment(folder, context.environ, place.cpu)
+        python = host.foreign.create_environment(folder, context.environ, machine.cpu)
     else:
         python = Path(create_venv(VenvRequest(path=str(folder), python=host.python), silent).python)
-    sources = {name: getattr(request, name) for name in field_types(SourceOptions)}
+    source_options = {name: getattr(request, name) for name in field_types(SourceOptions)}
     extras = f"[{','.join(request.extra)}]" if request.extra else ""
-    groups, needed = _test_requirements(request)
+    groups, requirements = _test_requirements(request)
     install(
         InstallRequest(
             python=str(python),
-            requirements=(f"{wheel.path.absolute()}{extras}", *needed),
-            of_group=groups,
-            # Or the first wheel pays for it, and the times mean nothing.
+            requirements=(f"{wheel.path.absolute()}{extras}", *requirements),
+            dependency_group=groups,
+            # Else the time of the first wheel would contain the compilation.
             compile=host.foreign is None,
-            **sources,
+            **source_options,
         ),
         silent,
     )
-    if place.cpu is not None and host.foreign is None and host.emulator is not None:
-        emulate(python, (host.emulator.find(context.environ) or "", "-cpu", place.cpu))
+    if machine.cpu is not None and host.foreign is None and host.emulator is not None:
+        emulate(python, (host.emulator.find(context.environ) or "", "-cpu", machine.cpu))
     return python
 
 
@@ -437,11 +440,11 @@ def _run(
             except subprocess.TimeoutExpired:
                 return None
             finally:
-                _end(process, with_others=limit is not None)
+                _kill(process, with_others=limit is not None)
 
 
-def _end(process: subprocess.Popen[bytes], *, with_others: bool) -> None:
-    """Kill a running process, and the processes in its session if requested."""
+def _kill(process: subprocess.Popen[bytes], *, with_others: bool) -> None:
+    """Kill a running process, and those in its session if requested."""
     if process.poll() is not None:
         return
     if with_others and os.name != "nt":
@@ -452,10 +455,10 @@ def _end(process: subprocess.Popen[bytes], *, with_others: bool) -> None:
 
 
 def _variables(python: Path, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables of the command: those of its environment, and no other packages."""
-    kept = {name: environ[name] for name in environ.keys() - {"PYTHONHOME", "PYTHONPATH"}}
+    """Return the variables of a command that imports only packages of its environment."""
+    inherited = {name: environ[name] for name in environ.keys() - {"PYTHONHOME", "PYTHONPATH"}}
     return {
-        **kept,
+        **inherited,
         "PATH": _path_of(python, environ),
         "VIRTUAL_ENV": str(python.parent.parent),
         "PYTHONNOUSERSITE": "1",

@@ -1,4 +1,4 @@
-"""The source and the target of a whole index."""
+"""The source and the target of operations on a whole index."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ def open_target(text: str) -> tuple[Target, Path | None]:
 
 
 def is_remote(index: str) -> bool:
-    """Return whether an index is a URL of a server, and no folder."""
+    """Return whether an index is named by the URL of a server."""
     return index.startswith(("https://", "http://"))
 
 
 def existing_folder(index: str) -> Path:
-    """Return the folder that an index is.
+    """Return the folder of a local index.
 
-    :param index: a path, or a URL of a folder.
+    :param index: its path, or a ``file:`` URL.
     :raises FileProblem: it does not exist.
     """
     folder = Path(file_path(index) if index.startswith("file:") else index)
@@ -69,7 +69,7 @@ def open_whole_index(
     note: Callable[[str], None] | None = None,
     refresh: bool = False,
 ) -> Iterator[MemoizedRepository]:
-    """Open one index and nothing beside it.
+    """Open one index without any other source.
 
     :param index: its URL or folder.
     :param note: takes remarks about the index; None: they are warnings of the reporter.

@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 _Node = TypeVar("_Node", bound="Hashable")
 _Edge = TypeVar("_Edge")
 
-_SHOWN = 100
-"""Chains that are returned; the shortest come first."""
-_STEPS = 100_000
-"""Chains that are examined on the way."""
+_MAX_CHAINS = 100
+"""Chains that are returned at most, the shortest first."""
+_MAX_STEPS = 100_000
+"""Chains that are examined at most."""
 
 
 class WhyRequest(EnvironmentOptions):
@@ -116,23 +116,23 @@ def why(request: WhyRequest, context: Context) -> WhyReport:
 def _chains(
     targets: Iterable[_Node],
     parents: Callable[[_Node], Iterable[tuple[_Node, _Edge]]],
-    begins: Callable[[_Node], bool],
+    is_start: Callable[[_Node], bool],
 ) -> tuple[list[tuple[tuple[_Node, ...], tuple[_Edge, ...]]], bool]:
-    """Return the ways to some nodes, the shortest first, and whether there are more.
+    """Return the paths to some nodes, the shortest first, and whether there are more.
 
     :param parents: returns the parents of a node, each with its edge.
-    :param begins: whether a way starts at a node; then it is not followed further up.
-    :return: the nodes of each way, and the edges between them.
+    :param is_start: whether a path starts at a node, so that its parents are not followed.
+    :return: the nodes of each path, and the edges between them.
     """
     chains: list[tuple[tuple[_Node, ...], tuple[_Edge, ...]]] = []
     pending: deque[tuple[tuple[_Node, ...], tuple[_Edge, ...]]] = deque(
         ((target,), ()) for target in targets
     )
     steps = 0
-    while pending and len(chains) < _SHOWN and steps < _STEPS:
+    while pending and len(chains) < _MAX_CHAINS and steps < _MAX_STEPS:
         nodes, edges = pending.popleft()
         steps += 1
-        if begins(nodes[0]):
+        if is_start(nodes[0]):
             chains.append((nodes, edges))
             if edges:
                 continue
@@ -147,7 +147,7 @@ def _chains(
 def _installed(needs: InstalledNeeds, where: str, name: NormalizedName) -> WhyReport:
     """Return the reasons for an installed package.
 
-    Extras without a record of their request are considered only where nothing else leads to it.
+    Extras that may not have been requested are considered only if nothing else leads to it.
     """
     is_requested = needs.packages[name].requested
     chains, has_more = _installed_chains(needs, name, guess=False)
@@ -161,14 +161,14 @@ def _installed_chains(
     needs: InstalledNeeds, name: NormalizedName, *, guess: bool
 ) -> tuple[list[tuple[RequirementLink, ...]], bool]:
     def parents(project: NormalizedName) -> list[tuple[NormalizedName, InstalledNeed]]:
-        asked = (need for need in needs.needing(project) if need.is_asked or guess)
-        return [(need.needing.name, need) for need in asked]
+        dependents = (need for need in needs.needing(project) if need.is_asked or guess)
+        return [(need.needing.name, need) for need in dependents]
 
-    def begins(project: NormalizedName) -> bool:
+    def is_start(project: NormalizedName) -> bool:
         return needs.packages[project].requested or (project != name and not parents(project))
 
-    paths, has_more = _chains([name], parents, begins)
-    versions = {one: str(entry.version) for one, entry in needs.packages.items()}
+    paths, has_more = _chains([name], parents, is_start)
+    versions = {package: str(entry.version) for package, entry in needs.packages.items()}
     chains = []
     for nodes, edges in paths:
         links = [
@@ -182,7 +182,7 @@ def _installed_chains(
 def _in_lock(lock: Lock, where: str, name: NormalizedName) -> WhyReport:
     """Return the reasons for a package in a lock, for any of its machines."""
     tree = tree_of_all(lock)
-    targets = [place for place, one in enumerate(tree.packages) if one.name == name]
+    targets = [number for number, package in enumerate(tree.packages) if package.name == name]
     if not targets:
         raise UserError(
             f"{name[:80]} is not in the lock",
@@ -190,20 +190,24 @@ def _in_lock(lock: Lock, where: str, name: NormalizedName) -> WhyReport:
             where=where,
             hint="`wheelfit tree` shows what is in it",
         )
-    asked = {
-        place: _requirement(root.requirement) for root in tree.roots or () for place in root.entries
+    root_requirements = {
+        number: _requirement(root.requirement)
+        for root in tree.roots or ()
+        for number in root.entries
     }
     needed_by = tree.needed_by()
     paths, has_more = _chains(
         targets,
-        lambda place: needed_by.get(place, ()),
-        lambda place: place in asked or (tree.roots is None and place not in needed_by),
+        lambda number: needed_by.get(number, ()),
+        lambda number: (
+            number in root_requirements or (tree.roots is None and number not in needed_by)
+        ),
     )
 
     def link(
-        place: int, requirement: str | None, branch: TreeBranch | None = None
+        number: int, requirement: str | None, branch: TreeBranch | None = None
     ) -> RequirementLink:
-        package = tree.packages[place]
+        package = tree.packages[number]
         labels = () if branch is None or branch.always else branch.labels
         marker = None if package.marker is None else str(package.marker)
         return RequirementLink(package.name, _version(package), requirement, None, labels, marker)
@@ -211,10 +215,10 @@ def _in_lock(lock: Lock, where: str, name: NormalizedName) -> WhyReport:
     chains = []
     for nodes, edges in paths:
         links = [
-            link(place, _needed(lock.packages[above], tree.packages[place].name), branch)
-            for above, place, branch in zip(nodes, nodes[1:], edges, strict=False)
+            link(number, _needed(lock.packages[parent], tree.packages[number].name), branch)
+            for parent, number, branch in zip(nodes, nodes[1:], edges, strict=False)
         ]
-        chains.append((link(nodes[0], asked.get(nodes[0])), *links))
+        chains.append((link(nodes[0], root_requirements.get(nodes[0])), *links))
     versions = dict.fromkeys(filter(None, (_version(tree.packages[target]) for target in targets)))
     return WhyReport(name, where, True, tuple(versions), tuple(chains), has_more)
 

@@ -177,18 +177,18 @@ def test_the_operation(
     """A conflict that is lost to somebody else is the finding that it would have been before."""
     report = published(index, tmp_path)
     assert report.method == "session"
-    assert report.act is not None
+    assert report.result is not None
     assert index.names == {*(one.filename for one in files), INDEX_FILE}
     again = published(index, tmp_path)
     assert {again.state(one.filename) for one in again.outgoing.files} == {"existing"}
     build_wheel(tmp_path / "dist", "fast", "1.0", tag="py2-none-any")
     index.refuses = "fast-1.0-py2-none-any.whl"
     refused = published(index, tmp_path)
-    assert [one.code for one in refused.found.findings] == ["refused-by-index"]
+    assert [one.code for one in refused.checks.findings] == ["refused-by-index"]
     (index.folder / index.refuses).write_bytes(b"other")  # which its pages do not show yet
     index.pages["/simple/fast/"] = index.pages.get("/simple/fast/") or _without(index)
     taken = published(index, tmp_path)
-    assert [one.code for one in taken.found.findings] == ["name-taken"]
+    assert [one.code for one in taken.checks.findings] == ["name-taken"]
 
 
 def _without(index: SessionServer) -> Any:

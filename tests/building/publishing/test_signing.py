@@ -97,7 +97,7 @@ def test_they_go_along_with_the_files(sigstore: Sigstore, instance: Path, tmp_pa
             ignore=("bad-attestation",),
         )  # fmt: skip
         report = publish(request, context)
-    assert report.act is not None, report.found
+    assert report.result is not None, report.checks
     assert earlier.read_bytes() == before
     assert json.loads(index.fields[old.name]["attestations"][0]) == [json.loads(before)]
     (sent,) = json.loads(index.fields[new.name]["attestations"][0])
@@ -196,7 +196,7 @@ def test_wheels_with_a_label_are_published_with_attestations(
         ignore=("bad-attestation",),
     )  # fmt: skip
     report = publish(request, Context(environ))
-    assert report.act is not None, report.found
+    assert report.result is not None, report.checks
     assert [len(one.attestations) for one in report.outgoing.files] == [1, 1]
 
 

@@ -247,7 +247,7 @@ class TestEnvironments:
             (["--python-version", "new"], "'new' is not a Python version"),
             (["--python-version", "3.99"], "unknown Python version 3.99"),
             (["--python-version", "2.7"], "unknown Python version 2.7"),
-            (["--for", "macos-arm64"], "do not go with it"),
+            (["--for", "macos-arm64"], "cannot be combined"),
         ],
     )
     def test_what_there_is_not(self, office: Office, words: list[str], message: str) -> None:
@@ -490,7 +490,7 @@ class TestMachines:
         self.lock(office, "fast", *hosts)
         office.add("lib", "2.0")
         office.add_variants("split", "1.0", cu12=("lib<2",), cu13=("lib>=2",))
-        stays = "is of an earlier time and stays"
+        stays = "is an older lock that was not updated"
         assert f"warning: pylock.toml {stays}" in self.lock(office, "split", *hosts).err
         said = self.lock(office, "fast", *hosts).err
         assert said.count(stays) == 2

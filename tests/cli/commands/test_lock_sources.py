@@ -238,7 +238,7 @@ class TestKnownMetadata:
         assert "--allow-source reader" in desk.sync(code=3).err
         place = ("-i", desk.index.url, "--target", desk.target)
         said = desk.run("install", *place, "reader", code=3)
-        assert "is known only to its build backend" not in said.err
+        assert "known only to the build backend" not in said.err
         assert runs.read_text() == seen
 
     def test_a_repository(self, desk: Desk, counting: tuple[str, Path]) -> None:

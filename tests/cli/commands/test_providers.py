@@ -97,7 +97,7 @@ class TestShow:
         about = run("providers", "show", "x86_64", "--json").object
         assert about["vocabulary"][0]["feature"] == "level"
         assert about["vocabulary"][0]["values"] == ["v4", "v3", "v2", "v1"]
-        assert {one["package"] for one in about["built_in"]["stands_in_for"]} == {
+        assert {one["package"] for one in about["built_in"]["emulates"]} == {
             "provider-variant-x86-64",
             "x86-64-variant-provider",
         }

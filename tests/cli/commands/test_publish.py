@@ -405,17 +405,17 @@ def test_the_token_of_our_indexes_is_for_them(tmp_path: Path) -> None:
     """``WHEELFIT_INDEX_TOKEN`` counts where an index is one of ours, and nowhere else."""
     environ = {"WHEELFIT_INDEX_TOKEN": "ours", "TWINE_PASSWORD": "theirs"}
 
-    def found(*, is_ours: bool) -> str:
+    def found(*, is_live_index: bool) -> str:
         login, place = find_login(
             "https://x.example/legacy/", {}, SourceSettings(keyring="disabled"), environ, tmp_path,
-            is_ours=is_ours, note=print,
+            is_live_index=is_live_index, note=print,
         )  # fmt: skip
         assert login is not None
         assert "theirs" not in repr(login)
         return f"{login.password} {place}"
 
-    assert found(is_ours=True) == "ours WHEELFIT_INDEX_TOKEN"
-    assert found(is_ours=False) == "theirs TWINE_PASSWORD"
+    assert found(is_live_index=True) == "ours WHEELFIT_INDEX_TOKEN"
+    assert found(is_live_index=False) == "theirs TWINE_PASSWORD"
 
 
 def test_no_login_travels_in_the_open(tmp_path: Path) -> None:
@@ -423,7 +423,9 @@ def test_no_login_travels_in_the_open(tmp_path: Path) -> None:
     environ = {"TWINE_PASSWORD": "secret"}
     settings = SourceSettings(keyring="disabled")
     with pytest.raises(InvalidConfiguration, match="not sent over plain HTTP") as caught:
-        find_login("http://x.example/", {}, settings, environ, tmp_path, is_ours=False, note=print)
+        find_login(
+            "http://x.example/", {}, settings, environ, tmp_path, is_live_index=False, note=print
+        )
     assert "secret" not in str(vars(caught.value))
 
 
@@ -439,7 +441,7 @@ def test_keyring_is_asked_last(tmp_path: Path) -> None:
     environ = {"PATH": f"{program.parent}:/usr/bin:/bin"}
     login, place = find_login(
         "https://x.example/legacy/", {}, SourceSettings(keyring="subprocess"), environ, tmp_path,
-        is_ours=False, note=print,
+        is_live_index=False, note=print,
     )  # fmt: skip
     assert login is not None
     assert (login.user, login.password, place) == ("me", "kept", "keyring")

@@ -304,7 +304,7 @@ class TestRequireAccelerator:
         shop.add("other")
         for command in ("install --dry-run", "explain"):
             said = shop(*command.split(), "other", "--require-accelerator", host=NO_GPU)
-            assert "--require-accelerator concerns nothing here" in said.err
+            assert "--require-accelerator has no effect" in said.err
 
 
 class TestMaxDownload:
@@ -345,7 +345,7 @@ class TestMaxDownload:
         shop.index.faults.status["engine-1.0-py3-none-any-cu128.whl"] = 404
         said = shop("install", "--dry-run", "tool", "--max-download", "1GB")
         assert "the size of engine is not known" in said.err
-        assert "it counts for --max-download as it comes" in said.err
+        assert "--max-download applies during its download" in said.err
 
     @pytest.mark.parametrize("sizes", [True, False])
     def test_wheels_that_are_fetched_for_their_metadata(

@@ -156,7 +156,7 @@ class TestNeeds:
         """What only the backend knows counts as no needs, and the error says so."""
         sdist(workshop, "reader", dynamic=True, dependencies=["absent"])
         said = workshop.install("reader", code=3)
-        assert "what reader needs is known only to its build backend" in said.err
+        assert "the requirements of reader are known only to the build backend" in said.err
         assert "the backend was run" not in said.err
 
     def test_no_way_out(self, workshop: Workshop) -> None:

@@ -196,7 +196,7 @@ def test_a_job_adds_to_a_release(tmp_path: Path, object_storage: ObjectStorage) 
     files = build_release(tmp_path / "dist")
     for file in files:
         report = publish(PublishRequest(paths=(str(file),), to=place), context)
-        assert report.act is not None, report.found
+        assert report.result is not None, report.checks
     page = json.loads(open_store(place).read("simple/fast/index.json") or b"{}")
     names = {file["filename"] for file in page["files"]}
     assert names == {*(one.name for one in files), "fast-1.0-variants.json"}

@@ -79,7 +79,7 @@ def proxy(
         process.send_signal(signal.SIGTERM)
         assert process.wait(30) == 0
     told = (folder / "said").read_text()
-    assert "others may reach the proxy" in told
+    assert "other machines can reach the proxy" in told
     assert "failed" not in told
 
 

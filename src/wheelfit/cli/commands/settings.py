@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from wheelfit.cli.output import Output, Style
     from wheelfit.operations.context import Context
     from wheelfit.operations.indexes import ConfiguredSource
-    from wheelfit.operations.owners_indexes import OwnersIndex
+    from wheelfit.operations.owner_indexes import OwnerIndex
 
 
 def _show(arguments: Namespace, output: Output, context: Context) -> int:
@@ -71,13 +71,13 @@ def _show(arguments: Namespace, output: Output, context: Context) -> int:
 
 def _sources(
     effective: Mapping[str, Effective], context: Context
-) -> tuple[tuple[ConfiguredSource, ...], tuple[OwnersIndex, ...]]:
+) -> tuple[tuple[ConfiguredSource, ...], tuple[OwnerIndex, ...]]:
     """Return the sources in effect, as all settings and pip's configuration have it.
 
     And the indexes of owners of projects, with whether they are in effect.
     """
     from wheelfit.operations.indexes import configured_sources, read_settings
-    from wheelfit.operations.owners_indexes import OwnersView
+    from wheelfit.operations.owner_indexes import OwnerIndexes
     from wheelfit.operations.requests import SourceOptions
 
     bridges = effective["bridges"]
@@ -91,7 +91,7 @@ def _sources(
     off = next(
         (f"bridges is set to [] by {by}" for by, said in bridges.parts if "none" in said), ""
     )
-    view = OwnersView(request, settings, context.environ)
+    view = OwnerIndexes(request, settings, context.environ)
     return configured_sources(settings), view.indexes(off)
 
 

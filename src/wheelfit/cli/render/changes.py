@@ -199,7 +199,7 @@ def show_created(report: VenvReport, output: Output) -> None:
 def show_recovered(report: RecoverReport, output: Output) -> None:
     """Print the outcome of the recovery."""
     output.result_json(report.to_json())
-    output.report("no change was interrupted" if report.found is None else str(report.found))
+    output.report("no change was interrupted" if report.change is None else str(report.change))
     for note in report.notes:
         output.note(f"note: {note}")
 

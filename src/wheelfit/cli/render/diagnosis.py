@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from wheelfit.operations.check_environment import FitnessReport
     from wheelfit.operations.diagnosis import Diagnosis, SourcesReport
     from wheelfit.operations.indexes import ConfiguredSource
-    from wheelfit.operations.owners_indexes import OwnersIndex
+    from wheelfit.operations.owner_indexes import OwnerIndex
     from wheelfit_runtime.platforms.features import Detection
 
     Line = tuple[str, Style]
@@ -119,7 +119,7 @@ def source_lines(sources: Sequence[ConfiguredSource]) -> Iterator[str]:
         yield f"{', '.join(words)}: {source.origin}"
 
 
-def owner_lines(owners: Sequence[OwnersIndex]) -> Iterator[str]:
+def owner_lines(owners: Sequence[OwnerIndex]) -> Iterator[str]:
     """Return lines on the projects for which the index of their owner is in effect, or why not."""
     reasons = {owner.reason for owner in owners}
     if len(reasons) == 1 and (reason := reasons.pop()):

@@ -307,7 +307,7 @@ def show_converted_index(report: ConvertedIndex, output: Output) -> int:
 def show_publish(report: PublishReport, output: Output) -> None:
     """Print the findings, every file with its state, and the sent files."""
     output.result_json(report.to_json())
-    show_findings(report.found, output)
+    show_findings(report.checks, output)
     rows = [
         (one.filename, size_words(one.size), report.state(one.filename))
         for one in report.outgoing.files
@@ -319,7 +319,7 @@ def show_publish(report: PublishReport, output: Output) -> None:
     for choices in report.choices:
         _show_choices(choices, output)
     _show_end(report, output)
-    if report.is_public and report.act is not None and report.act.sent:
+    if report.is_public and report.result is not None and report.result.sent:
         output.say("the registry takes more files for a release for 14 days only", "dim")
 
 
@@ -337,14 +337,14 @@ def _show_choices(choices: ReleaseChoices, output: Output) -> None:
 
 def publish_exit_code(report: PublishReport, *, strict: bool) -> int:
     """Return the exit code of a release: that of its findings, or 9 where files were refused."""
-    code = exit_code(report.found, strict=strict)
-    if report.act is None:
+    code = exit_code(report.checks, strict=strict)
+    if report.result is None:
         return code or (0 if report.dry_run else FAULTS)
-    return code or (FAULTS if report.act.refused_index_files and strict else 0)
+    return code or (FAULTS if report.result.refused_index_files and strict else 0)
 
 
 def _show_end(report: PublishReport, output: Output) -> None:
-    act = report.act
+    act = report.result
     if act is None:
         output.report("nothing was sent", "plain" if report.dry_run else "bad")
         return

@@ -17,19 +17,19 @@ if TYPE_CHECKING:
     from wheelfit.operations.bridge_checks import BridgeChecksReport
     from wheelfit.operations.bridge_updates import BridgeUpdateReport
     from wheelfit.operations.bridges import BridgesReport
-    from wheelfit.operations.providers import KnownProviders
+    from wheelfit.operations.providers import ProvidersReport
     from wheelfit.operations.trust import SwitchReport, TrustPlan, TrustReport, UntrustReport
     from wheelfit.sources.bridges.catalogue import KnownFamilies
     from wheelfit_runtime.platforms.features import Detection
 
 
-def show_provider_list(report: KnownProviders, output: Output) -> None:
+def show_provider_list(report: ProvidersReport, output: Output) -> None:
     """Print the known providers and plugins."""
     known = report.to_json()
     output.result_json(known)
     rows = []
     for one in known["built_in"]:
-        packages = dict.fromkeys(row["package"] for row in one["stands_in_for"])
+        packages = dict.fromkeys(row["package"] for row in one["emulates"])
         state = f"off: {one['off']}" if one["off"] else f"built in, data of {one['data_version']}"
         rows.append((one["namespace"], state, ", ".join(packages)))
     for one in known["static_families"]:
@@ -77,7 +77,7 @@ def show_provider_facts(about: Mapping[str, Any], output: Output) -> None:
         output.result(f"  switched off by {about['off']}")
     if (built_in := about["built_in"]) is not None:
         output.result(f"  built in, data of {built_in['data_version']}")
-        for row in built_in["stands_in_for"]:
+        for row in built_in["emulates"]:
             output.result(f"  stands in for {row['package']} {', '.join(row['versions'])}")
         _show_vocabulary(about["vocabulary"], output)
     if (family := about["static_family"]) is not None:
@@ -86,7 +86,7 @@ def show_provider_facts(about: Mapping[str, Any], output: Output) -> None:
             output.result(f"    {line}".rstrip())
     if about["name"] == VERSIONS_NAMESPACE:
         output.result("  built in; features are names of packages, values their versions")
-    for namespace in about["stood_in_for_by"]:
+    for namespace in about["emulated_by"]:
         output.result(
             f"  wheelfit's own {namespace} provider answers instead, where versions agree"
         )

@@ -110,11 +110,11 @@ def _lines(file: InspectedFile) -> Iterator[str]:
         yield "  no binaries"
     for binary in file.binaries:
         yield from _about(binary)
-    properties = [str(one) for one in file.found.properties]
+    properties = [str(one) for one in file.binary_properties.properties]
     if properties:
         yield "  properties that the binaries show:"
         yield from (f"    {one}" for one in properties)
-    yield from (f"  note: {note}" for note in file.found.notes)
+    yield from (f"  note: {note}" for note in file.binary_properties.notes)
 
 
 def _about(binary: Binary) -> Iterator[str]:

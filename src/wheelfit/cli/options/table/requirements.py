@@ -34,7 +34,7 @@ _DEPENDENCY_GROUP = Option(
     "--group [PATH:]NAME",
     TEXTS,
     "a dependency group of a pyproject.toml (default: of the current folder)",
-    stored_as="of_group",
+    stored_as="dependency_group",
 )
 
 REQUIREMENTS = OptionGroup(
