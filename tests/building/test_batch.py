@@ -173,7 +173,7 @@ def test_progress_and_news(tmp_path: Path) -> None:
         def start(self, total: int | None) -> None:
             self.total = total
 
-        def rest_is_here(self, size: int) -> None:
+        def set_full_size(self, size: int) -> None:
             pass
 
         def advance(self, count: int) -> None:

@@ -83,7 +83,7 @@ class TestPlainLines:
             one, two = wheels.wheel("one 1.0", None), wheels.wheel("two 1.0", None)
             for wheel in (one, two):
                 wheel.start(2000)
-                wheel.rest_is_here(5_000_000)
+                wheel.set_full_size(5_000_000)
                 wheel.advance(2000)
             one.done()
             one.end()

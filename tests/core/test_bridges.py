@@ -19,7 +19,7 @@ from wheelfit.core.bridges import BridgeFamily
 from wheelfit.core.index_metadata import combine
 from wheelfit.core.labels import Label
 from wheelfit.core.metadata import read_document
-from wheelfit.sources.bridges.catalogue import SHIPPED_VERSION, shipped, shipped_names
+from wheelfit.sources.bridges.catalogue import SHIPPED, SHIPPED_VERSION, shipped
 
 SOUND = """
 name = "acme"
@@ -96,7 +96,7 @@ def test_marker() -> None:
 
 def every_shipped() -> Iterator[BridgeFamily]:
     """Yield the families that are shipped."""
-    for name in shipped_names():
+    for name in SHIPPED.names():
         family = shipped(name)
         assert family is not None
         yield family
@@ -187,7 +187,7 @@ class TestShipped:
 
     def test_is_sound(self) -> None:
         """Its file has its name, a source and something to tell everybody."""
-        for name, family in zip(shipped_names(), every_shipped(), strict=True):
+        for name, family in zip(SHIPPED.names(), every_shipped(), strict=True):
             assert family.name == name
             assert len(family.members) > 1 or family.is_of_indexes or family.no_fit, name
             assert family.source.startswith("https://"), name
@@ -215,7 +215,7 @@ class TestShipped:
 
 def test_few_count_without_consent() -> None:
     """Only indexes of owners, and what projects name as the way to install them, count so."""
-    names = [name for name in shipped_names() if (one := shipped(name)) and one.by_default]
+    names = [name for name in SHIPPED.names() if (one := shipped(name)) and one.by_default]
     own_names = [
         "cudf", "cugraph", "cuml", "cupy", "jax", "onnxruntime", "paddlepaddle", "sglang",
         "tensorflow", "xgboost",
@@ -230,7 +230,7 @@ def test_few_count_without_consent() -> None:
 
 def test_the_edition() -> None:
     """The edition of the shipped files is not older than any of them."""
-    families = [one for name in shipped_names() if (one := shipped(name))]
+    families = [one for name in SHIPPED.names() if (one := shipped(name))]
     edition = date(*map(int, SHIPPED_VERSION.split(".")[:3]))
     assert edition >= max(family.checked for family in families)
 

@@ -53,14 +53,14 @@ class Patient:
             return support_for(
                 document,
                 detector,
-                environment=self.environment.target().environment,
+                environment=self.environment.target.environment,
                 namespaces=namespaces,
                 known=known,
             )
 
         contents = examine_environment(self.environment, full=full)
         hardware = Hardware.of([one for one in asked if one is not None])
-        return about_contents(contents, self.environment.target(), hardware, ask)
+        return about_contents(contents, self.environment.target, hardware, ask)
 
     def findings(
         self, answers: Answers | None = None, *, full: bool = False

@@ -513,7 +513,7 @@ class TestNeeds:
         """Needs of other systems do not count."""
         patient.add("app", requires=["gone; sys_platform == 'no such'"])
         assert patient.codes() == []
-        own = patient.environment.target()
+        own = patient.environment.target
         other = replace(own, environment={**own.environment, "sys_platform": "no such"})
         found = examine_environment(patient.environment, other).packages[0]
         assert [need.name for need in found.requirements] == ["gone"]

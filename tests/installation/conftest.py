@@ -87,7 +87,7 @@ def environment(venv: Path, venv_template: Path, seen_template: Environment) -> 
     schemes = seen_template.schemes.moved(template, venv)
     search = tuple(map(move, seen_template.search))
     return Environment(
-        moved, seen_template.kind, schemes, schemes, search, venv, seen_template.seal
+        moved, seen_template.kind, schemes, schemes, search, venv, seen_template.signer
     )
 
 

@@ -504,7 +504,7 @@ class TestOthersAtWork:
         stage.mkdir(parents=True)
         (stage / "big.so").write_text("big")
         stage.parent.chmod(0o700)
-        places = EnvironmentFolders.of(environment.schemes, environment.seal)
+        places = EnvironmentFolders.of(environment.schemes, environment.signer)
         with NATIVE.limited_to([places.library]) as disk:
             (stage.parent / mark_of(places, places.workplace, disk)).touch()
         return stage.parent
@@ -515,7 +515,7 @@ class TestOthersAtWork:
         """The next installation removes what was only unpacked, and says so."""
         left = self.abandon(environment)
         applied = install(environment, build_wheel(home, "demo", "1"))
-        assert applied.notes == ("what an interrupted change had prepared was removed",)
+        assert applied.notes == ("files that an interrupted change had prepared were removed",)
         assert not left.exists()
 
     def test_nothing_is_removed_without_the_lock(
@@ -536,7 +536,7 @@ class TestOthersAtWork:
         """What the plan replaces, removes or relies on must be as it was; else nothing is done."""
         old, new, rest = (build_wheel(home, *w) for w in (("a", "1"), ("a", "2"), ("b", "1")))
         install(environment, rest, *([] if change == "appears" else [old]))
-        kept = [one.present() for one in environment.installed() if one.name == "b"]
+        kept = [one.for_resolver() for one in environment.installed() if one.name == "b"]
         made = plan(Resolution((pin(new),), kept=tuple(kept)), environment.installed())
         if change == "goes":
             uninstall(["a"], environment)  # type: ignore[list-item]

@@ -63,7 +63,7 @@ class TestBreakages:
         plan = Plan(remove=(gone,))
         needing, other = put("one", "1", need), put("two", "1", "zope-interface-more")
         (found,) = breakages(plan, [gone, needing, other], ENVIRONMENT)
-        assert found.needing == needing
+        assert found.dependent == needing
 
     def test_folded_metadata(self, put: Callable[..., Installed]) -> None:
         """A need counts where its line is broken."""

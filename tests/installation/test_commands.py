@@ -27,7 +27,7 @@ POINTS = {"console_scripts": {"hello": "demo:main"}, "gui_scripts": {"window": "
 
 def target(platform: str) -> Target:
     """Return a machine of a platform."""
-    here = open_environment(None, environ={}, may_be_own=True).target()
+    here = open_environment(None, environ={}, may_be_own=True).target
     return Target.of("elsewhere", here.environment, [Tag("py3", "none", platform)])
 
 
@@ -38,7 +38,7 @@ def target(platform: str) -> Target:
 def test_launchers(platform: str, launcher: str, tmp_path: Path) -> None:
     """Each Windows has its launcher, and the interpreter is looked for where it runs."""
     environment = open_environment(None, environ={}, target=tmp_path)
-    taken = environment.to_be_taken_to(target(platform))
+    taken = environment.for_target(target(platform))
     assert taken.commands == ScriptOptions(launcher, "python.exe")
     assert taken.interpreter == environment.interpreter
 
@@ -46,8 +46,8 @@ def test_launchers(platform: str, launcher: str, tmp_path: Path) -> None:
 def test_names_on_macos(tmp_path: Path) -> None:
     """What is taken to macOS may lie on a file system that ignores case."""
     environment = open_environment(None, environ={}, target=tmp_path)
-    taken = environment.to_be_taken_to(target("macosx_11_0_arm64"))
-    assert taken.goes_to_macos
+    taken = environment.for_target(target("macosx_11_0_arm64"))
+    assert taken.is_for_macos
     assert not taken.is_windows
     assert taken.commands == environment.commands
 
@@ -56,7 +56,7 @@ def test_names_on_macos(tmp_path: Path) -> None:
 def test_no_launchers(platform: str, tmp_path: Path) -> None:
     """Everywhere else commands are scripts, as here."""
     environment = open_environment(None, environ={}, target=tmp_path)
-    assert environment.to_be_taken_to(target(platform)) == environment
+    assert environment.for_target(target(platform)) == environment
     interpreter = environment.interpreter
     assert environment.commands == ScriptOptions("posix", str(interpreter.executable))
 

@@ -38,7 +38,7 @@ class TestSchemes:
 
     def test_a_copy(self, venv: Path, environment: Environment) -> None:
         """What the fixture says of a copied environment is what its interpreter says."""
-        assert environment == opened(venv)._replace(seal=environment.seal)
+        assert environment == opened(venv)._replace(signer=environment.signer)
 
     def test_prefix(self, venv: Path, tmp_path: Path) -> None:
         """--prefix lays everything out below another folder, as the interpreter would."""
@@ -122,7 +122,7 @@ class TestTarget:
 
     def test_target(self, environment: Environment) -> None:
         """Tags, markers and version are those of the interpreter."""
-        target = environment.target()
+        target = environment.target
         assert target.tags.tags == environment.interpreter.tags
         assert target.environment == environment.interpreter.environment
         assert str(target.python_full_version) == target.environment["python_full_version"]

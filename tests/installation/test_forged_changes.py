@@ -435,18 +435,18 @@ class TestSeal:
         """One that others may know or have made does not count; a change goes on without."""
         one = Signer(tmp_path / "state").of("x")
         spoil(tmp_path / "state")
-        seal = Signer(tmp_path / "state")
-        assert not seal.is_of(one, "x")
-        assert seal.flaw
-        places = EnvironmentFolders(make(tmp_path / "env").roots, seal)
+        signer = Signer(tmp_path / "state")
+        assert not signer.is_of(one, "x")
+        assert signer.flaw
+        places = EnvironmentFolders(make(tmp_path / "env").roots, signer)
         change(places)
         assert tree(tmp_path / "env")["bin/demo"] == "new"
 
     def test_none_can_be_kept(self, tmp_path: Path) -> None:
         """Without a place for it a change is made, and undone after an error."""
         (tmp_path / "file").write_text("")
-        for seal in (Signer(None), Signer(tmp_path / "file" / "state")):
-            places = EnvironmentFolders(make(tmp_path / "env").roots, seal)
+        for signer in (Signer(None), Signer(tmp_path / "file" / "state")):
+            places = EnvironmentFolders(make(tmp_path / "env").roots, signer)
             before = tree(tmp_path / "env")
 
             def fail(method: str) -> None:
@@ -455,7 +455,7 @@ class TestSeal:
 
             with pytest.raises(KeyboardInterrupt):
                 change(places, Changing(fail))
-            assert seal.flaw
+            assert signer.flaw
             assert tree(tmp_path / "env") == before
             shutil.rmtree(tmp_path / "env")
 

@@ -105,10 +105,10 @@ class TestScan:
         ("metadata", "reason"),
         [
             ("", "missing"),
-            ("\n", "no valid name but ''"),
-            ("Name: a b\nVersion: 1\n", "no valid name but 'a b'"),
-            ("Name: demo\n", "no valid version but ''"),
-            ("Name: demo\nVersion: one\n", "no valid version but 'one'"),
+            ("\n", "has the invalid name ''"),
+            ("Name: a b\nVersion: 1\n", "has the invalid name 'a b'"),
+            ("Name: demo\n", "has the invalid version ''"),
+            ("Name: demo\nVersion: one\n", "has the invalid version 'one'"),
         ],
     )
     def test_broken(self, tmp_path: Path, metadata: str, reason: str) -> None:
@@ -165,7 +165,7 @@ class TestScan:
     def test_for_the_resolver(self, tmp_path: Path) -> None:
         """The resolver gets name, version, label and how to read the rest."""
         dist_info(tmp_path, variant__json=json.dumps(DOCUMENT))
-        present = only(tmp_path).present()
+        present = only(tmp_path).for_resolver()
         assert (present.name, present.label) == ("demo", "v3")
         assert present.document is not None
         assert present.read().name == "demo"

@@ -338,7 +338,7 @@ class TestOthers:
 def sealed(places: EnvironmentFolders, document: dict[str, Any]) -> bytes:
     """Return a journal with a checksum that is right, signed by the user."""
     body = json.dumps(document).encode()
-    digest, signature = hashlib.sha256(body).hexdigest(), places.seal.of("journal", body)
+    digest, signature = hashlib.sha256(body).hexdigest(), places.signer.of("journal", body)
     return f"wheelfit journal sha256={digest} by={signature}\n".encode() + body
 
 

@@ -52,7 +52,7 @@ def plan(disk: Folder, *gone: str, **options: Any) -> list[str]:
     steps = plan_steps(
         [("/new", "/env")],
         by_folder(*(f"/env/{name}" for name in gone)),
-        look=look_at(disk, mounts),
+        read_folder=look_at(disk, mounts),
         store=lambda _: "/old",
         kept={"/", "/env", "/env/site"},
         **options,
@@ -194,7 +194,7 @@ def test_law(env: Any, new: Any, data: st.DataObject, whole: bool, exchange: boo
         steps = plan_steps(
             [("/new", "/env")],
             by_folder(*(f"/env/{name}" for name in gone)),
-            look=look_at({"env": env, "new": new}),
+            read_folder=look_at({"env": env, "new": new}),
             store=lambda _: "/old",
             kept={"/", "/env"},
             whole_folders=whole,

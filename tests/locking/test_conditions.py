@@ -15,8 +15,8 @@ from wheelfit.errors import UsageError
 from wheelfit.locking.conditions import Conditions, Place
 from wheelfit.locking.environments import (
     LockEnvironment,
+    describe_environments,
     environments_for,
-    in_words,
     known_pythons,
     requires_python,
 )
@@ -158,11 +158,11 @@ def test_micro_versions(wanted: str, python: tuple[int, int], full: str) -> None
 def test_in_words() -> None:
     """Platforms with the same Pythons together; machines by their names."""
     some = (*environments_for(ROWS[:2], PYTHONS[:2]), *environments_for(ROWS[4:], PYTHONS[:1]))
-    assert in_words(some) == (
+    assert describe_environments(some) == (
         "linux-x86_64 and linux-aarch64, Python 3.11 and 3.12; windows-x86_64, Python 3.11"
     )
     machines = [LockEnvironment(name, some[0].target) for name in ("a", "b", "c")]
-    assert in_words(machines) == "a, b and c"
+    assert describe_environments(machines) == "a, b and c"
 
 
 @pytest.mark.parametrize(

@@ -187,7 +187,7 @@ class TestNeeds:
         """Who cannot know takes the union, as other installers do, and says so."""
         selection = choose(lock_world(with_needs=False), GPU)
         assert set(labels(selection)) == {"fastfft", "gpu-lib", "cpu-lib", "numbers"}
-        assert "what fastfft needs cannot be read" in selection.notes[0]
+        assert "the metadata of fastfft cannot be read" in selection.notes[0]
 
     def test_a_label_that_the_table_lacks(self) -> None:
         """Its metadata is read, as if there were no table."""
@@ -486,7 +486,7 @@ class TestEntries:
         new = plain_entry("a", "2", marker="python_version >= '3.11'")
         lock = Lock.of(lock_table(old, new))
         assert applicable(lock, linux_target("3.12.0"))[0].version == Version("2")
-        with pytest.raises(InvalidLock, match=r"packages\[1\]: a counts twice"):
+        with pytest.raises(InvalidLock, match=r"packages\[1\]: a applies twice"):
             self.names(lock)
 
     def test_a_marker_without_a_value(self) -> None:

@@ -10,7 +10,7 @@ from world.registries import StaticIndex, Wheel
 
 from wheelfit.operations.bridge_checks import CheckBridgesRequest, check_bridges
 from wheelfit.operations.context import Context
-from wheelfit.sources.bridges.catalogue import shipped, shipped_names
+from wheelfit.sources.bridges.catalogue import SHIPPED, shipped
 from wheelfit.testing.internet import Internet
 from wheelfit.testing.wheels import build_wheel
 
@@ -138,7 +138,7 @@ def test_a_few(of_registry: CheckBridgesRequest, name: str) -> None:
 def test_every_family(of_registry: CheckBridgesRequest) -> None:
     """The same holds for all families of names."""
     names = tuple(
-        name for name in shipped_names() if (one := shipped(name)) and not one.is_of_indexes
+        name for name in SHIPPED.names() if (one := shipped(name)) and not one.is_of_indexes
     )
     report = check_bridges(of_registry.with_options(names=names), Context())
     assert {one.family.name: one.faults for one in report.checks if one.faults} == {}

@@ -101,13 +101,13 @@ def test_json() -> None:
 def test_where_a_project_is_besides(media_type: str) -> None:
     """PEP 708: written and read in both forms, hostile ones left out; else nothing is said."""
     elsewhere = OtherPages(("https://a.example/x/?a=1&b=2",), ("https://b.example/x/",))
-    body = write_project(replace(PAGE, elsewhere=elsewhere), media_type)
-    assert parse_page(body, media_type, URL, NAME).elsewhere == elsewhere
+    body = write_project(replace(PAGE, other_pages=elsewhere), media_type)
+    assert parse_page(body, media_type, URL, NAME).other_pages == elsewhere
     assert b'"1.2"' in body
     hostile = ("javascript:alert(1)", "file:///etc/passwd", "https://u:p@c.example/x/", '"><b>')
-    body = write_project(replace(PAGE, elsewhere=OtherPages(hostile, hostile)), media_type)
+    body = write_project(replace(PAGE, other_pages=OtherPages(hostile, hostile)), media_type)
     assert b"<b>" not in body or media_type == JSON
-    read = parse_page(body, media_type, URL, NAME).elsewhere
+    read = parse_page(body, media_type, URL, NAME).other_pages
     assert {url.split("/")[2] for url in (*read.tracks, *read.alternates)} <= {
         "c.example", urlsplit(URL).netloc,
     }  # fmt: skip
@@ -124,7 +124,7 @@ def test_nonsense_about_other_pages_hides_no_file(said: object) -> None:
     document["alternate-locations"] = document["meta"]["tracks"] = said
     page = parse_page(json.dumps(document).encode(), JSON, URL, NAME)
     assert len(page.files) == len(PAGE.files)
-    assert not page.elsewhere
+    assert not page.other_pages
 
 
 def test_the_version_has_what_the_page_says() -> None:
@@ -134,8 +134,8 @@ def test_the_version_has_what_the_page_says() -> None:
     elsewhere = OtherPages(("https://first.example/simple/some/",))
     pages = {
         "1.1": plain,
-        "1.2": replace(plain, elsewhere=elsewhere),
-        "1.3": replace(plain, files=(attested,), elsewhere=elsewhere),
+        "1.2": replace(plain, other_pages=elsewhere),
+        "1.3": replace(plain, files=(attested,), other_pages=elsewhere),
         "1.4": replace(plain, files=(attested,), status=Status("deprecated", 'use "other"')),
     }
     for version, page in pages.items():
@@ -144,7 +144,7 @@ def test_the_version_has_what_the_page_says() -> None:
         assert said in write_project(page, HTML).decode()
         for kind in (JSON, HTML):
             read = parse_page(write_project(page, kind), kind, URL, NAME)
-            assert (read.status, read.elsewhere) == (page.status, page.elsewhere)
+            assert (read.status, read.other_pages) == (page.status, page.other_pages)
 
 
 def test_index_file_has_no_attributes() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from wheelfit.core.bridges import BridgeFamily, FamilyMember
-from wheelfit.sources.bridges.catalogue import shipped, shipped_names
+from wheelfit.sources.bridges.catalogue import SHIPPED, shipped
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "bridges.md"
 HEAD = "## Shipped families\n"
@@ -18,7 +18,7 @@ def table() -> str:
 
 
 def _lines() -> Iterator[str]:
-    families = [family for name in shipped_names() if (family := shipped(name)) is not None]
+    families = [family for name in SHIPPED.names() if (family := shipped(name)) is not None]
     distributions = {name for family in families for name in family.distributions}
     yield HEAD
     yield f"{len(families)} families with {len(distributions)} distributions."

@@ -116,7 +116,7 @@ def test_read_while_it_arrives(described: File, folder: Path, make_files: Any) -
         def start(self, total: int | None) -> None:
             """Begin."""
 
-        def rest_is_here(self, size: int) -> None:
+        def set_full_size(self, size: int) -> None:
             """Do nothing: all has to come."""
 
         def advance(self, count: int) -> None:

@@ -18,7 +18,6 @@ from wheelfit.sources.bridges.catalogue import (
     BridgeCatalogue,
     KnownFamilies,
     shipped,
-    shipped_names,
 )
 from wheelfit.sources.bridges.repository import BridgedRepository
 from wheelfit.sources.merged import Pool
@@ -175,7 +174,7 @@ class TestSelectors:
         assert dict(selector.hashes) == {"sha256": hashlib.sha256(data).hexdigest()}
         assert selector.hashes.get("md5") is None
         size = source.size(selector, unpacked=True)
-        assert size.is_here
+        assert size.is_on_disk
         assert (size.file, (size.unpacked or 0) < len(data)) == (len(data), True)
 
     def test_without_a_page(self, tmp_path: Path) -> None:
@@ -280,8 +279,8 @@ class TestUpdates:
         """What names other hosts, indexes, packages or needs counts once it is named only."""
         families = changed(name, old, new)
         project = canonicalize_name({"pytorch": "torch", "rocm-sdk": "rocm"}.get(name, name))
-        unasked = BridgeCatalogue(is_of_registry=lambda _project: True, families=families)
-        assert unasked.of(project) == shipped(name)
+        as_default = BridgeCatalogue(is_of_registry=lambda _project: True, families=families)
+        assert as_default.of(project) == shipped(name)
         assert BridgeCatalogue([name], families=families).of(project) == families.named(name)
         assert families.named(name) != shipped(name)
 
@@ -322,7 +321,7 @@ class TestUpdates:
 
 def test_owners() -> None:
     """The index of an owner stands for exactly the projects that its file names, if it may."""
-    families = [one for name in shipped_names() if (one := shipped(name)) and one.is_of_indexes]
+    families = [one for name in SHIPPED.names() if (one := shipped(name)) and one.is_of_indexes]
     shelf = BridgeCatalogue(is_of_registry=lambda _project: True)
     assert families
     for family in families:
@@ -336,7 +335,7 @@ def test_owners() -> None:
 
 def test_families_that_stand_for_other_names() -> None:
     """Those of indexes are found by each of their projects, all others by their own name."""
-    families = [family for name in shipped_names() if (family := shipped(name)) is not None]
+    families = [family for name in SHIPPED.names() if (family := shipped(name)) is not None]
     for family in families:
         for project in family.projects:
             if not project.endswith("*"):

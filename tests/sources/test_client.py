@@ -124,7 +124,9 @@ class TestRepetition:
 
     def test_unreachable(self, waits: Any) -> None:
         """The error says which server and why; the server costs its waiting time once."""
-        transport = FakeTransport(Interrupted("Connection refused", hope="little", hint="h"))
+        transport = FakeTransport(
+            Interrupted("Connection refused", retry_chance="little", hint="h")
+        )
         asking = client(transport, waits)
         for _ in range(2):
             with pytest.raises(Unreachable, match=r"https://h\.example cannot be read") as caught:

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from wheelfit.sources.concurrency import at_once
+from wheelfit.sources.concurrency import map_concurrently
 
 
 def test_results_in_order() -> None:
@@ -21,12 +21,12 @@ def test_results_in_order() -> None:
             second.set()
         return thing * 2
 
-    assert at_once(["a", "b", "c"], work, most=2) == ["aa", "bb", "cc"]
+    assert map_concurrently(["a", "b", "c"], work, most=2) == ["aa", "bb", "cc"]
 
 
 def test_nothing_to_do() -> None:
     """Nothing gives nothing."""
-    assert at_once([], str, most=2) == []
+    assert map_concurrently([], str, most=2) == []
 
 
 def test_not_more_than_wanted() -> None:
@@ -43,7 +43,7 @@ def test_not_more_than_wanted() -> None:
         with lock:
             running.remove(thing)
 
-    at_once(range(50), work, most=3)
+    map_concurrently(range(50), work, most=3)
     assert most <= 3
 
 
@@ -55,7 +55,7 @@ def test_many_short_waits() -> None:
         names.add(threading.get_ident())
         time.sleep(0.01)
 
-    at_once(range(60), work, most=3)
+    map_concurrently(range(60), work, most=3)
     assert len(names) == 3
 
 
@@ -76,7 +76,7 @@ def test_the_first_failure_ends_it() -> None:
         raise KeyError("a consequence")
 
     with pytest.raises(ValueError, match="no"):
-        at_once(range(9), work, most=2, cancel=cancelled.set)
+        map_concurrently(range(9), work, most=2, cancel=cancelled.set)
     assert is_clean.is_set()
     assert sorted(begun) == [0, 1]
 
@@ -93,6 +93,6 @@ def test_the_silent_are_not_waited_for() -> None:
         ended.wait(20)
 
     with pytest.raises(ValueError, match="no"):
-        at_once(range(2), work, most=2)
+        map_concurrently(range(2), work, most=2)
     assert not ended.is_set()
     ended.set()

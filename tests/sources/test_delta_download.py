@@ -442,6 +442,6 @@ class Seen(NoProgress):
 
     size = 0
 
-    def rest_is_here(self, size: int) -> None:
+    def set_full_size(self, size: int) -> None:
         """Remember."""
         self.size = size

@@ -64,7 +64,7 @@ def test_where_a_project_is_besides_comes_back(tmp_path: Path) -> None:
     )
     for _ in range(2):
         page = ParsedPages(Store(tmp_path)).page(answer(said + LARGE), A, source="s")
-        assert page.elsewhere == OtherPages(("https://a.example/a/",), ("https://b.example/a/",))
+        assert page.other_pages == OtherPages(("https://a.example/a/",), ("https://b.example/a/",))
         assert page.status.marker == "archived"
 
 

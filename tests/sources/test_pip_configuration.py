@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from wheelfit.sources.pip_configuration import (
     ConfigurationFile,
     InstallRules,
-    PipPlaces,
+    PipContext,
     configuration_files,
     read_pip_configuration,
     rules_from,
@@ -38,20 +38,20 @@ def settings(*texts: str, **environ: str) -> SourceSettings:
 
 def around(
     platform: str = "linux", environ: Mapping[str, str] | None = None, **more: Any
-) -> PipPlaces:
+) -> PipContext:
     """Describe a machine where every folder and file exists."""
-    return PipPlaces(
+    return PipContext(
         environ=environ or {},
         home=HOME,
         platform=platform,
         prefixes=(Path("/venv"),),
         is_folder=lambda _path: True,
-        is_there=lambda _path: True,
+        exists=lambda _path: True,
         **more,
     )
 
 
-def paths(view: PipPlaces) -> list[str]:
+def paths(view: PipContext) -> list[str]:
     """Return the files in order, with slashes."""
     return [PurePath(path).as_posix() for path in configuration_files(view)]
 
@@ -89,7 +89,7 @@ class TestFiles:
             "/home/me/Library/Application Support/pip/pip.conf",
             "/venv/pip.conf",
         ]
-        bare = PipPlaces({}, HOME, "darwin", (), is_folder=lambda _path: False)
+        bare = PipContext({}, HOME, "darwin", (), is_folder=lambda _path: False)
         assert "/home/me/.config/pip/pip.conf" in paths(bare)
 
     def test_windows(self) -> None:
@@ -111,7 +111,7 @@ class TestFiles:
             "/venv/pip.conf",
             "/named.conf",
         ]
-        absent = PipPlaces(environ, HOME, "linux", (), is_there=lambda _path: False)
+        absent = PipContext(environ, HOME, "linux", (), exists=lambda _path: False)
         assert "/home/me/.pip/pip.conf" in paths(absent)
 
     def test_no_files_at_all(self) -> None:
@@ -246,11 +246,11 @@ class TestReading:
             "XDG_CONFIG_DIRS": str(tmp_path / "absent"),
             "PIP_EXTRA_INDEX_URL": "https://x/",
         }
-        view = PipPlaces(environ, tmp_path, "linux", (tmp_path / "absent",))
+        view = PipContext(environ, tmp_path, "linux", (tmp_path / "absent",))
         found = read_pip_configuration(view)
         assert found.index_url == "https://user/"
         assert found.extra_index_urls[-1] == "https://x/"
-        isolated = PipPlaces(environ, tmp_path, "linux", (), isolated=True)
+        isolated = PipContext(environ, tmp_path, "linux", (), isolated=True)
         assert "https://x/" not in read_pip_configuration(isolated).extra_index_urls
 
     def test_unreadable(self, tmp_path: Path) -> None:
@@ -258,7 +258,7 @@ class TestReading:
         (tmp_path / "named.conf").write_bytes(b"[global]\nindex-url = \xff\n")
         environ = {"PIP_CONFIG_FILE": str(tmp_path / "named.conf")}
         with pytest.raises(InvalidConfiguration, match="UTF-8"):
-            read_pip_configuration(PipPlaces(environ, tmp_path, "linux", ()))
+            read_pip_configuration(PipContext(environ, tmp_path, "linux", ()))
 
 
 ORACLE = """
@@ -320,7 +320,7 @@ def test_pip_agrees(tmp_path: Path, user: str, named: str | None, environ: dict[
         pytest.skip("pip is not at hand")
     expected = json.loads(run.stdout)
     found = read_pip_configuration(
-        PipPlaces(variables, tmp_path, sys.platform, (Path(sys.prefix),))
+        PipContext(variables, tmp_path, sys.platform, (Path(sys.prefix),))
     )
     ours = {name: getattr(found, name) for name in expected}
     assert {**ours, **{k: list(v) for k, v in ours.items() if isinstance(v, tuple)}} == expected

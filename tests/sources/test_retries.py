@@ -21,9 +21,9 @@ def test_delays_grow_to_a_limit() -> None:
 
 def test_hope_decides() -> None:
     """A certificate is not tried again, an absent host twice, a broken connection as configured."""
-    assert POLICY.after_interruption(1, Interrupted("x", hope="none")) is None
-    assert POLICY.after_interruption(2, Interrupted("x", hope="little")) == 0.5
-    assert POLICY.after_interruption(3, Interrupted("x", hope="little")) is None
+    assert POLICY.after_interruption(1, Interrupted("x", retry_chance="none")) is None
+    assert POLICY.after_interruption(2, Interrupted("x", retry_chance="little")) == 0.5
+    assert POLICY.after_interruption(3, Interrupted("x", retry_chance="little")) is None
     assert POLICY.after_interruption(5, Interrupted("x")) == 4.0
 
 

@@ -93,9 +93,9 @@ def test_kept(server: Any, make_files: Any, wheel: Path, tmp_path: Path) -> None
     entry = listed(server, wheel)
     files.download(entry, tmp_path)
     found = files.size(entry, unpacked=True)
-    assert found == FileSize(wheel.stat().st_size, inside(wheel), is_here=True)
+    assert found == FileSize(wheel.stat().st_size, inside(wheel), is_on_disk=True)
     assert found.download == 0
-    assert files.size(entry) == FileSize(wheel.stat().st_size, is_here=True)
+    assert files.size(entry) == FileSize(wheel.stat().st_size, is_on_disk=True)
     assert len(server.requests) == 1
 
 
@@ -119,7 +119,7 @@ def test_without_ranges(server: Any, make_files: Any, wheel: Path) -> None:
     entry = listed(server, wheel, ranges=False)
     found = files.size(entry, unpacked=True)
     assert (found.file, found.unpacked) == (wheel.stat().st_size, None)
-    assert found.why_unknown == "the server gives no ranges"
+    assert found.why_unknown == "the server does not support byte ranges"
     assert files.size(entry) == FileSize(wheel.stat().st_size)
     with_size = File(entry.filename, entry.url, entry.hashes, size=7)
     asked = len(server.requests)
@@ -174,7 +174,7 @@ def test_a_damaged_wheel(server: Any, make_files: Any, tmp_path: Path) -> None:
 def test_local(wheel: Path) -> None:
     """A wheel in a folder is never fetched."""
     found = LocalFiles().size(File(wheel.name, wheel.as_uri()), unpacked=True)
-    assert found == FileSize(wheel.stat().st_size, inside(wheel), is_here=True)
+    assert found == FileSize(wheel.stat().st_size, inside(wheel), is_on_disk=True)
     missing = LocalFiles().size(File(wheel.name, (wheel.parent / "other").as_uri()))
     assert missing.file is None
     assert missing.why_unknown

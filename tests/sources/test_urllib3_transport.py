@@ -78,13 +78,13 @@ class TestInterruptions:
             port = free.getsockname()[1]
         with pytest.raises(Interrupted) as caught:
             transports().send(f"http://127.0.0.1:{port}/", {})
-        assert (caught.value.reason, caught.value.hope) == ("Connection refused", "little")
+        assert (caught.value.reason, caught.value.retry_chance) == ("Connection refused", "little")
 
     def test_no_such_host(self, transports: Callable[..., Urllib3Transport]) -> None:
         """The name means nothing."""
         with pytest.raises(Interrupted) as caught:
             transports(timeout=5.0).send("http://no-such-host.invalid/", {})
-        assert caught.value.hope == "little"
+        assert caught.value.retry_chance == "little"
 
     def test_silence(self, transports: Callable[..., Urllib3Transport]) -> None:
         """A server that says nothing is left after the time allowed."""
@@ -121,7 +121,7 @@ class TestInterruptions:
             with pytest.raises(Interrupted) as caught:
                 transports().send(f"http://127.0.0.1:{rude.getsockname()[1]}/", {})
             thread.join()
-        assert caught.value.hope == "good"
+        assert caught.value.retry_chance == "good"
 
     @pytest.mark.parametrize("url", ["http:///x", "http://h:99999/", "http://[::1/"])
     def test_bad_urls(self, transports: Callable[..., Urllib3Transport], url: str) -> None:
@@ -129,7 +129,7 @@ class TestInterruptions:
         with pytest.raises((Interrupted, ValueError)) as caught:
             transports().send(url, {})
         if isinstance(caught.value, Interrupted):
-            assert caught.value.hope in {"none", "little"}
+            assert caught.value.retry_chance in {"none", "little"}
 
 
 class TestTls:
@@ -141,7 +141,7 @@ class TestTls:
         """A certificate that nobody vouches for ends the matter, with a hint."""
         with pytest.raises(Interrupted, match="not trusted") as caught:
             transports().send(f"{tls_server.url}/", {})
-        assert caught.value.hope == "none"
+        assert caught.value.retry_chance == "none"
         assert "--cert" in (caught.value.hint or "")
 
     def test_named_authority(

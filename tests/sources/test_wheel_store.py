@@ -232,7 +232,7 @@ class TestFailures:
                 if not count:
                     raise Enough
 
-        with place.store().alone(place.sha256), pytest.raises(Enough):
+        with place.store().exclusive(place.sha256), pytest.raises(Enough):
             place.unpacked(Impatient())
 
     def test_on_the_disk_before_its_name(self, place: Place) -> None:

@@ -29,7 +29,7 @@ def world(new_world: Callable[[], World]) -> World:
     ("bridge", "code", "words"),
     [
         ("pytorch@nowhere", 1, "a folder must be there already"),
-        ("pytorch@", 1, "does not say where the indexes are"),
+        ("pytorch@", 1, "has no URL of the indexes after the @"),
         ("unheard-of", 1, "unknown bridge 'unheard-of'"),
         ("pytorch@https://mirror.example/whl", 5, "the index of pytorch cannot be reached"),
         ("pytorch@empty", 3, "no index of the bridge pytorch has torch (they are in empty)"),

@@ -316,7 +316,7 @@ class _Wheel:
         self._is_fetched = False
         self._bar.start(total)
 
-    def rest_is_here(self, size: int) -> None:
+    def set_full_size(self, size: int) -> None:
         """Record the size of a partly fetched file."""
         self._whole = size
 

@@ -58,7 +58,7 @@ class EnvironmentContents:
 def read_environment(environment: Environment, target: Target | None = None) -> EnvironmentContents:
     """Read the installed packages; only records are read, and nothing is imported."""
     scan = environment.scan()
-    target = target or environment.target()
+    target = target or environment.target
     installed = contents.read_packages(scan.installed, target.environment)
     libraries = tuple(library for package in installed for library in owned_libraries(package))
     by_package: dict[Package, list[OwnedLibrary]] = {}

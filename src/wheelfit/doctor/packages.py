@@ -104,7 +104,7 @@ def about_agreements(
     CUDA and ROCm are left out: `about_builds` has more evidence of them than properties.
     """
     entries = {entry.name: entry for entry in installed}
-    chosen = [ChosenBuild.that_stays(entry.present()) for entry in entries.values()]
+    chosen = [ChosenBuild.that_stays(entry.for_resolver()) for entry in entries.values()]
     for shared in held_by(
         chosen, (agreement for agreement in agreements if agreement.name not in ("cuda", "rocm"))
     ):

@@ -1,10 +1,10 @@
 """Carry out a plan: the one function through which an environment changes.
 
-Everything that can be found wrong is found before the first file of the environment
-changes: wheels were verified when they were unpacked; they are held against what was chosen,
-conflicts are looked for, and all files linked or written into a stage beside their place. What
-follows are renames, which are undone if one of them fails (`wheelfit.installation.transaction`).
-Nothing of the environment is imported or executed after it was written to.
+All checks come before the first file of the environment changes: wheels, verified when they were
+unpacked, are compared with the resolution, conflicts are detected, and all files are linked or
+written into a stage beside their place. Renames follow, which are undone if one of them fails
+(`wheelfit.installation.transaction`). Nothing of the environment is imported or executed after it
+was written to.
 """
 
 from __future__ import annotations
@@ -50,15 +50,15 @@ if TYPE_CHECKING:
     from wheelfit.wheels.unpacked import UnpackedWheel
 
 PLANS = 10
-"""How many plans are made while others change the environment; each time one of them got on."""
+"""The most plans that are made while other processes change the environment."""
 
 
 class PlanOutdated(EnvironmentBusy):
-    """The environment was changed since the plan was made; another plan may do."""
+    """The environment was changed since the plan was made; a new plan may succeed."""
 
 
 class WheelGone(EnvironmentUnavailable):
-    """Files of an unpacked wheel went away or were edited; unpacking it again may do."""
+    """Files of an unpacked wheel were removed or edited; unpacking it again may help."""
 
 
 class Applied(Struct, frozen=True):
@@ -69,7 +69,7 @@ class Applied(Struct, frozen=True):
     notes: tuple[str, ...] = ()
     """Notes for the user, one sentence each."""
     breaks: tuple[Breakage, ...] = ()
-    """Needs that are not met any more; of an installation the caller finds them (`breakages`)."""
+    """Requirements that are not met any more; empty unless the caller adds `breakages`."""
 
 
 def apply(
@@ -110,7 +110,7 @@ def apply(
     try:
         checked = tuple(check_wheel(pin, wheels[pin.name], circumstances) for pin in plan.install)
     except InvalidWheel:
-        _check_there(wheels.values())
+        _check_complete(wheels.values())
         raise
     environment.check_writable(_folders(checked, plan, environment))
     job = _Job(
@@ -120,7 +120,7 @@ def apply(
     try:
         notes = _change_locked(job, patience)
     except FileNotFoundError as error:
-        _check_there(wheels.values())
+        _check_complete(wheels.values())
         raise environment_error(error) from None
     except OSError as error:
         needed = sum(sum(wheels[pin.name].files.sizes) for pin in plan.install)
@@ -152,8 +152,8 @@ def rehearse(
     _laid_out(job, staying, FolderScan())
 
 
-def _check_there(wheels: Iterable[UnpackedWheel]) -> None:
-    """Refuse wheels that are not in their folders any more, as where caches have no locks."""
+def _check_complete(wheels: Iterable[UnpackedWheel]) -> None:
+    """Check that unpacked wheels are unchanged; on some file systems caches have no locks."""
     for wheel in wheels:
         if (name := wheel.changed()) is not None:
             raise WheelGone(
@@ -189,18 +189,17 @@ def _folders(
 
 
 def _change_locked(job: _Job, patience: float) -> tuple[str, ...]:
-    places = EnvironmentFolders(job.environment.real_folders(), job.environment.seal)
-    # The library folder must exist for the lock to lie in it; a new one goes again if
-    # nothing comes of the installation.
+    places = EnvironmentFolders(job.environment.real_folders(), job.environment.signer)
+    # The lock needs the library folder; a new folder is removed again after an error.
     made = make_folders(places.library)
     try:
-        with locked(Path(places.library), patience=patience) as held:
-            # Only with the lock is it certain that no other process is at work. If the environment
-            # was different, the plan does not fit any more; that is found out below.
-            recovered = recover(places, job.disk) if held else None
-            waiting = None if held else patience
+        with locked(Path(places.library), patience=patience) as is_locked:
+            # Only with the lock is it certain that no other process changes the environment. If the
+            # recovery does, `_staying` refuses the plan.
+            recovered = recover(places, job.disk) if is_locked else None
+            lock_patience = None if is_locked else patience
             with Transaction(
-                places, made=made, patience=waiting, file_system=job.disk
+                places, made=made, patience=lock_patience, file_system=job.disk
             ) as transaction:
                 notes = _change(job, transaction)
     except BaseException:
@@ -225,7 +224,7 @@ def _change(job: _Job, transaction: Transaction) -> tuple[str, ...]:
         _stage(layout, job, transaction, unchanged[layout.wheel.pin.name])
     if job.compile_bytecode:
         _compile_modules(environment, transaction.stage)
-    transaction.switch(leaving, changes=_in_words(job.plan), replace=job.replace)
+    transaction.switch(leaving, changes=_describe_changes(job.plan), replace=job.replace)
     progress.done()
     notes = [note for removal in removals for note in removal.notes]
     notes += [note for wheel in job.checked for note in wheel.notes]
@@ -246,7 +245,7 @@ def _laid_out(
     removals = tuple(
         plan_removal(entry, environment, staying, real, look) for entry in job.plan.remove
     )
-    # Two that go together may share a file.
+    # Two distributions to remove may share a file.
     leaving: dict[str, dict[str, str]] = {}
     for removal in removals:
         for folder, names in removal.files.items():
@@ -265,26 +264,26 @@ def _laid_out(
     return removals, leaving, layouts
 
 
-def _in_words(plan: Plan) -> list[str]:
-    """Return a description of the change, for readers of the journal."""
-    coming = {pin.name for pin in plan.install}
-    gone = [entry for entry in plan.remove if entry.name not in coming]
-    return [*(f"install {pin}" for pin in plan.install), *(f"remove {entry}" for entry in gone)]
+def _describe_changes(plan: Plan) -> list[str]:
+    """Return descriptions of the changes, for readers of the journal."""
+    installed_names = {pin.name for pin in plan.install}
+    removed = [entry for entry in plan.remove if entry.name not in installed_names]
+    return [*(f"install {pin}" for pin in plan.install), *(f"remove {entry}" for entry in removed)]
 
 
 def _staying(plan: Plan, environment: Environment) -> tuple[Installed, ...]:
-    """Return the distributions that stay, after verifying that the plan still fits.
+    """Return the distributions that stay, and check that the plan is still valid.
 
     :raises PlanOutdated: the environment was changed since the plan was made.
     """
-    going = {(entry.path, entry.version) for entry in plan.remove}
+    removed_keys = {(entry.path, entry.version) for entry in plan.remove}
     installed = environment.installed()
-    staying = tuple(entry for entry in installed if (entry.path, entry.version) not in going)
+    staying = tuple(entry for entry in installed if (entry.path, entry.version) not in removed_keys)
     replaced = {pin.name for pin in plan.install}
-    appeared = [e for e in staying if e.name in replaced and not e.outside]
-    there = {(entry.path, entry.version) for entry in staying}
-    relied_on = {(entry.path, entry.version) for entry in plan.keep}
-    if appeared or len(installed) - len(staying) != len(going) or not relied_on <= there:
+    added = [entry for entry in staying if entry.name in replaced and not entry.outside]
+    staying_keys = {(entry.path, entry.version) for entry in staying}
+    kept_keys = {(entry.path, entry.version) for entry in plan.keep}
+    if added or len(installed) - len(staying) != len(removed_keys) or not kept_keys <= staying_keys:
         raise PlanOutdated(
             "the environment was changed since the plan was made",
             where=environment.name,
@@ -296,14 +295,14 @@ def _staying(plan: Plan, environment: Environment) -> tuple[Installed, ...]:
 def _unchanged(
     layout: FolderLayout, job: _Job, leaving: Mapping[str, Collection[str]], look: FolderScan
 ) -> Mapping[str, str]:
-    """Return the folders of a wheel that are there already, with their places.
+    """Return the folders of a wheel that are installed already, with their places.
 
-    Files must be links, and none may belong to another distribution; with new bytecode none is
+    Their files must be links and belong to no other distribution; with new bytecode no folder is
     unchanged.
     """
     wheel, environment = layout.wheel, job.environment
-    is_there = any(entry.name == wheel.pin.name for entry in job.plan.remove)
-    if not is_there or job.compile_bytecode or layout.present:
+    is_replacement = any(entry.name == wheel.pin.name for entry in job.plan.remove)
+    if not is_replacement or job.compile_bytecode or layout.present:
         return {}
     if not job.linker.can_hard_link(wheel.unpacked):
         return {}

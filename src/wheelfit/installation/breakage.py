@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from wheelfit.core.markers import VariantContext
-from wheelfit.installation.installed import by_name, needing
+from wheelfit.installation.installed import by_name, requirement_pattern
 from wheelfit_runtime.errors import WheelfitError
 
 if TYPE_CHECKING:
@@ -26,26 +26,26 @@ if TYPE_CHECKING:
 class Breakage(Struct, frozen=True):
     """A requirement that is not met once the change is made."""
 
-    needing: Installed
-    """The dependent, which stays unchanged."""
+    dependent: Installed
+    """The distribution with the requirement; it stays unchanged."""
     requirement: Requirement
-    found: Version | None
-    """The version it will find instead; None if the project will be gone."""
+    new_version: Version | None
+    """The version after the change; None if the project is removed."""
 
     def to_mapping(self) -> dict[str, object]:
         """Return it as plain data, for ``--json``."""
         return {
-            "name": self.needing.name,
-            "version": str(self.needing.version),
+            "name": self.dependent.name,
+            "version": str(self.dependent.version),
             "requirement": str(self.requirement),
-            "installed": None if self.found is None else str(self.found),
+            "installed": None if self.new_version is None else str(self.new_version),
         }
 
     def __str__(self) -> str:
-        needed = f"{self.needing} needs {self.requirement}"
-        if self.found is None:
+        needed = f"{self.dependent} needs {self.requirement}"
+        if self.new_version is None:
             return f"{needed}, and nothing of {self.requirement.name} will be left"
-        return f"{needed}, and will find {self.requirement.name} {self.found}"
+        return f"{needed}, and will find {self.requirement.name} {self.new_version}"
 
 
 def breakages(
@@ -63,7 +63,7 @@ def breakages(
     staying = [entry for entry in installed if entry not in removed]
     if not (changed and staying):
         return ()
-    pattern = needing(sorted(changed))
+    pattern = requirement_pattern(sorted(changed))
     present = {name: entry.version for name, entry in by_name(staying).items()} | replaced
     broken = [
         Breakage(entry, requirement, present.get(requirement.name))
@@ -72,7 +72,9 @@ def breakages(
         for requirement in _needs(entry, pattern, environment)
         if requirement.name in changed and not _met(requirement, present)
     ]
-    return tuple(sorted(broken, key=lambda one: (one.needing.name, str(one.requirement))))
+    return tuple(
+        sorted(broken, key=lambda breakage: (breakage.dependent.name, str(breakage.requirement)))
+    )
 
 
 def _needs(

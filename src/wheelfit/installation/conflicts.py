@@ -106,7 +106,7 @@ def lay_out(
         faults = target_faults(
             wheel.unpacked.names(),
             is_windows=environment.is_windows,
-            ignores_case=ignores_case or environment.goes_to_macos,
+            ignores_case=ignores_case or environment.is_for_macos,
         )
         if faults:
             raise faults_error(faults, where)

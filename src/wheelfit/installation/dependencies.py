@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from wheelfit.core.markers import VariantContext
 from wheelfit.installation.installed import by_name
@@ -21,32 +22,32 @@ if TYPE_CHECKING:
 
 
 class InstalledNeed(Struct, frozen=True):
-    """A requirement of an installed package that counts in its environment."""
+    """A requirement of an installed package whose marker holds in its environment."""
 
-    needing: Installed
+    dependent: Installed
     requirement: Requirement
-    found: Installed | None
-    """The package that meets it, by name; None: nothing of that name is installed."""
+    installed: Installed | None
+    """The installed package of that name, in any version; None: there is none."""
     extra: NormalizedName | None = None
-    """The extra of the needing package that it belongs to; None: it counts always."""
-    is_asked: bool = True
-    """Whether it applies always, or a requirement of another package has that extra. The extras the
-    user requested are not recorded.
+    """The extra of the dependent that has the requirement; None: it applies without extras."""
+    is_required: bool = True
+    """Whether it applies without extras, or another package requires that extra. The extras that
+    the user requested are not recorded.
     """
 
     @property
     def is_met(self) -> bool:
         """Whether the installed version meets the requirement."""
-        if self.found is None:
+        if self.installed is None:
             return False
-        return self.requirement.specifier.contains(self.found.version, prereleases=True)
+        return self.requirement.specifier.contains(self.installed.version, prereleases=True)
 
 
 class InstalledNeeds(Struct, frozen=True):
     """The packages of an environment and their requirements."""
 
     packages: Mapping[NormalizedName, Installed]
-    """Those that are imported, by name."""
+    """The importable packages by name."""
     needs: tuple[InstalledNeed, ...]
     """In the order of the packages and of their metadata."""
 
@@ -57,41 +58,37 @@ class InstalledNeeds(Struct, frozen=True):
         needs = [
             need for entry in packages.values() for need in _needs(entry, packages, environment)
         ]
-        asked: set[tuple[NormalizedName, NormalizedName]] = set()
+        extras: set[tuple[NormalizedName, NormalizedName]] = set()
         while True:  # an extra may require others
-            more = {
+            required = {
                 (need.requirement.name, extra)
                 for need in needs
-                if need.extra is None or (need.needing.name, need.extra) in asked
+                if need.extra is None or (need.dependent.name, need.extra) in extras
                 for extra in need.requirement.extras
             }
-            if more <= asked:
+            if required <= extras:
                 break
-            asked |= more
+            extras |= required
         return cls(
             packages,
             tuple(
                 need
                 if need.extra is None
-                else InstalledNeed(
-                    need.needing,
-                    need.requirement,
-                    need.found,
-                    need.extra,
-                    (need.needing.name, need.extra) in asked,
-                )
+                else replace(need, is_required=(need.dependent.name, need.extra) in extras)
                 for need in needs
             ),
         )
 
     def of_package(self, name: NormalizedName) -> tuple[InstalledNeed, ...]:
         """Return the requirements of a package, with those of required extras."""
-        return tuple(need for need in self.needs if need.needing.name == name and need.is_asked)
-
-    def needing(self, name: NormalizedName) -> tuple[InstalledNeed, ...]:
-        """Return the needs of others that a package meets, also those of extras not required."""
         return tuple(
-            need for need in self.needs if need.requirement.name == name != need.needing.name
+            need for need in self.needs if need.dependent.name == name and need.is_required
+        )
+
+    def on(self, name: NormalizedName) -> tuple[InstalledNeed, ...]:
+        """Return the requirements of others on a package, with those of all extras."""
+        return tuple(
+            need for need in self.needs if need.requirement.name == name != need.dependent.name
         )
 
 
@@ -100,10 +97,10 @@ def _needs(
     packages: Mapping[NormalizedName, Installed],
     environment: Mapping[str, str],
 ) -> Iterator[InstalledNeed]:
-    # Metadata that cannot be read names no needs; `list` and `check-env` report it.
+    # Unreadable metadata has no requirements here; `list` and `check-env` report it.
     with suppress(WheelfitError):
         metadata = entry.metadata()
-        # The label was chosen for this machine, so it supports all that the label declares.
+        # The label was chosen for this machine, which therefore supports all its properties.
         context = (
             VariantContext.PLAIN
             if entry.label is None

@@ -22,7 +22,7 @@ from wheelfit.installation.interpreter import (
     Interpreter,
     find_interpreter,
     inspect_interpreter,
-    interpreters_called,
+    interpreters_named,
     is_running,
 )
 from wheelfit.installation.isolated.interpreter import PREFIX
@@ -51,34 +51,34 @@ class DestinationKind(StrEnum):
 
 
 class ScriptOptions(NamedTuple):
-    """The way in which the commands of wheels are started."""
+    """The options for the scripts that start the commands of wheels."""
 
     launcher: str
     """Kind of script launcher, in the words of PyPA's ``installer``, as ``posix``."""
     python: str
-    """The interpreter that they name."""
+    """The interpreter in the first line of the scripts."""
 
 
 class _EnvironmentFields(NamedTuple):
     interpreter: Interpreter
-    """Which Python the wheels must fit and the scripts name."""
+    """The Python that runs the wheels and that the scripts name."""
     kind: DestinationKind
     """The kind of destination, which decided the folders."""
     schemes: Schemes
     """Where files are written."""
     runtime: Schemes
-    """Where they will be found at run time; differs from ``schemes`` below a root."""
+    """Where they lie at run time; differs from ``schemes`` below a root."""
     search: tuple[Path, ...]
-    """Folders in which installed distributions are looked for, first one first."""
+    """Folders with installed distributions, in the order in which Python searches them."""
     folder: Path | None = None
-    """The folder around all that belongs to the environment alone; None for an installation of
-    Python, which may be spread over the system."""
-    seal: Signer = OF_THIS_PROCESS
-    """Signs what is written down about a change, for who finds it interrupted."""
-    foreign: ScriptOptions | None = None
-    """How commands are started where the folder will be taken; None: as here."""
-    goes_to_macos: bool = False
-    """Whether the folder will be taken to macOS, which usually ignores case."""
+    """The folder that encloses the environment; None for an installation of Python, which may be
+    spread over the system."""
+    signer: Signer = OF_THIS_PROCESS
+    """Signs the journal of a change, for the process that finds it interrupted."""
+    script_options: ScriptOptions | None = None
+    """The options where the folder is to be copied to another system; None: as here."""
+    is_for_macos: bool = False
+    """Whether the folder is to be copied to macOS, which usually ignores case."""
 
 
 class Environment(_EnvironmentFields):
@@ -88,14 +88,16 @@ class Environment(_EnvironmentFields):
     def commands(self) -> ScriptOptions:
         """The options for the scripts of commands."""
         interpreter = self.interpreter
-        return self.foreign or ScriptOptions(interpreter.launcher, str(interpreter.executable))
+        return self.script_options or ScriptOptions(
+            interpreter.launcher, str(interpreter.executable)
+        )
 
     @property
     def is_windows(self) -> bool:
         """Whether the files will lie on Windows."""
         return self.commands.launcher in _LAUNCHERS.values()
 
-    def to_be_taken_to(self, target: Target) -> Environment:
+    def for_target(self, target: Target) -> Environment:
         """Return the environment with launchers for a target.
 
         Commands made elsewhere for Windows get launchers of Windows; they look for ``python.exe``
@@ -104,10 +106,10 @@ class Environment(_EnvironmentFields):
         platforms = {tag.platform for tag in target.tags}
         launcher = next((kind for name, kind in _LAUNCHERS.items() if name in platforms), None)
         if any(name.startswith("macosx_") for name in platforms):
-            return self._replace(goes_to_macos=True)
+            return self._replace(is_for_macos=True)
         if launcher is None or launcher == self.interpreter.launcher:
             return self
-        return self._replace(foreign=ScriptOptions(launcher, "python.exe"))
+        return self._replace(script_options=ScriptOptions(launcher, "python.exe"))
 
     @property
     def name(self) -> str:
@@ -128,12 +130,9 @@ class Environment(_EnvironmentFields):
             return self.folder / stdlib.relative_to(stdlib.anchor)
         return stdlib
 
+    @cached_property  # a thousand tags are ranked for it
     def target(self) -> Target:
-        """Return the machine to choose wheels for, as far as the interpreter decides it."""
-        return self._target
-
-    @cached_property
-    def _target(self) -> Target:  # a thousand tags are ranked for it
+        """The target to choose wheels for."""
         from wheelfit.core.target import Target  # recovery works without it
 
         interpreter = self.interpreter
@@ -152,7 +151,7 @@ class Environment(_EnvironmentFields):
     def check_allowed(self, *, break_system_packages: bool = False) -> None:
         """Refuse an environment that belongs to another package manager (PEP 668).
 
-        :raises PolicyRefusal: ``externally-managed``; the user does not override it.
+        :raises PolicyRefusal: ``externally-managed``, unless the user overrides it.
         """
         text = self.interpreter.externally_managed
         if text is None or break_system_packages or self.kind is not DestinationKind.ENVIRONMENT:
@@ -161,7 +160,7 @@ class Environment(_EnvironmentFields):
             "this Python belongs to another package manager",
             code="externally-managed",
             where=self.name,
-            note=_message(text),
+            note=_message_in(text),
             hint="install into a virtual environment; --break-system-packages installs anyway",
         )
 
@@ -173,24 +172,23 @@ class Environment(_EnvironmentFields):
 
         :raises LinkInTheWay: there is such a link.
         """
-        folders = {name: os.path.realpath(part) for name, part in self.schemes.folders().items()}
+        folders = self.schemes.folders()
+        real_paths = {name: os.path.realpath(folder) for name, folder in folders.items()}
         if self.folder is None:
-            return folders
-        around = os.path.realpath(self.folder)
-        for name, part in self.schemes.folders().items():
-            if not part.is_relative_to(self.folder):
+            return real_paths
+        enclosing_folder = os.path.realpath(self.folder)
+        for name, folder in folders.items():
+            if not folder.is_relative_to(self.folder):
                 continue
-            path = Path(folders[name])
-            if not path.is_relative_to(around):
-                steps = [part, *part.parents]
-                links = [each for each in steps if each != self.folder and each.is_symlink()]
+            if not Path(real_paths[name]).is_relative_to(enclosing_folder):
+                inside = [path for path in (folder, *folder.parents) if self.folder in path.parents]
                 raise LinkInTheWay(
                     "a link leads out of the environment, and is not followed",
-                    where=str(next((link for link in links if self.folder in link.parents), part)),
-                    note=f"it leads to {path}",
+                    where=str(next((path for path in inside if path.is_symlink()), folder)),
+                    note=f"it leads to {real_paths[name]}",
                     hint="nothing was changed; remove the link, or make a folder of it",
                 )
-        return folders
+        return real_paths
 
     def check_writable(self, folders: Iterable[Path] | None = None) -> None:
         """Refuse, before anything else is done, an environment that cannot be written.
@@ -199,8 +197,7 @@ class Environment(_EnvironmentFields):
         useless download; the writing itself may still fail.
 
         :param folders: the folders to write to; None: libraries and scripts.
-        :raises EnvironmentUnavailable: ``environment-read-only``; one of the folders cannot be
-            written.
+        :raises EnvironmentUnavailable: ``environment-read-only``; a folder cannot be written.
         :raises LinkInTheWay: a link leads out of the environment.
         """
         self.real_folders()
@@ -237,35 +234,34 @@ def nearest_existing(path: Path) -> Path:
 
 def _inspect_another(
     python: str,
-    refused: Path,
+    first_choice: Path,
     environ: Mapping[str, str],
     inspect: Callable[[Path], Interpreter],
     error: UnusableInterpreter,
-    tell: Callable[[str], object],
+    note: Callable[[str], object],
 ) -> Interpreter:
-    """Inspect other interpreters of a version, as where a shim of pyenv has no Python to start.
+    """Inspect the other interpreters of a version; a shim of pyenv may have no Python to start.
 
-    An interpreter of a virtual environment is never passed over: another environment would be
-    changed than the one that is meant.
+    An interpreter of a virtual environment is never skipped: the user means that environment.
 
-    :param refused: the first interpreter of the version.
-    :raises UnusableInterpreter: no other can be used either; has the reason of the last.
+    :param first_choice: the first interpreter of the version.
+    :raises UnusableInterpreter: no other can be used either; with the reason of the last one.
     """
-    candidates = list(interpreters_called(python, environ))
-    if refused not in candidates:
+    candidates = list(interpreters_named(python, environ))
+    if first_choice not in candidates:
         raise error
     for number, path in enumerate(candidates):
         if (path.parent.parent / "pyvenv.cfg").exists():
             break
-        if path == refused:
+        if path == first_choice:
             continue
         try:
             interpreter = inspect(path)
-        except UnusableInterpreter as another:
-            error = another
+        except UnusableInterpreter as later_error:
+            error = later_error
             continue
-        for skipped in candidates[:number]:
-            tell(f"skipped {skipped}: it cannot be used as Python {python}")
+        for broken in candidates[:number]:
+            note(f"skipped {broken}: it cannot be used as Python {python}")
         return interpreter
     raise error
 
@@ -281,10 +277,10 @@ def open_environment(
     target: Path | None = None,
     store: Callable[[], Store] | None = None,
     tags: bool = True,
-    tell: Callable[[str], object] = lambda _text: None,
+    note: Callable[[str], object] = lambda _text: None,
     meanwhile: Callable[[], object] = lambda: None,
 ) -> Environment:
-    """Return an environment; nothing is changed, and the folders need not exist yet.
+    """Return the environment that options describe; it is not changed and need not exist yet.
 
     :param python: path, folder of a virtual environment, command or version; None: the
         active environment, else ``.venv`` in the current folder or one above.
@@ -297,7 +293,7 @@ def open_environment(
     :param target: ``--target``: put everything flat into this folder.
     :param store: opens the cache of interpreters' facts; None: each interpreter is run.
     :param tags: whether wheels will be chosen for it; without, the standard library is enough.
-    :param tell: called for interpreters on ``PATH`` that were skipped because they do not work.
+    :param note: called for interpreters on ``PATH`` that were skipped because they do not work.
     :param meanwhile: called while an interpreter that has to be started describes itself.
     :raises UsageError: ``target`` together with another of the three, or one that is not a folder.
     :raises UnusableInterpreter: there is no such interpreter, or it cannot be used.
@@ -310,11 +306,11 @@ def open_environment(
         raise UsageError(f"--target and {other} cannot be used together")
     for option, folder in (("--target", target), ("--prefix", prefix), ("--root", root)):
         if folder is not None:
-            place = _absolute(folder)
-            if os.path.exists(place) and not os.path.isdir(place):  # noqa: PTH110, PTH112 # never raise
+            path = _absolute(folder)
+            if os.path.exists(path) and not os.path.isdir(path):  # noqa: PTH110, PTH112 # never raise
                 raise UsageError(f"{option} {folder} is not a folder", hint="name a folder")
-    program = find_interpreter(python, environ, Path.cwd(), system=system)
-    if program is None and not (may_be_own or prefix or root or target):
+    executable = find_interpreter(python, environ, Path.cwd(), system=system)
+    if executable is None and not (may_be_own or prefix or root or target):
         raise UserError(
             "no virtual environment found",
             code="no-environment",
@@ -322,37 +318,37 @@ def open_environment(
             hint="`wheelfit venv` creates one here; --python PATH names another, --system the "
             "Python of the system",
         )
-    if program is not None and is_running(program):
-        program = None
+    if executable is not None and is_running(executable):
+        executable = None
 
     def inspect(path: Path | None) -> Interpreter:
         return inspect_interpreter(path, environ, store=store, tags=tags, meanwhile=meanwhile)
 
     try:
-        interpreter = inspect(program)
+        interpreter = inspect(executable)
     except UnusableInterpreter as error:
-        if python is None or program is None:
+        if python is None or executable is None:
             raise
-        interpreter = _inspect_another(python, program, environ, inspect, error, tell)
+        interpreter = _inspect_another(python, executable, environ, inspect, error, note)
     kind, runtime = DestinationKind.ENVIRONMENT, interpreter.schemes.with_one_library()
-    around = interpreter.prefix if (interpreter.prefix / "pyvenv.cfg").is_file() else None
+    enclosing_folder = interpreter.prefix if (interpreter.prefix / "pyvenv.cfg").is_file() else None
     search = tuple(dict.fromkeys((*runtime.libraries(), *interpreter.site_packages)))
     if target is not None:
         kind, runtime = DestinationKind.TARGET, _flat(_absolute(target))
         search = runtime.libraries()
-        around = runtime.purelib
+        enclosing_folder = runtime.purelib
     if prefix is not None:
         kind = DestinationKind.PREFIX
-        around = _absolute(prefix)
+        enclosing_folder = _absolute(prefix)
         runtime = interpreter.prefix_schemes.moved(PREFIX, _absolute(prefix))
         search = runtime.libraries()
     schemes = runtime
     if root is not None:
         kind, schemes = DestinationKind.ROOT, runtime.below(_absolute(root))
         search = schemes.libraries()
-        around = _absolute(root)
-    seal = Signer(Path(state_folder_of(environ)))
-    return Environment(interpreter, kind, schemes, runtime, search, around, seal)
+        enclosing_folder = _absolute(root)
+    signer = Signer(Path(state_folder_of(environ)))
+    return Environment(interpreter, kind, schemes, runtime, search, enclosing_folder, signer)
 
 
 def _absolute(path: Path) -> Path:
@@ -371,8 +367,8 @@ def _flat(folder: Path) -> Schemes:
     )
 
 
-def _message(text: str) -> str | None:
-    """Return the message for users in EXTERNALLY-MANAGED (PEP 668)."""
+def _message_in(text: str) -> str | None:
+    """Read the message for users in EXTERNALLY-MANAGED (PEP 668)."""
     import configparser
 
     parser = configparser.ConfigParser(interpolation=None)

@@ -1,24 +1,24 @@
-"""The folders of an environment, one for each part of a wheel, and how paths in them are written.
+"""The folders of an environment, one for each part of a wheel, and the form of paths in a journal.
 
-What is written survives that the environment is copied or moved, and cannot name anything
-outside: a path is the name of one of the five folders and what lies below it.
+A journal stays valid if the environment is copied or moved, and cannot name a path outside of it: a
+path is the name of one of the five folders and the rest below it.
 """
 
 from __future__ import annotations
 
 import os
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from wheelfit.installation.change_signatures import OF_THIS_PROCESS, Signer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
 
 LOCK_FILE: Final = ".wheelfit.locking"
-"""Its name in the library folder of the environment, while a process holds it."""
+"""The name of the lock in the library folder of the environment, while a process holds it."""
 WORKPLACE: Final = ".wheelfit-change"
 """The folder in which a change is prepared, beside what it changes; there is one at a time."""
 
@@ -75,21 +75,21 @@ class EnvironmentFolders:
     """The folders of an environment.
 
     :param roots: the five folders by the name of the scheme, absolute and without links.
-    :param seal: signs what is written down about a change.
+    :param signer: signs the journal of a change.
     """
 
-    def __init__(self, roots: Mapping[str, str], seal: Signer = OF_THIS_PROCESS) -> None:
+    def __init__(self, roots: Mapping[str, str], signer: Signer = OF_THIS_PROCESS) -> None:
         self.roots = roots
-        self.seal = seal
+        self.signer = signer
 
     @classmethod
-    def of(cls, schemes: Schemes, seal: Signer = OF_THIS_PROCESS) -> EnvironmentFolders:
-        """Return the places of an environment, links followed, wherever these lead.
+    def of(cls, schemes: Schemes, signer: Signer = OF_THIS_PROCESS) -> EnvironmentFolders:
+        """Return the folders of an environment, links followed, wherever these lead.
 
-        To change it, `Environment.real_folders` has those of which none leads out.
+        Before a change, `Environment.real_folders` refuses links that lead out of it.
         """
         folders = schemes.folders().items()
-        return cls({name: os.path.realpath(folder) for name, folder in folders}, seal)
+        return cls({name: os.path.realpath(folder) for name, folder in folders}, signer)
 
     def has(self, path: str) -> bool:
         """Return whether something lies in one of the folders."""
@@ -107,28 +107,22 @@ class EnvironmentFolders:
 
     @property
     def is_changing(self) -> bool:
-        """Whether a change was begun and is not finished; one look at the disk.
-
-        It may be going on right now: only who holds the lock knows.
-        """
+        """Whether a change was begun and is not finished; it may be in progress."""
         return os.path.lexists(self.workplace)
 
     @property
     def is_locked(self) -> bool:
-        """Whether a process holds the lock, or was killed while it did; one look at the disk."""
+        """Whether a process holds the lock, or was killed while it did."""
         return os.path.lexists(os.path.join(self.library, LOCK_FILE))  # noqa: PTH118
 
     @cached_property
-    def kept(self) -> frozenset[str]:
+    def unmovable(self) -> frozenset[str]:
         """The folders of the environment and those above, which no change moves."""
-        kept = set()
+        unmovable: set[str] = set()
         for root in self.roots.values():
-            for folder in (root, os.path.realpath(root)):
-                above = folder
-                while above not in kept:
-                    kept.add(above)
-                    above = os.path.dirname(above)  # noqa: PTH120
-        return frozenset(kept)
+            for path in map(Path, (root, os.path.realpath(root))):
+                unmovable.update(map(str, (path, *path.parents)))
+        return frozenset(unmovable)
 
     @cached_property
     def layout(self) -> Mapping[str, str]:
@@ -142,18 +136,18 @@ class EnvironmentFolders:
         return layout
 
     def outermost(self, scheme: str) -> str:
-        """Return the name of the folder around another one that no other is around."""
-        around = scheme
+        """Return the outermost of the folders that contain a folder, by the name of its scheme."""
+        outer = scheme
         for name, root in self.roots.items():
-            if root != self.roots[around] and is_below(self.roots[around], root):
-                around = name
+            if root != self.roots[outer] and is_below(self.roots[outer], root):
+                outer = name
         # Of two names for one folder always the same.
-        return next(name for name, root in self.roots.items() if root == self.roots[around])
+        return next(name for name, root in self.roots.items() if root == self.roots[outer])
 
     def encode(self, path: str) -> str:
         """Return the form of a path in a journal.
 
-        :raises ValueError: it is in none of them.
+        :raises ValueError: the path is in none of the folders.
         """
         for name, root in self.roots.items():
             if is_below(path, root):
@@ -162,13 +156,13 @@ class EnvironmentFolders:
         raise ValueError(path)
 
     def decode(self, text: str) -> str:
-        """Return the path that was written down.
+        """Return the path in a journal.
 
-        :param text: as `encode` returns it, or anything else.
-        :raises ValueError: it names nothing in these folders, be it through a link.
+        :param text: the result of `encode`, or any other text.
+        :raises ValueError: it names no path in these folders, or leads out through a link.
         """
         name, *names = text.split("/")
-        if name not in self.roots or any(map(_is_no_name, names)):
+        if name not in self.roots or any(map(_is_invalid_name, names)):
             raise ValueError(text)
         path = os.path.join(self.roots[name], *names)  # noqa: PTH118
         # The path itself may be a link, which is moved as such; the folder it is in may not lead
@@ -179,7 +173,7 @@ class EnvironmentFolders:
         return path
 
 
-def _is_no_name(text: str) -> bool:
+def _is_invalid_name(text: str) -> bool:
     return (
         text in {"", ".", ".."}
         or os.sep in text
@@ -189,6 +183,6 @@ def _is_no_name(text: str) -> bool:
 
 
 def is_below(path: str, root: str) -> bool:
-    """Return whether a path is a folder or lies in it; links were followed before."""
+    """Return whether a path is a folder or lies in it; neither has links."""
     # Never by characters alone: /env-other is not below /env (GHSA-6vgw-5pg2-w6jp).
     return path == root or path.startswith(root.rstrip(os.sep) + os.sep)

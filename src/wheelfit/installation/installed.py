@@ -65,10 +65,10 @@ class Installed(Struct, frozen=True):
     """Its ``variant.json``; None if there is none or it cannot be understood."""
     hashes: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """Hashes of the wheel it came from, as far as recorded."""
-    wishes: tuple[str, ...] = ()
-    """Options by which variants were ruled out when a plain wheel was chosen."""
+    excluding_options: tuple[str, ...] = ()
+    """The options that excluded variants when a plain wheel was chosen, as ``--no-variants``."""
     requested: bool = False
-    """Whether the user requested it, not another distribution (PEP 376)."""
+    """Whether the user requested it, and not only another distribution (PEP 376)."""
     direct_url: Mapping[str, Any] | None = field(default=None)
     """Content of ``direct_url.json`` (PEP 610); None if it came from an index."""
     editable: bool = False
@@ -76,9 +76,9 @@ class Installed(Struct, frozen=True):
     installer: str = ""
     """The tool that installed it, in its own words; empty if unknown."""
     legacy: bool = False
-    """Whether it has no ``.dist-info`` folder; such a one can be listed but not changed."""
+    """Whether it has no ``.dist-info`` folder; it can be listed but not changed then."""
     outside: bool = False
-    """Whether it lies where this environment only looks, as the base of a virtual one."""
+    """Whether it lies in a folder that the environment only reads, as that of its base Python."""
     notes: tuple[str, ...] = ()
     """The invalid parts of its records, one sentence each."""
 
@@ -93,9 +93,12 @@ class Installed(Struct, frozen=True):
         path, data = self._metadata_text()
         return read_metadata(data, str(path))
 
-    def may_need(self, names: Pattern[bytes]) -> bool:
-        """Return whether its core metadata may name one of some projects as needed."""
-        return names.search(self._metadata_text()[1]) is not None
+    def may_need(self, pattern: Pattern[bytes]) -> bool:
+        """Return whether its core metadata may require a project.
+
+        :param pattern: `requirement_pattern` of the projects.
+        """
+        return pattern.search(self._metadata_text()[1]) is not None
 
     def _metadata_text(self) -> tuple[Path, bytes]:
         path = _metadata_file(self.path)
@@ -111,10 +114,10 @@ class Installed(Struct, frozen=True):
             ) from None
 
     def record(self, name: str) -> bytes | None:
-        """Return the content of one of its records; None if it is not a file that can be read."""
+        """Return the content of a file in its ``.dist-info``; None if it cannot be read."""
         return _read_small(self.path / name)
 
-    def present(self) -> InstalledBuild:
+    def for_resolver(self) -> InstalledBuild:
         """Return its facts for the resolver."""
         return InstalledBuild(
             name=self.name,
@@ -129,8 +132,8 @@ class Installed(Struct, frozen=True):
         return f"{self.name} {self.version}" + (f" ({self.label})" if self.label else "")
 
 
-def needing(names: Iterable[NormalizedName]) -> Pattern[bytes]:
-    """Return a pattern that is found in all metadata by which one of some projects is needed."""
+def requirement_pattern(names: Iterable[NormalizedName]) -> Pattern[bytes]:
+    """Return a pattern that matches in all metadata that requires one of some projects."""
     spellings = "|".join(name.replace("-", "[-_.]+") for name in names)
     return re.compile(
         rf"(?:^|\r)requires-dist:\s*(?:{spellings})(?![A-Z0-9])".encode(),
@@ -185,7 +188,7 @@ def scan(folders: Iterable[Path], own: Iterable[Path] | None = None) -> Scan:
 
 
 def by_name(installed: Iterable[_Named]) -> dict[NormalizedName, _Named]:
-    """Return one of each name, the first, which Python imports."""
+    """Return the first distribution of each name, which is the one that Python imports."""
     first: dict[NormalizedName, _Named] = {}
     for entry in installed:
         first.setdefault(entry.name, entry)
@@ -224,11 +227,11 @@ def _read(location: Path, path: Path, *, outside: bool) -> Installed | Broken:
         return Broken(path, f"its metadata cannot be read: {error.strerror}")
     name, version = headers.get("name", ""), headers.get("version", "")
     if not _NAME.fullmatch(name):
-        return Broken(path, f"its metadata names no valid name but {name!r}")
+        return Broken(path, f"its metadata has the invalid name {name!r}")
     try:
         parsed = parse_version(version)
     except InvalidVersion:
-        return Broken(path, f"its metadata names no valid version but {version!r}")
+        return Broken(path, f"its metadata has the invalid version {version!r}")
     entry = Installed(
         name=canonicalize_name(name),
         version=parsed,
@@ -287,7 +290,7 @@ def _headers(path: Path) -> dict[str, str]:
     return headers
 
 
-_AGAINST_VARIANTS = ("--no-variants", "--variant ", "--forbid ")
+_EXCLUDING_OPTIONS = ("--no-variants", "--variant ", "--forbid ")
 
 
 def _chosen(path: Path, notes: list[str]) -> dict[str, Any]:
@@ -302,14 +305,18 @@ def _chosen(path: Path, notes: list[str]) -> dict[str, Any]:
         notes.append(f"{CHOICE_FILE} cannot be understood")
     if choice is not None and choice.label is None:
         overrides = choice.circumstances.overrides
-        wishes = tuple(override for override in overrides if override.startswith(_AGAINST_VARIANTS))
-        return {"hashes": choice.hashes, "wishes": wishes}  # F-10: plain with any content
+        options = tuple(option for option in overrides if option.startswith(_EXCLUDING_OPTIONS))
+        # F-10: a plain wheel, with any content
+        return {"hashes": choice.hashes, "excluding_options": options}
     document = _document(path / "variant.json", notes)
     variants = {} if document is None else document.variants
     if choice is not None and choice.label is not None:
-        properties = variants.get(choice.label, EMPTY)
-        chosen = {"label": choice.label, "properties": properties, "document": document}
-        return {**chosen, "hashes": choice.hashes}
+        return {
+            "label": choice.label,
+            "properties": variants.get(choice.label, EMPTY),
+            "document": document,
+            "hashes": choice.hashes,
+        }
     if len(variants) == 1:
         ((label, properties),) = variants.items()
         return {"label": label, "properties": properties, "document": document}

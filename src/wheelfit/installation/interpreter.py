@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.cache import Store
 
 DEADLINE = 60.0
-"""Seconds a foreign interpreter has to describe itself."""
+"""The time limit for another interpreter to describe itself, in seconds."""
 OLDEST = isolated.OLDEST
 """The oldest Python that can be installed for, as (major, minor)."""
 
@@ -35,14 +35,14 @@ _SHORT = pattern(r"\d+(\.\d+)?t?")
 _OF_VERSION = pattern(r"python\d+\.\d+t?")
 _NUMBER = pattern(r"\d+")
 _COMMAND = pattern(r"(?:(?:python|pypy|graalpy|[0-9])[0-9.]*[dtw]*)(?:\.exe)?")
-_SAY_VERSION = "import sys; sys.stdout.write('%d.%d.%d' % tuple(sys.version_info[:3]))"
+_PRINT_VERSION = "import sys; sys.stdout.write('%d.%d.%d' % tuple(sys.version_info[:3]))"
 
 
 class Interpreter(NamedTuple):
     """A snapshot of one Python interpreter."""
 
     executable: Path
-    """The interpreter in the first line of scripts: ``sys.executable`` of that interpreter."""
+    """Its ``sys.executable``, which the first line of scripts names."""
     version: tuple[int, int, int]
     implementation: str
     """``sys.implementation.name``, as ``cpython``."""
@@ -62,7 +62,7 @@ class Interpreter(NamedTuple):
     launcher: str
     """Kind of script launcher, in the words of PyPA's ``installer``, as ``posix``."""
     externally_managed: str | None
-    """Text of EXTERNALLY-MANAGED (PEP 668); None if the environment is free."""
+    """Text of EXTERNALLY-MANAGED (PEP 668); None if the environment is not managed."""
     environment: Mapping[str, str]
     """Values of the standard environment markers."""
     tags: tuple[Tag, ...]
@@ -76,14 +76,13 @@ def find_interpreter(
 ) -> Path | None:
     """Return the path of the interpreter to install for; None if there is none.
 
-    In this order: the named one, the active virtual environment, the active environment of conda,
-    ``.venv`` in the folder or the nearest parent with one. The environment that runs this process
-    is none of them, unless it is named or active.
+    In this order: the named one, that of the active virtual environment, that of the active conda
+    environment, that of ``.venv`` in the folder or the nearest parent with one. The environment
+    that runs this process does not count, unless it is named or active.
 
     :param python: a path of an interpreter, a folder of a virtual environment, a command on
-        ``PATH``, or a version as ``3.12`` (`interpreters_called`); None if none was named.
-    :param system: whether the Python of the system is named: the first on ``PATH`` that belongs
-        to no virtual environment.
+        ``PATH``, or a version as ``3.12`` (`interpreters_named`); None if none was named.
+    :param system: whether to use the first Python on ``PATH`` outside of virtual environments.
     :raises UnusableInterpreter: the named or active one does not exist, or ``.venv`` belongs to
         another user.
     """
@@ -118,13 +117,13 @@ def _of_system(environ: Mapping[str, str]) -> Path:
 
 
 def _is_conda_base(environ: Mapping[str, str]) -> bool:
-    # Where conda itself lives; many shells always activate it, so it was not chosen.
+    # The environment of conda itself: many shells always activate it, so the user did not.
     return environ.get("CONDA_DEFAULT_ENV") in ("base", "root")
 
 
 def _of_folder(folder: Path) -> Path | None:
-    for around in (folder, *folder.parents):
-        venv = around / ".venv"
+    for parent in (folder, *folder.parents):
+        venv = parent / ".venv"
         if not os.path.lexists(venv / "pyvenv.cfg"):
             continue
         if not (is_own(os.lstat(venv)) and is_own(venv.stat())):
@@ -147,18 +146,18 @@ def _is_own_environment(folder: Path) -> bool:
 def _named(python: str, environ: Mapping[str, str]) -> Path:
     path = Path(python)
     if os.sep not in python and (os.altsep is None or os.altsep not in python):
-        # A version or command never means a file of the current folder, which may belong to another
+        # A version or command never names a file in the current folder, which may belong to another
         # user.
         is_command = _COMMAND.fullmatch(python) is not None
         if not is_command and python and path.is_dir():
             return _in_folder(path)
-        program = next(interpreters_called(python, environ), None)
+        program = next(interpreters_named(python, environ), None)
         if program is not None:
             return program
         command = f"python{python}" if _SHORT.fullmatch(python) else python
         raise UnusableInterpreter(
             f"Python interpreter {command!r} was not found on PATH",
-            hint=f"for one of this folder, write {os.path.join(os.curdir, python)}"  # noqa: PTH118
+            hint=f"for the file in this folder, write {os.path.join(os.curdir, python)}"  # noqa: PTH118
             if python and os.path.lexists(path)
             else "give the path of an interpreter or the folder of a virtual environment",
         )
@@ -173,8 +172,8 @@ def _named(python: str, environ: Mapping[str, str]) -> Path:
     )
 
 
-def interpreters_called(python: str, environ: Mapping[str, str]) -> Iterator[Path]:
-    """Yield the interpreters that a version or command may mean, none of them started.
+def interpreters_named(python: str, environ: Mapping[str, str]) -> Iterator[Path]:
+    """Yield the interpreters that a version or command may name; none is started.
 
     They are those on ``PATH``, and for a version those of pyenv, of uv and of the system.
 
@@ -214,7 +213,7 @@ def _numbers(path: Path) -> list[int]:
 def _in_folder(folder: Path) -> Path:
     for name in ("bin/python", "bin/python3", "Scripts/python.exe", "python.exe"):
         path = folder / name
-        if os.path.lexists(path):  # where a link leads to may not be ours to see
+        if os.path.lexists(path):  # the target of a link may not be visible to this user
             return path
     raise UnusableInterpreter(
         "the folder is not a virtual environment: it has no Python interpreter",
@@ -224,24 +223,26 @@ def _in_folder(folder: Path) -> Path:
 
 
 def is_running(path: Path) -> bool:
-    """Return whether a path is how the running interpreter was started.
+    """Return whether a path names the running interpreter.
 
-    A virtual environment's interpreter is a link to its base, so the link itself counts
-    and not the file it leads to: same name in the same folder.
+    The interpreter of a virtual environment is a link to its base, so the name and the folder are
+    compared, not the target of the link.
     """
     if not sys.executable:
         return False
-    ours = Path(sys.executable)
-    same_name = path.name == ours.name or {path.name, ours.name} <= _spellings()
+    own_executable = Path(sys.executable)
+    is_same_name = (
+        path.name == own_executable.name or {path.name, own_executable.name} <= _spellings()
+    )
     try:
-        return same_name and path.parent.samefile(ours.parent)
+        return is_same_name and path.parent.samefile(own_executable.parent)
     except OSError:
         return False
 
 
 def _spellings() -> set[str]:
-    # ``python``, ``python3`` and ``python3.11`` of one virtual environment are one; outside
-    # of one they may be different versions.
+    # ``python``, ``python3`` and ``python3.11`` are the same in a virtual environment; elsewhere
+    # they may be different versions.
     if sys.prefix == sys.base_prefix:
         return set()
     major, minor = sys.version_info[:2]
@@ -260,40 +261,40 @@ def inspect_interpreter(
 ) -> Interpreter:
     """Return the description of an interpreter.
 
-    A foreign one is started once, isolated (``-I -S``): neither ``PYTHON*`` variables nor the
-    current folder nor the user's site nor start-up files of the environment take part. The running
-    one is described in process.
+    Another interpreter is started once, isolated (``-I -S``): ``PYTHON*`` variables, the current
+    folder, the user's site and start-up files of the environment have no effect. The running one is
+    described in process.
 
     :param path: the path of the interpreter; None: the running one.
-    :param deadline: seconds the child process has, besides what is done meanwhile.
-    :param store: opens the cache of answers, used while they cannot have changed.
-    :param tags: whether to find out the supported wheel tags too; without them only the standard
-        library is used, and nothing is kept.
-    :param meanwhile: called while an interpreter that has to be started describes itself.
+    :param deadline: the time limit of the child process, in seconds after `meanwhile`.
+    :param store: opens the cache of descriptions; None: the interpreter is started.
+    :param tags: whether to include the supported wheel tags; without them only the standard library
+        is used, and nothing is cached.
+    :param meanwhile: called while the child process runs.
     :raises UnusableInterpreter: it cannot be started, is not a Python, is too old, or fails.
     """
     if path is None:
-        own = isolated.describe(tags=tags)
-        return _interpreter(own, cast("tuple[Tag, ...]", own["tags"]), running=True)
+        own_facts = isolated.describe(tags=tags)
+        return _interpreter(own_facts, cast("tuple[Tag, ...]", own_facts["tags"]), running=True)
     path = Path(os.path.abspath(path))  # noqa: PTH100  # the link must not be followed
     if not tags:
         return _interpreter(_ask(path, environ, deadline, meanwhile, tags=False), (), running=False)
     if store is None:
-        return _foreign(_ask(path, environ, deadline, meanwhile))
+        return _interpreter_of(_ask(path, environ, deadline, meanwhile))
     from wheelfit.installation.known_interpreters import keep, recall
 
-    kept = store()
-    known = recall(str(path), environ, kept)
-    if known is not None:
+    cache = store()
+    cached_facts = recall(str(path), environ, cache)
+    if cached_facts is not None:
         with suppress(ValueError, KeyError, TypeError, AttributeError):
-            return _foreign(known)
-    began = clock()
+            return _interpreter_of(cached_facts)
+    started_at = clock()
     facts = _ask(path, environ, deadline, meanwhile)
-    keep(str(path), environ, facts, began, kept)
-    return _foreign(facts)
+    keep(str(path), environ, facts, started_at, cache)
+    return _interpreter_of(facts)
 
 
-def _foreign(facts: Mapping[str, Any]) -> Interpreter:
+def _interpreter_of(facts: Mapping[str, Any]) -> Interpreter:
     from packaging.tags import Tag  # recovery works without it
 
     return _interpreter(facts, (Tag(*parts) for parts in facts["tags"]), running=False)
@@ -307,30 +308,29 @@ def _ask(
     *,
     tags: bool = True,
 ) -> Mapping[str, Any]:
-    """Start an interpreter, and return its facts about itself."""
+    """Start an interpreter, and return its description of itself."""
     own_packaging = []
     if tags:
         import packaging  # recovery works without it
 
-        # A folder inside a zip file would be of no use to another interpreter; not a supported
-        # case.
+        # Not supported: wheelfit in a zip file, which the other interpreter could not read.
         own_packaging = [next(iter(packaging.__path__))]
     arguments = ["-I", "-S", "-B", isolated.__file__, *own_packaging]
-    done = _run(path, arguments, environ, deadline, meanwhile)
-    answers = [line for line in done.stdout.splitlines() if line.startswith(isolated.MARK)]
-    if done.returncode == 0 and answers:
+    process = _run(path, arguments, environ, deadline, meanwhile)
+    answers = [line for line in process.stdout.splitlines() if line.startswith(isolated.MARK)]
+    if process.returncode == 0 and answers:
         try:
             facts = json.loads(answers[-1][len(isolated.MARK) :])
             _refuse_old(path, tuple(facts["version"]))
             if tags:
-                _foreign(facts)
+                _interpreter_of(facts)
             else:
                 _interpreter(facts, (), running=False)
         except (ValueError, KeyError, TypeError):
             pass
         else:
             return cast("Mapping[str, Any]", facts)
-    raise _why(path, done, environ, deadline)
+    raise _failure(path, process, environ, deadline)
 
 
 def _run(
@@ -340,7 +340,7 @@ def _run(
     deadline: float,
     meanwhile: Callable[[], object] = lambda: None,
 ) -> subprocess.CompletedProcess[str]:
-    # On macOS this variable makes a child believe that it is another environment.
+    # On macOS this variable changes the environment that a child process detects.
     variables = {key: value for key, value in environ.items() if key != "__PYVENV_LAUNCHER__"}
     try:
         process = subprocess.Popen(
@@ -359,7 +359,7 @@ def _run(
     with process:
         try:
             meanwhile()
-            answer, complaint = process.communicate(timeout=deadline)
+            output, errors = process.communicate(timeout=deadline)
         except subprocess.TimeoutExpired:
             process.kill()
             raise UnusableInterpreter(
@@ -368,35 +368,35 @@ def _run(
         except BaseException:
             process.kill()
             raise
-    return subprocess.CompletedProcess(arguments, process.returncode, answer, complaint)
+    return subprocess.CompletedProcess(arguments, process.returncode, output, errors)
 
 
-def _why(
+def _failure(
     path: Path,
-    done: subprocess.CompletedProcess[str],
+    process: subprocess.CompletedProcess[str],
     environ: Mapping[str, str],
     deadline: float,
 ) -> UnusableInterpreter:
-    """Return the reason an interpreter gave no answer: too old, no Python, or broken."""
-    said = _run(path, ["-E", "-S", "-c", _SAY_VERSION], environ, deadline).stdout
-    version = _VERSION.fullmatch(said.strip())
+    """Return the error for an interpreter without a description: too old, no Python, or broken."""
+    printed = _run(path, ["-E", "-S", "-c", _PRINT_VERSION], environ, deadline).stdout
+    version = _VERSION.fullmatch(printed.strip())
     if version is None:
         return UnusableInterpreter(
             "this is not a Python interpreter",
             where=str(path),
-            note=done.stderr.strip()[-2000:] or None,
+            note=process.stderr.strip()[-2000:] or None,
             hint="give the path of an interpreter or the folder of a virtual environment",
         )
     _refuse_old(path, tuple(int(part) for part in version.groups()))
     reason = (
-        f"was ended by signal {-done.returncode}"
-        if done.returncode < 0
-        else f"ended with status {done.returncode}"
+        f"was ended by signal {-process.returncode}"
+        if process.returncode < 0
+        else f"ended with status {process.returncode}"
     )
     return UnusableInterpreter(
         f"the interpreter failed to describe itself: it {reason}",
         where=str(path),
-        note=done.stderr.strip()[-2000:] or None,
+        note=process.stderr.strip()[-2000:] or None,
         hint="check that it starts: run it with `-I -S -c 'import sysconfig, site'`",
     )
 

@@ -48,7 +48,7 @@ class Interruption:
 
 def find_interruption(environment: Environment) -> Interruption | None:
     """Return the change of an environment that is not finished; nothing is changed."""
-    places = EnvironmentFolders.of(environment.schemes, environment.seal)
+    places = EnvironmentFolders.of(environment.schemes, environment.signer)
     if not places.is_changing:
         return None
     stage = stage_of(places)
@@ -98,11 +98,11 @@ def mend(
     :raises LinkInTheWay: a link leads out of the environment.
     :raises EnvironmentUnavailable: the environment is busy, or cannot be written.
     """
-    places = EnvironmentFolders.of(environment.schemes, environment.seal)
+    places = EnvironmentFolders.of(environment.schemes, environment.signer)
     if not places.is_changing:
         _is_locked(places)
         return None
-    places = EnvironmentFolders(environment.real_folders(), environment.seal)
+    places = EnvironmentFolders(environment.real_folders(), environment.signer)
     try:
         with locked(Path(places.library), patience=patience) as held:
             # Without locks it is unknown whether another process is still at work on it.

@@ -102,14 +102,14 @@ def format_folders(
 def _signed(document: Any, places: EnvironmentFolders) -> bytes:
     body = json.dumps(document, separators=(",", ":")).encode("ascii")
     head = _HEAD + hashlib.sha256(body).hexdigest().encode()
-    return head + _SIGNED + places.seal.of("journal", body).encode() + b"\n" + body
+    return head + _SIGNED + places.signer.of("journal", body).encode() + b"\n" + body
 
 
 def mark_of(places: EnvironmentFolders, workplace: str, disk: FileSystem) -> str:
     """Return the name of the file that marks a workplace as this user's."""
     status = disk.lstat(workplace)
     mode = stat.S_IMODE(status.st_mode)
-    return MARK + places.seal.of("workplace", status.st_ino, status.st_uid, mode)[:32]
+    return MARK + places.signer.of("workplace", status.st_ino, status.st_uid, mode)[:32]
 
 
 def mark_workplace(
@@ -175,7 +175,7 @@ def check_workplace(
             workplace,
             "an interrupted change was found that you did not start here: it was copied, "
             "or came with a clone or an archive",
-            note=places.seal.flaw,
+            note=places.signer.flaw,
         )
 
 
@@ -271,10 +271,10 @@ def _document(
     if head != _HEAD + hashlib.sha256(body).hexdigest().encode():
         raise _refusal(path, "the journal of a change is damaged")
     if not trusting and (
-        not is_own or not places.seal.is_of(signature.decode("utf-8", "replace"), "journal", body)
+        not is_own or not places.signer.is_of(signature.decode("utf-8", "replace"), "journal", body)
     ):
         raise _untrusted(
-            path, "the journal of a change was not written by you", note=places.seal.flaw
+            path, "the journal of a change was not written by you", note=places.signer.flaw
         )
     return json.loads(body)
 
@@ -324,7 +324,7 @@ def _step(
         int(going),
     )
     # A step moves a file from a workplace into the environment, or back.
-    if step.place in places.kept or WORKPLACE in place.split("/"):
+    if step.place in places.unmovable or WORKPLACE in place.split("/"):
         raise ValueError(place)
     if (step.kind is not StepKind.DROP) != (WORKPLACE in aside.split("/")[:-1]):
         raise ValueError(aside)

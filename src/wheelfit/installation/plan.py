@@ -22,11 +22,11 @@ class Plan(Struct, frozen=True):
 
     install: tuple[Pin, ...] = ()
     remove: tuple[Installed, ...] = ()
-    """Distributions to remove, those that are replaced included."""
+    """Distributions to remove, including those that are replaced."""
     keep: tuple[Installed, ...] = ()
     """Distributions that satisfy the request as they are."""
     reasons: Mapping[NormalizedName, str] = field(default_factory=lambda: MappingProxyType({}))
-    """Why distributions go though nothing takes their place, as clauses; as far as there is one."""
+    """The reasons for removals without a replacement, as clauses; not every one has a reason."""
 
     def __bool__(self) -> bool:
         return bool(self.install or self.remove)
@@ -75,30 +75,30 @@ def plan(
 ) -> Plan:
     """Return the changes from the installed distributions to a resolution.
 
-    The resolver has kept usable installed builds (F-96); a pin for the installed version means that
-    the wheel was selected again, on request or because the machine cannot use the old one. It stays
-    if it is the same wheel. A wheel the user named by a file or URL is always installed.
+    The resolver has kept usable installed builds (F-96). A pin for the installed version means that
+    the wheel was selected again, on request or because the machine cannot use the installed one,
+    which stays only if it is the same wheel. A wheel named by a file or URL is always installed.
 
     :param reinstall: replace even identical wheels.
     :param by_hash: keep a wheel named by a file or URL, if the installed one is known to be that
         file.
     """
-    present: dict[NormalizedName, list[Installed]] = {}
+    by_name: dict[NormalizedName, list[Installed]] = {}
     for entry in installed:
-        present.setdefault(entry.name, []).append(entry)
+        by_name.setdefault(entry.name, []).append(entry)
     install: list[Pin] = []
     remove: list[Installed] = []
-    keep = [present[kept.name][0] for kept in resolution.kept if kept.name in present]
+    keep = [by_name[kept.name][0] for kept in resolution.kept if kept.name in by_name]
     for pin in resolution.pins:
-        entries = present.get(pin.name, [])
+        entries = by_name.get(pin.name, [])
         if entries and not reinstall and _is_same(entries[0], pin, by_hash=by_hash):
             keep.append(entries[0])
             continue
         install.append(pin)
-        # What lies outside stays and is hidden by the new one, as pip does it.
+        # As in pip, a distribution outside stays and is hidden by the new one.
         remove += [entry for entry in entries if not entry.outside]
     for name in sorted(resolution.leaving):
-        remove += [entry for entry in present.get(name, ()) if not entry.outside]
+        remove += [entry for entry in by_name.get(name, ()) if not entry.outside]
     keep.sort(key=lambda entry: entry.name)
     return Plan(tuple(install), tuple(remove), tuple(keep), resolution.leaving)
 
@@ -107,74 +107,76 @@ def plan_sync(
     resolution: Resolution,
     installed: Iterable[Installed],
     *,
-    spared: Container[NormalizedName] | None = None,
+    preserved: Container[NormalizedName] | None = None,
     leaving: Container[NormalizedName] = frozenset(),
 ) -> Plan:
     """Return the changes from the installed distributions to a lock.
 
-    :param spared: names that stay though the lock does not list them; editable installs, and
-        distributions in folders the environment only reads, always stay. None: only replaced ones
-        are removed.
-    :param leaving: names to remove though they point to a source tree, since a lock had them.
+    :param preserved: names that stay though the lock does not list them; editable installs, and
+        distributions in folders the environment only reads, always stay. None: all stay that are
+        not replaced.
+    :param leaving: editable installs to remove nevertheless, since an earlier lock had them.
     """
     entries = tuple(installed)
     planned = plan(resolution, entries, by_hash=True)
-    if spared is None:
+    if preserved is None:
         return planned
-    named = {pin.name for pin in resolution.pins}
-    strangers = (
+    resolved_names = {pin.name for pin in resolution.pins}
+    extraneous = (
         entry
         for entry in entries
-        if entry.name not in named
-        and entry.name not in spared
+        if entry.name not in resolved_names
+        and entry.name not in preserved
         and not entry.outside
         and (not entry.editable or entry.name in leaving)
     )
-    return replace(planned, remove=(*planned.remove, *strangers))
+    return replace(planned, remove=(*planned.remove, *extraneous))
 
 
 def _is_same(entry: Installed, pin: Pin, *, by_hash: bool) -> bool:
     origin = pin.file.origin
     if by_hash and origin is not None and origin.direct_url is not None:
-        return _is_of(entry.direct_url, origin.direct_url)
+        return _is_same_source(entry.direct_url, origin.direct_url)
     return (
-        (not pin.is_given or (by_hash and _agree(entry, pin)))
+        (not pin.is_given or (by_hash and _is_proven_same(entry, pin)))
         and not entry.editable
         and entry.version == pin.version
         and entry.label == pin.label
-        and not _contradict(entry, pin)
+        and not _hashes_differ(entry, pin)
     )
 
 
-def _is_of(there: Mapping[str, Any] | None, wanted: Mapping[str, Any]) -> bool:
-    """Return whether two records are of the same source, whose content is fixed or used itself."""
-    if there is None or there.get("url") != wanted["url"]:
+def _is_same_source(recorded: Mapping[str, Any] | None, expected: Mapping[str, Any]) -> bool:
+    """Return whether two records (PEP 610) are of the same content; False if it may differ."""
+    if recorded is None or recorded.get("url") != expected["url"]:
         return False
-    if there.get("subdirectory", "") != wanted.get("subdirectory", ""):
+    if recorded.get("subdirectory", "") != expected.get("subdirectory", ""):
         return False
-    if "vcs_info" in wanted:
-        same: bool = _of(there, "vcs_info").get("commit_id") == wanted["vcs_info"]["commit_id"]
+    if "vcs_info" in expected:
+        same: bool = (
+            _table(recorded, "vcs_info").get("commit_id") == expected["vcs_info"]["commit_id"]
+        )
         return same
-    if "archive_info" in wanted:
-        hashes = _of(there, "archive_info").get("hashes", {})
-        return bool(hashes) and dict(hashes) == dict(wanted["archive_info"]["hashes"])
-    editable = wanted["dir_info"].get("editable") is True
-    return editable and _of(there, "dir_info").get("editable") is True
+    if "archive_info" in expected:
+        hashes = _table(recorded, "archive_info").get("hashes", {})
+        return bool(hashes) and dict(hashes) == dict(expected["archive_info"]["hashes"])
+    editable = expected["dir_info"].get("editable") is True
+    return editable and _table(recorded, "dir_info").get("editable") is True
 
 
-def _of(record: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+def _table(record: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     part = record.get(key)
     return part if isinstance(part, dict) else {}
 
 
-def _agree(entry: Installed, pin: Pin) -> bool:
+def _is_proven_same(entry: Installed, pin: Pin) -> bool:
     """Return whether the hashes prove that it is the same wheel."""
     common = entry.hashes.keys() & pin.file.hashes.keys()
-    return bool(common) and not _contradict(entry, pin)
+    return bool(common) and not _hashes_differ(entry, pin)
 
 
-def _contradict(entry: Installed, pin: Pin) -> bool:
-    """Return whether two known hashes of the wheel differ; an unknown one is ignored."""
+def _hashes_differ(entry: Installed, pin: Pin) -> bool:
+    """Return whether a hash that both have differs."""
     promised = pin.file.hashes
     common = entry.hashes.keys() & promised.keys()
     return any(entry.hashes[name] != promised[name] for name in common)
@@ -183,18 +185,15 @@ def _contradict(entry: Installed, pin: Pin) -> bool:
 def plan_uninstall(
     names: Iterable[NormalizedName], installed: Iterable[Installed]
 ) -> tuple[Plan, tuple[NormalizedName, ...]]:
-    """Return the distributions to remove.
-
-    :return: the plan, and the names that are not installed.
-    """
-    wanted = tuple(dict.fromkeys(names))
-    remove: dict[NormalizedName, list[Installed]] = {name: [] for name in wanted}
+    """Return the plan to remove distributions, and the names that are not installed."""
+    requested = tuple(dict.fromkeys(names))
+    remove: dict[NormalizedName, list[Installed]] = {name: [] for name in requested}
     for entry in installed:
         if entry.name in remove:
             remove[entry.name].append(entry)
     missing = tuple(name for name, entries in remove.items() if not entries)
-    chosen: list[Installed] = []
+    entries_to_remove: list[Installed] = []
     for entries in remove.values():
-        # Only if nothing else is left, what lies outside is named, and then refused.
-        chosen += [entry for entry in entries if not entry.outside] or entries
-    return Plan(remove=tuple(chosen)), missing
+        # One outside is planned only if there is no other; it is refused later.
+        entries_to_remove += [entry for entry in entries if not entry.outside] or entries
+    return Plan(remove=tuple(entries_to_remove)), missing

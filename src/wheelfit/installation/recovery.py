@@ -1,14 +1,14 @@
 """Recover an environment whose change was interrupted: by a kill, a power cut, an error.
 
-The journal alone decides what happens (`wheelfit.installation.journal`), and only one that this
-user's wheelfit wrote at this place; what is found besides is reported and left alone. All is done
-through folders that are held open, and no link in them is followed. What is to be undone is
-undone step by step, the last one first, and each step is judged by what is on the disk, so
-that it does not matter where the change stopped, nor whether undoing it was interrupted too.
+The journal alone decides what happens (`wheelfit.installation.journal`), and only a journal that
+wheelfit wrote for this user and this environment; other files are reported and left alone. All
+operations go through open folders and follow no link. Steps are undone from the last to the first,
+each by what is on the disk, so that neither the change nor its undoing may be interrupted at a
+wrong moment.
 
-Other tools know nothing of the journal and may have changed the environment since. What they
-have installed stays: a file that they recorded is not moved, and a distribution that they
-replaced or removed is not brought back.
+Other tools may have changed the environment since, without regard to the journal. Their changes
+stay: a file that they recorded is not moved, and a distribution that they replaced or removed is
+not restored.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     from wheelfit.installation.steps import Step
     from wheelfit.wheels.file_system import FileSystem
 
-_SHOWN = 10
-_RUNS = pattern(r"[-_.]+")
+_MOST_NOTES = 10
+_SEPARATORS = pattern(r"[-_.]+")
 
 
 class RecoveryOutcome(StrEnum):
@@ -57,15 +57,15 @@ class RecoveryOutcome(StrEnum):
     UNDONE = "undone"
     """The environment is as it was before."""
     FINISHED = "finished"
-    """The change had been made; only what it left was removed."""
+    """The change was complete; only its temporary files were removed."""
     CLEARED = "cleared"
-    """Nothing of the environment had been changed yet."""
+    """Nothing in the environment was changed yet; the prepared files were removed."""
 
 
-_WORDS = {
+_MESSAGES = {
     RecoveryOutcome.UNDONE: "an interrupted change was undone",
     RecoveryOutcome.FINISHED: "an interrupted change was finished",
-    RecoveryOutcome.CLEARED: "what an interrupted change had prepared was removed",
+    RecoveryOutcome.CLEARED: "files that an interrupted change had prepared were removed",
 }
 
 
@@ -75,26 +75,26 @@ class Recovery:
 
     outcome: RecoveryOutcome
     changes: tuple[str, ...] = ()
-    """The change in words, as ``install demo 2.0``; empty if that is not known any more."""
+    """The parts of the change, as ``install demo 2.0``; empty if unknown."""
     notes: tuple[str, ...] = ()
-    """The paths left as another tool made them, or not removable; a sentence each."""
+    """The paths that stay as another tool made them, or cannot be removed; a sentence each."""
     made: tuple[str, ...] = ()
-    """Folders made for the change, the deepest first; to be removed when the lock is free."""
+    """Folders created for the change, the deepest first, to remove once the lock is released."""
 
     def __str__(self) -> str:
-        what = f": {', '.join(self.changes)}" if self.changes else ""
-        return _WORDS[self.outcome] + what
+        changes = f": {', '.join(self.changes)}" if self.changes else ""
+        return _MESSAGES[self.outcome] + changes
 
 
 def recover(
     places: EnvironmentFolders, file_system: FileSystem = NATIVE, *, trusting: bool = False
 ) -> Recovery | None:
-    """Undo or finish a change that was interrupted; None if there is none.
+    """Undo or finish a change that was interrupted; return None if there is none.
 
-    :param trusting: the user vouches for a journal that is not known to be the user's own.
-    :raises NotRecoverable: the journal cannot be relied on; nothing was touched.
-    :raises LinkInTheWay: a link came in between; it was not followed.
-    :raises OSError: it cannot be done now; nothing is worse than before.
+    :param trusting: whether the user accepts a journal without a valid signature.
+    :raises NotRecoverable: the journal is not valid; nothing was changed.
+    :raises LinkInTheWay: a link is in the place of a folder; it was not followed.
+    :raises OSError: an operation failed; the recovery can be repeated.
     """
     if not places.is_changing:
         return None
@@ -108,7 +108,7 @@ def _recover(places: EnvironmentFolders, disk: FileSystem, *, trusting: bool) ->
     changes: tuple[str, ...] = ()
     notes: list[str] = []
     if stage is not None:
-        # An error of the disk, or a kill, may have come between its name and the wait for it.
+        # The process may have ended after the rename of the journal and before this call.
         disk.sync_folder(places.workplace)
     if stage is JournalStage.JOURNAL:
         journal = read_journal(places, disk, trusting=trusting)
@@ -118,13 +118,17 @@ def _recover(places: EnvironmentFolders, disk: FileSystem, *, trusting: bool) ->
     elif stage is not None:
         with suppress(NotRecoverable):
             changes = read_changes(places, disk, stage)
-    elsewhere, levels = read_folders(places, disk, trusting=trusting)
-    notes += _clear(places, elsewhere, disk, trusting=trusting)
+    other_workplaces, created_levels = read_folders(places, disk, trusting=trusting)
+    notes += _clear(places, other_workplaces, disk, trusting=trusting)
     outcome = {None: RecoveryOutcome.CLEARED, JournalStage.COMMITTED: RecoveryOutcome.FINISHED}.get(
         stage, RecoveryOutcome.UNDONE
     )
-    made = () if outcome is RecoveryOutcome.FINISHED else tuple(_made(places, levels))
-    return Recovery(outcome, changes, tuple(notes), made)
+    created = (
+        ()
+        if outcome is RecoveryOutcome.FINISHED
+        else tuple(_created_folders(places, created_levels))
+    )
+    return Recovery(outcome, changes, tuple(notes), created)
 
 
 def undo(places: EnvironmentFolders, journal: Journal, file_system: FileSystem) -> list[str]:
@@ -132,20 +136,20 @@ def undo(places: EnvironmentFolders, journal: Journal, file_system: FileSystem) 
 
     :return: the paths not restored, a sentence each.
     """
-    notes = _Undoing(places, journal, file_system).undo()
+    notes = _Undo(places, journal, file_system).undo()
     sync_folders(journal.steps, file_system)
     return notes
 
 
 def mark(places: EnvironmentFolders, stage: JournalStage, file_system: FileSystem) -> None:
-    """Record for good that a change is done or undone."""
+    """Record on the disk that a change is committed or undone."""
     journal = os.path.join(places.workplace, JournalStage.JOURNAL.value)  # noqa: PTH118
     file_system.replace(journal, os.path.join(places.workplace, stage.value))  # noqa: PTH118
     file_system.sync_folder(places.workplace)
 
 
 def sync_folders(steps: Iterable[Step], file_system: FileSystem) -> None:
-    """Wait until steps that were made or undone are on the disk."""
+    """Write the folders of steps that were made or undone to the disk."""
     paths = {path for step in steps for path in (step.place, step.aside) if path}
     for folder in sorted({os.path.dirname(path) for path in paths}):  # noqa: PTH120
         if os.path.isdir(folder):  # noqa: PTH112
@@ -155,8 +159,8 @@ def sync_folders(steps: Iterable[Step], file_system: FileSystem) -> None:
 # --- undoing ---------------------------------------------------------------------------------
 
 
-class _Undoing:
-    """The undoing of a journal's steps, as far as others have not built on them."""
+class _Undo:
+    """The undoing of a journal's steps, except where another tool has changed the result since."""
 
     def __init__(
         self, places: EnvironmentFolders, journal: Journal, file_system: FileSystem
@@ -165,20 +169,20 @@ class _Undoing:
         self._disk = file_system
         self._real = RealPaths()
         self._notes: list[str] = []
-        self._ours = self._recorded_by_us()
-        strangers = [path for path in _records(places) if not self._is_known(path)]
-        self._theirs = frozenset(
+        self._own_files = self._recorded_by_us()
+        foreign_records = [path for path in _records(places) if not self._is_known(path)]
+        self._foreign_files = frozenset(
             self._real.of(path)
-            for record in strangers
+            for record in foreign_records
             for path in _recorded(os.path.join(record, "RECORD"), record)  # noqa: PTH118
         )
-        replaced = {_project(path) for path in strangers}
+        foreign_projects = {_project(path) for path in foreign_records}
         self._superseded = frozenset(
             owner
             for step in self._steps
             if _is_record(step.place) and step.kind is not StepKind.DROP
             for owner in step.owners or {_project(step.place)}
-            if owner in replaced or not self._is_somewhere(step)
+            if owner in foreign_projects or not self._is_somewhere(step)
         )
 
     def undo(self) -> list[str]:
@@ -209,16 +213,16 @@ class _Undoing:
                 self._note_stays(step.place)
                 return
             self._disk.move(step.place, step.aside)
-        # Nothing of others is in it unless it was in place; then there is room for it.
+        # It has foreign files only if it was in its place, which is free now.
         self._bring_back(step.aside, step.place)
 
     def _undo_swap(self, step: Step) -> None:
         if not self._disk.exists(step.aside):
-            return  # it was removed, after all had been undone
+            return  # all steps were undone before, and it was removed
         if number_of(step.place) == step.coming and number_of(step.aside) != step.coming:
             if self._is_superseded(step):
-                # The old path must not be restored; the new one is removed all the same.
-                self._strip(step.place)
+                # The old path must not be restored, but the new one is removed.
+                self._remove_own(step.place)
                 return
             for path in self._foreign(step.place, step.place):
                 old = step.aside + path[len(step.place) :]
@@ -236,18 +240,18 @@ class _Undoing:
 
     def _undo_take(self, step: Step) -> None:
         if self._is_superseded(step):
-            # The rest in its place has no owner any more.
+            # Its remaining files have no owner any more.
             if self._disk.exists(step.place):
-                self._strip(step.place)
+                self._remove_own(step.place)
             return
         if not self._disk.exists(step.aside):
             return
         if not self._disk.exists(step.place):
             self._move_back(step)
         elif is_real_folder(step.place) and is_real_folder(step.aside):
-            # Another process made a folder of that name; the old content has room in it.
+            # Another process created a folder of that name; the old files are moved into it.
             for path in _files_below(step.aside):
-                self._move_into_room(path, step.place + path[len(step.aside) :])
+                self._move_if_free(path, step.place + path[len(step.aside) :])
         else:
             self._note_stays(step.place)
 
@@ -256,13 +260,13 @@ class _Undoing:
         self._disk.move(step.aside, step.place)
 
     def _bring_back(self, folder: str, place: str) -> None:
-        """Move foreign files back from a folder that was removed again."""
+        """Move foreign files from a removed folder back to its place."""
         if is_real_folder(folder):
             for path in list(self._foreign(folder, place)):
-                self._move_into_room(path, place + path[len(folder) :])
+                self._move_if_free(path, place + path[len(folder) :])
 
-    def _strip(self, place: str) -> None:
-        """Remove our files from a place, and keep foreign ones."""
+    def _remove_own(self, place: str) -> None:
+        """Remove the files of this change from a place, and keep foreign ones."""
         if not is_real_folder(place):
             if not self._is_foreign(place):
                 self._disk.remove_file(place)
@@ -275,33 +279,33 @@ class _Undoing:
             if not os.listdir(base):  # noqa: PTH208
                 self._disk.remove_folder(base)
 
-    def _move_into_room(self, path: str, place: str) -> None:
+    def _move_if_free(self, path: str, place: str) -> None:
         if not self._disk.exists(place):
             make_with_parents(self._disk, os.path.dirname(place))  # noqa: PTH120
             self._disk.move(path, place)
             self._note_stays(place)
 
     def _note_stays(self, path: str) -> None:
-        if len(self._notes) < _SHOWN:
-            self._notes.append(f"{path} stays: it was put there since")
+        if len(self._notes) < _MOST_NOTES:
+            self._notes.append(f"{path} stays: it was added since")
 
-    # --- whose it is ---
+    # --- owners ---
 
     def _foreign(self, folder: str, place: str) -> Iterator[str]:
-        """Yield the foreign files in a folder, by their place or destination."""
+        """Yield the files in a folder that would be foreign at a place."""
         for path in _files_below(folder):
             if self._is_foreign(place + path[len(folder) :]):
                 yield path
 
     def _is_foreign(self, place: str) -> bool:
         real = self._real.of(place)
-        if real in self._theirs:
+        if real in self._foreign_files:
             return True
         is_bytecode = os.path.basename(os.path.dirname(place)) == "__pycache__"  # noqa: PTH119, PTH120
-        return bool(self._ours) and real not in self._ours and not is_bytecode
+        return bool(self._own_files) and real not in self._own_files and not is_bytecode
 
     def _recorded_by_us(self) -> frozenset[str]:
-        """Return the files that the distributions record which were to come or to go."""
+        """Return the files in the RECORDs of the distributions that the change adds or removes."""
         recorded: set[str] = set()
         for step in self._steps:
             if step.kind is StepKind.DROP or not _is_record(step.place):
@@ -325,7 +329,7 @@ class _Undoing:
         return False
 
     def _is_somewhere(self, step: Step) -> bool:
-        """Return whether the record that goes is there still; if one only comes, whether that."""
+        """Return whether the old record still exists, or the new one if there is no old one."""
         number = step.coming if step.kind is StepKind.PUT else step.going
         return number in {number_of(step.place), number_of(step.aside)}
 
@@ -334,7 +338,7 @@ class _Undoing:
 
 
 def _is_record(place: str) -> bool:
-    """Return whether a path is that of a ``.dist-info`` folder or of the RECORD in one."""
+    """Return whether a path is a ``.dist-info`` folder or the RECORD in one."""
     folder, name = os.path.split(place)
     return name.endswith(".dist-info") or (name == "RECORD" and folder.endswith(".dist-info"))
 
@@ -362,14 +366,14 @@ def _recorded(record: str, dist_info: str) -> tuple[str, ...]:
 def _project(record: str) -> str:
     folder = record if record.endswith(".dist-info") else os.path.dirname(record)  # noqa: PTH120
     name = os.path.basename(folder).removesuffix(".dist-info")  # noqa: PTH119
-    # As `packaging` does it, without `packaging`: recovery works where that is gone.
-    return str(_RUNS.sub("-", name.rpartition("-")[0])).lower()
+    # As in `packaging`, which may be missing when an environment has to be recovered.
+    return str(_SEPARATORS.sub("-", name.rpartition("-")[0])).lower()
 
 
 def number_of(path: str) -> int:
-    """Return a number that identifies a file or folder among others of its name; -1: missing.
+    """Return a number that tells apart files or folders that had one path; -1: missing.
 
-    :param path: the file or folder; a link counts itself.
+    :param path: the file or folder; links are not followed.
     """
     try:
         number = os.lstat(path).st_ino
@@ -379,8 +383,8 @@ def number_of(path: str) -> int:
         record = os.lstat(os.path.join(path, "RECORD"))  # noqa: PTH118
     except OSError:
         return number
-    # File systems reuse the number of a removed file. Of a distribution that another tool
-    # reinstalled the record is younger.
+    # File systems reuse the inode of a removed folder; the RECORD of a distribution that another
+    # tool reinstalled is newer.
     return number << 64 | record.st_mtime_ns
 
 
@@ -396,7 +400,7 @@ def _files_below(folder: str) -> Iterator[str]:
 # --- clearing away ---------------------------------------------------------------------------
 
 
-def _made(places: EnvironmentFolders, levels: Mapping[str, int]) -> Iterator[str]:
+def _created_folders(places: EnvironmentFolders, levels: Mapping[str, int]) -> Iterator[str]:
     """Yield the folders that were made for a change."""
     for scheme, count in levels.items():
         path = places.roots[scheme]
@@ -406,11 +410,11 @@ def _made(places: EnvironmentFolders, levels: Mapping[str, int]) -> Iterator[str
 
 
 def _clear(
-    places: EnvironmentFolders, elsewhere: Iterable[str], disk: FileSystem, *, trusting: bool
+    places: EnvironmentFolders, other_workplaces: Iterable[str], disk: FileSystem, *, trusting: bool
 ) -> list[str]:
-    """Remove the workplaces; the journal of the change goes last."""
+    """Remove the workplaces; the journal of the change is removed last."""
     notes = []
-    for workplace in (*elsewhere, places.workplace):
+    for workplace in (*other_workplaces, places.workplace):
         try:
             check_workplace(places, workplace, disk, trusting=trusting)
             entries = disk.entries(workplace)
@@ -423,19 +427,19 @@ def _clear(
             continue
         marks = [name for name, is_folder in entries if name.startswith(MARK) and not is_folder]
         is_main = workplace == places.workplace
-        # The first of these to go decides; what is without it was only prepared, and is removed.
-        last = [*(stage.value for stage in JournalStage), FOLDERS] if is_main else []
+        # Without the first of these files, the rest counts as only prepared, and is removed.
+        removed_last = [*(stage.value for stage in JournalStage), FOLDERS] if is_main else []
         for name, is_folder in entries:
-            if name.startswith(MARK) or name in last:
+            if name.startswith(MARK) or name in removed_last:
                 continue
             try:
                 _remove_tree(os.path.join(workplace, name), disk, is_folder=is_folder)  # noqa: PTH118
             except PermissionError as error:
-                # On Windows, a library that a process has loaded; the next command knows by the
-                # mark that it may remove it.
+                # On Windows, a library that a process has loaded; the mark stays, by which the
+                # next command recognises the workplace.
                 notes.append(f"{error.filename} could not be removed yet: {error.strerror}")
                 marks = []
-        for name in (*last, *marks):
+        for name in (*removed_last, *marks):
             path = os.path.join(workplace, name)  # noqa: PTH118
             if disk.exists(path):
                 disk.remove_file(path)
@@ -456,7 +460,7 @@ def _remove_tree(path: str, disk: FileSystem, *, is_folder: bool) -> None:
     try:
         _empty(path, disk)
     except PermissionError:
-        disk.set_mode(path, 0o700)  # a folder that came without leave to write
+        disk.set_mode(path, 0o700)  # a folder that its wheel made read-only
         _empty(path, disk)
     disk.remove_folder(path)
 

@@ -87,7 +87,7 @@ def _by_needing(
 ) -> dict[NormalizedName, Names]:
     names: dict[NormalizedName, set[NormalizedName]] = {name: set() for name in there}
     for need in needs:
-        names[need.needing.name].add(need.requirement.name)
+        names[need.dependent.name].add(need.requirement.name)
     return {name: frozenset(needed) for name, needed in names.items()}
 
 

@@ -1,9 +1,9 @@
 """Plan the renames that change an environment from old to new; nothing is touched.
 
-New files lie in a stage, in folders that mirror those of the environment; leaving files are known
-one by one. A folder of which everything leaves is moved as a whole, and a folder that replaces
-another is exchanged with it, so that other processes see one or the other. Only folders that
-several distributions share are processed file by file.
+New files lie in a stage, in folders that mirror those of the environment; files to remove are
+listed one by one. A folder that is removed completely is moved as a whole, and a folder that
+replaces another is exchanged with it, so that other processes see one or the other. Only folders
+that several distributions share are processed file by file.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
     from collections.abc import Set as AbstractSet
 
-# A record, or something in it; what comes before the version is the project.
+# A ``.dist-info`` folder or a path in it, with the project before the version.
 _RECORD = pattern(
     r"(?P<folder>.*?)[/\\](?P<project>[^/\\-]+)[^/\\]*\.dist-info(?:[/\\]|$)", re.DOTALL
 )
@@ -48,13 +48,14 @@ class Step:
     place: str
     """The file or folder in the environment."""
     aside: str = ""
-    """Where it comes from, or goes to; afterwards an exchanged one lies there."""
+    """The path that it is moved from, moved to or exchanged with."""
     owners: frozenset[str] = frozenset()
-    """The distributions that what goes belonged to."""
+    """The distributions that own the removed files."""
     coming: int = 0
-    """The file number (inode) of the new path, noted before the first step."""
+    """The number of the new path (`wheelfit.installation.recovery.number_of`), recorded before the
+    first step."""
     going: int = 0
-    """The file number of the old path."""
+    """The number of the old path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,26 +63,24 @@ class FolderListing:
     """The names in a folder."""
 
     device: int = 0
-    """In which file system it lies."""
+    """The number of its file system."""
     folders: AbstractSet[str] = frozenset()
     files: Mapping[str, int] = field(default_factory=dict)
-    """Everything else in it, files, and links of any kind: each with its number (inode), 0 where
-    folders do not know it.
-    """
+    """Files, and links of any kind, each with its inode; 0 where a listing has none."""
 
 
 class FolderReader(Protocol):
     """A reader of folders as they are before the change."""
 
     def __call__(self, folder: str) -> FolderListing | None:
-        """Return the names in a folder, links followed; None if it is none."""
+        """Return the names in a folder, links followed; None if it is not a folder."""
 
 
 def plan_steps(
     stages: Iterable[tuple[str, str]],
     leaving: Mapping[str, Mapping[str, str]],
     *,
-    look: FolderReader,
+    read_folder: FolderReader,
     store: Callable[[str], str],
     kept: Collection[str],
     replace: bool = False,
@@ -93,56 +92,56 @@ def plan_steps(
     """Return the steps in their order; the records of distributions come last.
 
     :param stages: pairs of a staged folder and its existing target folder.
-    :param leaving: by folder, an absolute path, the owner of each leaving file in it.
-    :param store: returns the folder to which files leaving a folder are moved.
+    :param leaving: by folder, an absolute path, the owner of each file to remove from it.
+    :param store: returns the folder to which removed files of a folder are moved.
     :param kept: folders that always stay: those of the environment.
-    :param replace: whether files without an owner that are in the way may be moved aside.
+    :param replace: whether existing files without an owner may be replaced.
     :param whole_folders: False where only files can be renamed.
     :param exchange: False where names cannot be exchanged.
-    :param fold: gives two names of one file the same spelling, where case is ignored.
-    :param real: follows the links that lead to a folder, so that steps name the folder itself.
-    :raises IntegrityError: ``file-conflict``; a file is in the way, and may not be replaced.
+    :param fold: returns one spelling for all names of a file, where case is ignored.
+    :param real: returns the real path of a folder, so that steps name no links.
+    :raises IntegrityError: ``file-conflict``; an existing file may not be replaced.
     """
-    planner = _Planner(look, store, replace, whole_folders, exchange, fold, real)
+    planner = _Planner(read_folder, store, replace, whole_folders, exchange, fold, real)
     planner.kept.update(map(planner.key, kept))
     for folder, names in leaving.items():
         planner.add_leaving(folder, names)
     for staged, final in stages:
         planner.merge(staged, final)
     planner.take_the_rest()
-    # The sort is stable: the new record of a project comes before the old one goes, at once.
+    # The sort is stable: the old record of a project is removed right after its new one is added.
     return tuple(sorted(planner.steps, key=planner.turn))
 
 
 @dataclass(slots=True)
 class _Planner:
-    """The steps that are planned so far."""
+    """The steps planned so far."""
 
-    look: FolderReader
+    read_folder: FolderReader
     store: Callable[[str], str]
     replace: bool
     whole_folders: bool
     exchange: bool
     fold: Callable[[str], str] | None
     real: Callable[[str], str]
-    # Where case is ignored, everything below is found by the folded name.
+    # Where case is ignored, the keys of everything below are folded names.
     gone: dict[str, Mapping[str, str]] = field(default_factory=dict)
-    """The leaving files by folder: for each name the owner."""
+    """The owners of the files to remove, by folder and name."""
     folders: dict[str, str] = field(default_factory=dict)
-    """The folders in which something goes, as they are written."""
+    """The spelling of the folders with files to remove."""
     kept: set[str] = field(default_factory=set)
     """Folders that stay."""
     steps: list[Step] = field(default_factory=list)
     moved: set[str] = field(default_factory=set)
-    """The paths that leave already, files and folders."""
+    """The files and folders whose removal is planned."""
     filled: set[str] = field(default_factory=set)
-    """Folders into which something comes."""
-    verdicts: dict[str, frozenset[str] | None] = field(default_factory=dict)
-    """The owners of folders of which all goes."""
+    """Folders that get new files."""
+    whole_owners: dict[str, frozenset[str] | None] = field(default_factory=dict)
+    """The owners of folders that are removed completely; None: something stays."""
     count: int = 0
 
     def add_leaving(self, folder: str, names: Mapping[str, str]) -> None:
-        """Note that files go."""
+        """Add files to remove from a folder."""
         key = self.key(folder)
         self.folders.setdefault(key, folder)
         if self.fold is not None:
@@ -151,37 +150,42 @@ class _Planner:
         self.gone[key] = names
 
     def turn(self, step: Step) -> tuple[bool, str]:
-        """Sort the records of distributions behind everything else, by project."""
+        """Return a sort key that puts the records of distributions last, by project."""
         match = _RECORD.match(step.place)
-        # Deeper ones are vendored copies of other projects: part of what they lie in.
+        # Deeper ones are vendored copies of other projects.
         if match is None or self.key(match["folder"]) not in self.kept:
             return False, ""
         return True, match["project"].lower()
 
-    # --- what comes ---
+    # --- additions ---
 
     def merge(self, staged: str, final: str) -> None:
         """Plan the move of a staged folder's content into an existing folder."""
-        coming, there = self.look(staged), self.look(final) or FolderListing()
-        if coming is None:
+        staged_listing, existing_listing = (
+            self.read_folder(staged),
+            self.read_folder(final) or FolderListing(),
+        )
+        if staged_listing is None:
             return
         self.filled.add(self.key(final))
-        names = {self.key(name): name for name in (*there.files, *there.folders)}
-        for name in sorted((*coming.files, *coming.folders)):
+        names = {
+            self.key(name): name for name in (*existing_listing.files, *existing_listing.folders)
+        }
+        for name in sorted((*staged_listing.files, *staged_listing.folders)):
             aside, place = os.path.join(staged, name), os.path.join(final, name)  # noqa: PTH118
             existing = names.get(self.key(name))
             if existing is None:
                 self.steps.append(Step(StepKind.PUT, place, aside))
                 continue
             old = os.path.join(final, existing)  # noqa: PTH118
-            owners = self.owners(old, is_folder=existing in there.folders)
-            is_merged = name in coming.folders and self.look(old) is not None
-            is_split = not self.whole_folders and existing in there.folders
+            owners = self.owners(old, is_folder=existing in existing_listing.folders)
+            is_merged = name in staged_listing.folders and self.read_folder(old) is not None
+            is_split = not self.whole_folders and existing in existing_listing.folders
             if is_merged and (owners is None or is_split):
-                self.merge(aside, old if existing in there.folders else self.real(old))
+                self.merge(aside, old if existing in existing_listing.folders else self.real(old))
             elif owners is not None:
                 self.give_way(old, owners, place, aside)
-            elif existing not in there.folders and (
+            elif existing not in existing_listing.folders and (
                 # Bytecode of a removed module has no owner.
                 self.replace or os.path.basename(final) == "__pycache__"  # noqa: PTH119
             ):
@@ -196,18 +200,18 @@ class _Planner:
 
     def give_way(self, old: str, owners: frozenset[str], place: str, aside: str) -> None:
         """Plan the replacement of an existing path by a staged one."""
-        # Two that are exchanged keep their names as written, also where case is ignored.
-        if self.exchange and old == place and (self.whole_folders or self.look(old) is None):
+        # An exchange cannot change the spelling of a name, also where case is ignored.
+        if self.exchange and old == place and (self.whole_folders or self.read_folder(old) is None):
             self.steps.append(Step(StepKind.SWAP, place, aside, owners))
             self.moved.add(self.key(old))
         else:
             self.take(old, owners)
             self.steps.append(Step(StepKind.PUT, place, aside))
 
-    # --- what goes ---
+    # --- removals ---
 
     def take_the_rest(self) -> None:
-        """Plan that everything goes that was not met yet, in as large pieces as possible."""
+        """Plan all other removals, of whole folders where possible."""
         for key, names in self.gone.items():
             folder = self.folders[key]
             if self.is_moved(key):
@@ -215,7 +219,7 @@ class _Planner:
             if (top := self.top(folder)) is not None:
                 self.take(top, self.whole(top) or frozenset())
                 continue
-            listing = self.look(folder) or FolderListing()
+            listing = self.read_folder(folder) or FolderListing()
             for name in sorted(listing.files):
                 owner = names.get(self.key(name))
                 path = os.path.join(folder, name)  # noqa: PTH118
@@ -223,7 +227,7 @@ class _Planner:
                     self.take(path, frozenset({owner}))
 
     def take(self, path: str, owners: frozenset[str]) -> None:
-        """Plan that a file or a folder goes."""
+        """Plan the removal of a file or folder."""
         self.moved.add(self.key(path))
         listing = None if self.whole_folders else self.real_folder(path)
         if listing is None:
@@ -238,10 +242,10 @@ class _Planner:
         if self.key(path) not in self.filled:
             self.steps.append(Step(StepKind.DROP, path, owners=owners))
 
-    # --- who owns what ---
+    # --- owners ---
 
     def owners(self, path: str, *, is_folder: bool) -> frozenset[str] | None:
-        """Return the owners of a path if all of it leaves; None if a part stays."""
+        """Return the owners of a path that is removed completely; None if a part stays."""
         if is_folder:
             return self.whole(path)
         folder, name = os.path.split(self.key(path))
@@ -249,18 +253,18 @@ class _Planner:
         return None if owner is None else frozenset({owner})
 
     def whole(self, folder: str) -> frozenset[str] | None:
-        """Return the owners of a folder if everything in it goes; None if anything stays."""
+        """Return the owners of a folder that is removed completely; None if a part stays."""
         key = self.key(folder)
-        if key not in self.verdicts:
-            self.verdicts[key] = None if key in self.kept else self.find_whole(folder)
-        return self.verdicts[key]
+        if key not in self.whole_owners:
+            self.whole_owners[key] = None if key in self.kept else self.find_whole(folder)
+        return self.whole_owners[key]
 
     def find_whole(self, folder: str) -> frozenset[str] | None:
         listing = self.real_folder(folder)
         if listing is None:
             return None
         if not (listing.files or listing.folders):
-            # Another empty folder may be needed by the program that created it.
+            # The program that created an empty folder may need it.
             is_cache = os.path.basename(folder) == "__pycache__"  # noqa: PTH119
             return frozenset() if is_cache else None
         gone = self.gone.get(self.key(folder), {})
@@ -278,15 +282,15 @@ class _Planner:
         return frozenset(owners)
 
     def real_folder(self, path: str) -> FolderListing | None:
-        """Return the names in a folder that is not a link and no other file system's root."""
+        """Return the names in a folder; None if it is a link or the root of a file system."""
         folder, name = os.path.split(path)
-        above = self.look(folder)
+        above = self.read_folder(folder)
         if above is None:
             return None
         folders = above.folders if self.fold is None else map(self.fold, above.folders)
         if self.key(name) not in folders:
             return None
-        listing = self.look(path)
+        listing = self.read_folder(path)
         return listing if listing is not None and listing.device == above.device else None
 
     def top(self, folder: str) -> str | None:

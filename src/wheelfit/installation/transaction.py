@@ -242,9 +242,9 @@ class Transaction:
         steps = plan_steps(
             self._workplaces.stages,
             going,
-            look=FolderScan(),  # afresh: what appeared meanwhile is in the way
+            read_folder=FolderScan(),  # afresh: what appeared meanwhile is in the way
             store=self._workplaces.store,
-            kept=self._places.kept | linked,
+            kept=self._places.unmovable | linked,
             real=real.folder,
             replace=replace,
             whole_folders=way.whole_folders,

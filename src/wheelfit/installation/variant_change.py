@@ -133,7 +133,7 @@ def _selection_reason(old: Installed, pin: Pin) -> str:
 
 def _needs_consent(old: Installed, pin: Pin) -> bool:
     if old.label is None:
-        return any(_excludes(wish, pin.properties) for wish in old.wishes)
+        return any(_excludes(wish, pin.properties) for wish in old.excluding_options)
     if not (old.properties and pin.properties):
         return True  # the hardware of a build without properties is unknown
     document = pin.choice.metadata.document

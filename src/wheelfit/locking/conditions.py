@@ -30,7 +30,7 @@ class Conditions:
     """
 
     def __init__(self, environments: Iterable[LockEnvironment]) -> None:
-        places = dict.fromkeys(environment.place for environment in environments)
+        places = dict.fromkeys(environment.marker_values for environment in environments)
         self._places = sorted(places)
         self._platforms = sorted({platform for platform, _ in self._places})
         self._pythons = sorted({python for _, python in self._places})

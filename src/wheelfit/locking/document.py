@@ -312,11 +312,13 @@ def _packages(entries: Iterable[Mapping[str, Any]], *, strict: bool) -> tuple[Lo
         wheels = tuple(_wheels(entry))
         variants = _Variants(entry, wheels, path_of("packages", index, VARIANTS), strict=strict)
         faults += variants.faults
-        named = {wheel.filename.version for wheel in wheels}
+        wheel_versions = {wheel.filename.version for wheel in wheels}
         version = (
-            parse_version(entry["version"]) if "version" in entry else min(named, default=None)
+            parse_version(entry["version"])
+            if "version" in entry
+            else min(wheel_versions, default=None)
         )
-        if version is not None and len(named) > 1:
+        if version is not None and len(wheel_versions) > 1:
             version = without_build(version)
         packages.append(
             LockedPackage(
@@ -329,7 +331,7 @@ def _packages(entries: Iterable[Mapping[str, Any]], *, strict: bool) -> tuple[Lo
                 _specifiers(entry),
                 variants.document,
                 variants.table,
-                _needs(entry),
+                _variant_dependencies(entry),
                 variants.notes,
             )
         )
@@ -339,15 +341,15 @@ def _packages(entries: Iterable[Mapping[str, Any]], *, strict: bool) -> tuple[Lo
 
 
 def _specifiers(table: Mapping[str, Any]) -> SpecifierSet | None:
-    wanted = table.get("requires-python")
-    return None if wanted is None else SpecifierSet(wanted)
+    text = table.get("requires-python")
+    return None if text is None else SpecifierSet(text)
 
 
 def _roots(table: Mapping[str, Any]) -> tuple[Requirement, ...] | None:
     texts = tool_table(table).get(ROOTS)
     if texts is None:
         return None
-    return _parsed(texts)
+    return _requirements(texts)
 
 
 def _kind(entry: Mapping[str, Any]) -> SourceKind:
@@ -405,14 +407,14 @@ def _wheel(filename: WheelFilename, entry: Mapping[str, Any]) -> LockedWheel:
     )
 
 
-def _needs(entry: Mapping[str, Any]) -> Mapping[str, tuple[Requirement, ...]] | None:
+def _variant_dependencies(entry: Mapping[str, Any]) -> Mapping[str, tuple[Requirement, ...]] | None:
     needs = tool_table(entry).get(VARIANT_DEPENDENCIES)
     if needs is None:
         return None
-    return MappingProxyType({label: _parsed(texts) for label, texts in needs.items()})
+    return MappingProxyType({label: _requirements(texts) for label, texts in needs.items()})
 
 
-def _parsed(texts: Iterable[str]) -> tuple[Requirement, ...]:
+def _requirements(texts: Iterable[str]) -> tuple[Requirement, ...]:
     return tuple(parse_requirement(text, allow_variant_markers=False) for text in texts)
 
 
@@ -455,7 +457,8 @@ class _Variants:
 
     def _broken(self, faults: Iterable[Fault], *, strict: bool) -> None:
         placed = [
-            Fault(_below(self._path, fault.path), fault.message, fault.rule) for fault in faults
+            Fault(_joined_path(self._path, fault.path), fault.message, fault.rule)
+            for fault in faults
         ]
         if strict:
             self.faults = placed
@@ -463,7 +466,7 @@ class _Variants:
             self.notes = (f"{placed[0]}; only plain wheels are used (F-134)",)
 
 
-def _below(path: str, inner: str) -> str:
+def _joined_path(path: str, inner: str) -> str:
     return f"{path}{inner}" if not inner or inner.startswith("[") else f"{path}.{inner}"
 
 

@@ -35,10 +35,10 @@ class LockEnvironment(NamedTuple):
     """An environment, or a machine, that a lock is made for."""
 
     name: str
-    """How to call it: ``linux-x86_64, Python 3.12``, or a host file."""
+    """As ``linux-x86_64, Python 3.12``, or the name of a host file."""
     target: Target
-    row: str = ""
-    """Its platform as it was named; empty: it is a machine."""
+    platform_name: str = ""
+    """Its platform as the user wrote it; empty: it is a machine."""
 
     @property
     def platform(self) -> tuple[str, str, str]:
@@ -53,57 +53,57 @@ class LockEnvironment(NamedTuple):
         return version.major, version.minor
 
     @property
-    def place(self) -> tuple[tuple[str, str, str], Python]:
+    def marker_values(self) -> tuple[tuple[str, str, str], Python]:
         """All values by which markers of a lock identify it."""
         return self.platform, self.python
 
 
-def in_words(environments: Sequence[LockEnvironment]) -> str:
-    """Return the environments of a lock, in few words.
+def describe_environments(environments: Sequence[LockEnvironment]) -> str:
+    """Return a short description of the environments of a lock.
 
-    >>> in_words(environments_for(["linux-x86_64", "macos-arm64"], [(3, 13), (3, 12)]))
+    >>> describe_environments(environments_for(["linux-x86_64", "macos-arm64"], [(3, 13), (3, 12)]))
     'linux-x86_64 and macos-arm64, Python 3.12 and 3.13'
 
     :param environments: all of them; at least one.
     """
-    if any(not environment.row for environment in environments):
+    if any(not environment.platform_name for environment in environments):
         return listed([environment.name for environment in environments], most=None)
     pythons: dict[str, set[Python]] = {}
     for environment in environments:
-        pythons.setdefault(environment.row, set()).add(environment.python)
-    rows: dict[tuple[Python, ...], list[str]] = {}
-    for row, versions in pythons.items():
-        rows.setdefault(tuple(sorted(versions)), []).append(row)
+        pythons.setdefault(environment.platform_name, set()).add(environment.python)
+    platforms: dict[tuple[Python, ...], list[str]] = {}
+    for platform, versions in pythons.items():
+        platforms.setdefault(tuple(sorted(versions)), []).append(platform)
     return "; ".join(
         f"{listed(names, most=None)}, Python {listed(map(_text, versions), most=None)}"
-        for versions, names in rows.items()
+        for versions, names in platforms.items()
     )
 
 
 def environments_for(
-    platforms: Iterable[str], pythons: Iterable[Python], wanted: SpecifierSet | None = None
+    platforms: Iterable[str], pythons: Iterable[Python], project_range: SpecifierSet | None = None
 ) -> tuple[LockEnvironment, ...]:
     """Return every platform with every Python.
 
-    :param platforms: rows of presets, as ``linux-x86_64``; ``linux-x86_64@2.28`` names the newest
-        glibc, musl or macOS a wheel may require. None: the usual ones.
+    :param platforms: names of presets, as ``linux-x86_64``; ``linux-x86_64@2.28`` names the newest
+        glibc, musl or macOS a wheel may require. Empty: the usual ones.
     :param pythons: minor versions of CPython.
-    :param wanted: ``requires-python`` of the project; None: not stated.
+    :param project_range: ``requires-python`` of the project; None: not stated.
     :raises UsageError: there is no such platform, or the project is not for one of the Pythons.
     """
     names = tuple(dict.fromkeys(platforms)) or PLATFORMS_OF_LOCKS
     versions = sorted(set(pythons), reverse=True)
-    return tuple(_environment(name, python, wanted) for python in versions for name in names)
+    return tuple(_environment(name, python, project_range) for python in versions for name in names)
 
 
 def python_of(text: str) -> Python:
     """Read a minor version.
 
     :param text: as ``3.12``; of ``3.12.1`` only the first two numbers count.
-    :raises UsageError: it is none, or of no Python that there is.
+    :raises UsageError: it is no version, or no Python has it.
     """
     parts = text.split(".")
-    if len(parts) in (2, 3) and all(p.isascii() and p.isdecimal() and len(p) < 4 for p in parts):
+    if len(parts) in (2, 3) and all(map(_is_short_number, parts)):
         python = int(parts[0]), int(parts[1])
         major, newest = max(PYTHONS)
         if (major, 0) <= python <= (major, newest + 1):
@@ -115,32 +115,35 @@ def python_of(text: str) -> Python:
     raise UsageError(f"{text[:40]!r} is not a Python version", hint="write it as 3.12")
 
 
-def known_pythons(wanted: SpecifierSet) -> tuple[Python, ...]:
+def known_pythons(project_range: SpecifierSet) -> tuple[Python, ...]:
     """Return the known Pythons that a project is for, oldest first.
 
-    :param wanted: its ``requires-python``.
+    :param project_range: its ``requires-python``.
     :raises UsageError: it is for none of them.
     """
-    matching = tuple(python for python in PYTHONS if _full_version(python, wanted) is not None)
+    matching = tuple(
+        python for python in PYTHONS if _full_version(python, project_range) is not None
+    )
     if not matching:
         raise UsageError(
-            f"no known Python is {wanted}", hint="name those to lock for with --python-version"
+            f"no known Python is {project_range}",
+            hint="name those to lock for with --python-version",
         )
     return matching
 
 
-def requires_python(pythons: Sequence[Python], wanted: SpecifierSet | None = None) -> str:
+def requires_python(pythons: Sequence[Python], project_range: SpecifierSet | None = None) -> str:
     """Return the shortest ``requires-python`` of a lock.
 
     :param pythons: minor versions that it was made for.
-    :param wanted: ``requires-python`` of the project; it may exclude some of their micro versions.
+    :param project_range: ``requires-python`` of the project; it may exclude some micro versions.
     """
     first, last = min(pythons), max(pythons)
-    texts = [] if wanted is None else [str(one) for one in wanted]
-    given = wanted if wanted is not None else SpecifierSet()
-    if first[1] and given.contains(f"{first[0]}.{first[1] - 1}.9999"):
+    project_range = SpecifierSet() if project_range is None else project_range
+    texts = [str(specifier) for specifier in project_range]
+    if first[1] and project_range.contains(f"{first[0]}.{first[1] - 1}.9999"):
         texts.append(f">={_text(first)}")
-    if given.contains(f"{last[0]}.{last[1] + 1}"):
+    if project_range.contains(f"{last[0]}.{last[1] + 1}"):
         texts.append(f"<{last[0]}.{last[1] + 1}")
     return str(VersionSet.of(",".join(texts)))
 
@@ -149,43 +152,47 @@ def _text(python: Python) -> str:
     return f"{python[0]}.{python[1]}"
 
 
-def _full_version(python: Python, wanted: SpecifierSet | None) -> Version | None:
-    """Return the newest micro version that a project is for; None if it is for none.
+def _full_version(python: Python, project_range: SpecifierSet | None) -> Version | None:
+    """Return the newest micro version that a project supports; None if it supports none.
 
-    Of a series that is not known it is the oldest.
+    Of a minor version without known releases it is the oldest.
     """
     micros = range(PYTHONS[python], -1, -1) if python in PYTHONS else range(100)
-    versions = (Version(f"{_text(python)}.{micro}") for micro in micros)
-    fitting = (
-        version
-        for version in versions
-        if wanted is None or wanted.contains(version, prereleases=True)
-    )
-    return next(fitting, None)
+    for micro in micros:
+        version = Version(f"{_text(python)}.{micro}")
+        if project_range is None or project_range.contains(version, prereleases=True):
+            return version
+    return None
 
 
-def _environment(name: str, python: Python, wanted: SpecifierSet | None) -> LockEnvironment:
-    row_name, _, newest = name.partition("@")
-    row = PLATFORMS.get(row_name)
-    if row is None or (newest and not _is_version(newest)):
+def _environment(name: str, python: Python, project_range: SpecifierSet | None) -> LockEnvironment:
+    platform_name, _, newest_libc = name.partition("@")
+    platform = PLATFORMS.get(platform_name)
+    if platform is None or (newest_libc and not _is_version(newest_libc)):
         raise UsageError(
             f"{name[:80]!r} is not a platform",
             hint=f"it is one of {', '.join(PLATFORMS)}; @2.28 may follow for a version of glibc",
         )
-    version = newest or (GLIBC_OF_LOCKS if row.library == "glibc" else row.version)
-    platforms = platforms_of(row.architecture, row.library, version)
-    full = _full_version(python, wanted)
-    if full is None:
+    default_libc = GLIBC_OF_LOCKS if platform.library == "glibc" else platform.version
+    platform_tags = platforms_of(
+        platform.architecture, platform.library, newest_libc or default_libc
+    )
+    version = _full_version(python, project_range)
+    if version is None:
         raise UsageError(
-            f"the project is for Python {wanted}, not for {_text(python)}",
+            f"the project is for Python {project_range}, not for {_text(python)}",
             hint="name others with --python-version, or none",
         )
-    called = f"{name}, Python {_text(python)}"
-    environment = {**platform_values(platforms[0]), **interpreter_values("cpython", full)}
-    tags = tags_for("cpython", full, (), platforms)
-    return LockEnvironment(called, Target.of(called, environment, tags), name)
+    full_name = f"{name}, Python {_text(python)}"
+    environment = {**platform_values(platform_tags[0]), **interpreter_values("cpython", version)}
+    tags = tags_for("cpython", version, (), platform_tags)
+    return LockEnvironment(full_name, Target.of(full_name, environment, tags), name)
 
 
 def _is_version(text: str) -> bool:
     parts = text.split(".")
-    return len(parts) == 2 and all(p.isascii() and p.isdecimal() and len(p) < 4 for p in parts)
+    return len(parts) == 2 and all(map(_is_short_number, parts))
+
+
+def _is_short_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) < 4

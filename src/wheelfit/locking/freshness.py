@@ -23,7 +23,7 @@ from packaging.version import InvalidVersion
 
 from wheelfit.core.filename import parse_index_file_name, sdist_release
 from wheelfit.core.versions import parse_version, without_build
-from wheelfit.sources.concurrency import at_once
+from wheelfit.sources.concurrency import map_concurrently
 from wheelfit.sources.file_readers import RepositoryWrapper
 from wheelfit.sources.page import VARIANTS_SUFFIX
 from wheelfit.sources.release_files import PageFiles
@@ -83,7 +83,9 @@ def validators(
     versions = _versions(lock)
     wanted = sorted({*names, *versions})
     read = partial(_validator, repository, versions)
-    return dict(zip(map(str, wanted), at_once(wanted, read, most=_CONNECTIONS), strict=True))
+    return dict(
+        zip(map(str, wanted), map_concurrently(wanted, read, most=_CONNECTIONS), strict=True)
+    )
 
 
 def is_valid(
@@ -113,7 +115,7 @@ def is_valid(
 
     names = map(canonicalize_name, expected)
     asked = [name for name in names if not (expected[name].fresh and is_fresh(name))]
-    return all(at_once(asked, is_same, most=_CONNECTIONS))
+    return all(map_concurrently(asked, is_same, most=_CONNECTIONS))
 
 
 def _versions(lock: Lock) -> Mapping[NormalizedName, AbstractSet[Version]]:

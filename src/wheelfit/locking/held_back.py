@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wheelfit.locking.environments import in_words
+from wheelfit.locking.environments import describe_environments
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,7 +27,7 @@ class LockHeldBack:
 
     def __str__(self) -> str:
         old = self.release
-        where = "" if self.is_everywhere else f" for {in_words(self.environments)}"
+        where = "" if self.is_everywhere else f" for {describe_environments(self.environments)}"
         return f"{old.name} {old.version}{where} (latest {old.latest} {old.reason})"
 
     def to_mapping(self) -> dict[str, object]:

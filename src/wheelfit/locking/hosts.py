@@ -87,7 +87,9 @@ def lock_for_hosts(
                 preferred = locked_versions(lock, target, upgrade) | preferred
         preferred = chosen | preferred
         try:
-            solution = solver.solve(machine.environment, preferred, candidates=machine.candidates)
+            solution = solver.solve(
+                machine.environment, preferred, candidates_of=machine.candidates
+            )
         except NoFit as error:
             error.where = error.where or machine.environment.name
             raise

@@ -19,7 +19,7 @@ from wheelfit.errors import InvalidMarker
 from wheelfit.locking.fork import NO_FORK
 from wheelfit.resolution.choice_context import ChoiceContext
 from wheelfit.resolution.request import RequestedRequirement
-from wheelfit.sources.concurrency import at_once
+from wheelfit.sources.concurrency import map_concurrently
 from wheelfit_runtime.errors import HashMismatch, NoFit, WheelfitError
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ class _LabelSearch:
             with suppress(WheelfitError):
                 candidates.wheel_of(*item)
 
-        at_once(wanted, fetch, most=threads)
+        map_concurrently(wanted, fetch, most=threads)
 
     def _candidates_for(self, pin: Pin, closed: Candidates) -> Candidates:
         """Return the candidates for a release; those of the solution for plain and given wheels."""
@@ -247,7 +247,7 @@ class _LabelSearch:
         if not fresh:
             return
         try:
-            solution = self._solver.again(self._solution, self._locked, tuple(fresh))
+            solution = self._solver.resolve_again(self._solution, self._locked, tuple(fresh))
         except (NoFit, HashMismatch) as error:
             if len(looked_at) > 1:
                 middle = len(looked_at) // 2

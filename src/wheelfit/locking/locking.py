@@ -16,7 +16,7 @@ from wheelfit.errors import InvalidMarker, NoConsistentSet, NoSolution, SourceOf
 from wheelfit.locking.conditions import Conditions
 from wheelfit.locking.conflicts import forks_of
 from wheelfit.locking.document import Lock
-from wheelfit.locking.environments import in_words, requires_python
+from wheelfit.locking.environments import describe_environments, requires_python
 from wheelfit.locking.listed_wheels import list_wheels
 from wheelfit.locking.merging import merge
 from wheelfit.locking.plain_entries import put_entries
@@ -247,7 +247,7 @@ def _left_out_notes(failed: Sequence[tuple[LockEnvironment, NoFit]]) -> Iterator
         elif isinstance(why, SourceOff) and why.details:
             options = " ".join(f"--allow-source {detail['name']}" for detail in why.details)
             reason += f" ({options} locks for them)"
-        yield f"{in_words([one for one, _ in those])} {verb} left out: {reason}"
+        yield f"{describe_environments([one for one, _ in those])} {verb} left out: {reason}"
 
 
 def _easiest_to_resolve(failed: Sequence[tuple[LockEnvironment, NoFit]]) -> NoFit:
@@ -267,7 +267,7 @@ def _easiest_to_resolve(failed: Sequence[tuple[LockEnvironment, NoFit]]) -> NoFi
     )
     names = lacking(error)
     if names is not None:
-        error.where = in_words([one for one, why in failed if lacking(why) == names])
+        error.where = describe_environments([one for one, why in failed if lacking(why) == names])
     return _with_environment(error, environment)
 
 

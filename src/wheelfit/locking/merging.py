@@ -113,7 +113,7 @@ class _Merging:
         return MergedEntries(tuple(tables.values()), tuple(plain), tuple(self._notes))
 
     def _add(self, listed: ListedEnvironment) -> None:
-        place = listed.environment.place
+        place = listed.environment.marker_values
         kinds = kinds_of(listed, self._request, lambda part: part.needs)
         for part in listed.parts.values():
             key = part.name, part.version
@@ -127,7 +127,7 @@ class _Merging:
         seen: dict[tuple[NormalizedName, Place, Fork], tuple[Version, str]] = {}
         for (name, version), entry in self._entries.items():
             for one, _ in entry.parts:
-                place = one.environment.place
+                place = one.environment.marker_values
                 key = name, place, one.fork
                 other, called = seen.setdefault(key, (version, one.environment.name))
                 if other != version:
@@ -222,7 +222,7 @@ class _Merging:
                     if needed.name in one.parts:
                         text = str(Requirement(needed.name, needed.extras))
                         places = kinds.setdefault(text, {})
-                        asked = places.setdefault(one.environment.place, set())
+                        asked = places.setdefault(one.environment.marker_values, set())
                         asked.add(None if extra is None else f"extra == '{extra}'")
         conditions = Conditions(one.environment for one, _ in needs_by_environment)
         for text, places in kinds.items():

@@ -78,26 +78,28 @@ class LockSelection(Struct, frozen=True):
     notes: tuple[str, ...] = ()
     """Problems that did not stop the selection, one sentence each (F-136)."""
     held: tuple[AgreementOutcome, ...] = ()
-    """The values the whole environment agrees on, and the concessions made for them."""
-    asked: tuple[Requirement, ...] | None = None
+    """The values that all builds agree on, and the builds that gave way for them."""
+    roots: tuple[Requirement, ...] | None = None
     """The applicable roots of the lock; None: the lock lists none."""
     context: ChoiceContext = ChoiceContext()
     """The circumstances in which the wheels were chosen."""
 
     def resolution(self) -> Resolution:
         """Return the selection as a resolution to install."""
-        edges = [Edge(one.package.name, name) for one in self.chosen for name in one.needs]
-        pins = (Pin.of(one.choice, requested=one.requested) for one in self._needed_first())
+        edges = [Edge(choice.package.name, name) for choice in self.chosen for name in choice.needs]
+        pins = (
+            Pin.of(choice.choice, requested=choice.requested) for choice in self._needed_first()
+        )
         return Resolution(
             tuple(pins), edges=tuple(edges), notes=self.notes, held=self.held, context=self.context
         )
 
     def _needed_first(self) -> Iterator[PackageChoice]:
-        """Yield the packages, dependencies before dependents; cycles begin anywhere."""
-        chosen = {one.package.name: one for one in self.chosen}
+        """Yield the packages, dependencies before dependents; a cycle has no order."""
+        chosen = {choice.package.name: choice for choice in self.chosen}
         seen: set[NormalizedName] = set()
-        for start, first in chosen.items():
-            path = [] if start in seen else [(start, iter(first.needs))]
+        for start, root in chosen.items():
+            path = [] if start in seen else [(start, iter(root.needs))]
             seen.add(start)
             while path:
                 name, needs = path[-1]
@@ -139,36 +141,38 @@ def applicable(
     _check_conflicts(lock, environment)
     # 2. The version of the file was checked on reading.
     # 3. requires-python
-    wanted = lock.requires_python
-    if wanted is not None and not wanted.contains(python, prereleases=True):
+    lock_pythons = lock.requires_python
+    if lock_pythons is not None and not lock_pythons.contains(python, prereleases=True):
         raise NoFit(
-            f"the lock is for Python {wanted}, this is {python}",
+            f"the lock is for Python {lock_pythons}, this is {python}",
             where=lock.where,
             hint="name another interpreter with --python, or lock for this one: --python-version",
         )
     # 4. environments: one of them must hold.
     environments = lock.environments
-    if environments and not any(_holds(one, environment, lock.where) for one in environments):
+    if environments and not any(_holds(marker, environment, lock.where) for marker in environments):
         raise NoFit(
             f"the lock was not made for {target.name}",
             where=lock.where,
             note="\n".join(f"it is for {marker}" for marker in environments),
-            hint="lock again with this environment among those asked for",
+            hint="lock again for this environment too",
         )
     # 5. The packages whose marker holds; one for each name.
     by_name: dict[NormalizedName, tuple[int, LockedPackage]] = {}
-    for index, package in enumerate(lock.packages):
+    for number, package in enumerate(lock.packages):
         marker = package.marker
         if marker is not None and not _holds(marker, environment, lock.where):
             continue
-        limits = package.requires_python
-        if limits is not None and not limits.contains(python, prereleases=True):
-            raise NoFit(f"{package.name} needs Python {limits}, this is {python}", where=lock.where)
+        pythons = package.requires_python
+        if pythons is not None and not pythons.contains(python, prereleases=True):
+            raise NoFit(
+                f"{package.name} needs Python {pythons}, this is {python}", where=lock.where
+            )
         if package.name in by_name:
-            first = by_name[package.name][0]
-            problem = f"{package.name} counts twice here, it is packages[{first}] too"
-            raise InvalidLock([Fault(f"packages[{index}]", problem)], where=lock.where)
-        by_name[package.name] = (index, package)
+            earlier = by_name[package.name][0]
+            problem = f"{package.name} applies twice here, it is packages[{earlier}] too"
+            raise InvalidLock([Fault(f"packages[{number}]", problem)], where=lock.where)
+        by_name[package.name] = (number, package)
     return tuple(package for _, package in by_name.values())
 
 
@@ -209,30 +213,30 @@ class LockCandidates:
         roots: Sequence[Requirement] | None = None,
         built: Callable[[LockedPackage], File | None] | None = None,
     ) -> None:
-        entries = applicable(lock, target, extras=extras, groups=groups)
-        self.packages = MappingProxyType({package.name: package for package in entries})
+        packages = applicable(lock, target, extras=extras, groups=groups)
+        self.packages = MappingProxyType({package.name: package for package in packages})
         """The packages that apply to the target, by name."""
         self._builds = built is not None
         repository = LockedRepository(
-            entries, name=lock.where, files=files, folder=folder, built=built
+            packages, name=lock.where, files=files, folder=folder, built=built
         )
         # P-51: the environment will have exactly the versions of the lock.
-        known = {
+        lock_versions = {
             package.name: KnownVersion(package.version, "is in the lock")
-            for package in entries
+            for package in packages
             if package.version is not None
         }
         archives = (
             repository.project(entry.name)
-            for entry in entries
+            for entry in packages
             if entry.kind == "archive" and entry.source is None
         )
-        given = (page for page in archives if page is not None and page.files)  # F-124
+        given_pages = (page for page in archives if page is not None and page.files)  # F-124
         self.candidates = Candidates(
             repository, target, machine, policy, user_lists=user_lists, plugins=plugins
-        ).within(ChoiceContext(known=KnownVersions(known)).with_given(*given))
-        """The same as for an index; ``confirm`` and ``reject`` hold a downloaded wheel against its
-        entry in the lock (F-93), and `select` then chooses the next.
+        ).within(ChoiceContext(known=KnownVersions(lock_versions)).with_given(*given_pages))
+        """As for an index: ``confirm`` and ``reject`` compare a downloaded wheel with its entry in
+        the lock (F-93), and `select` then chooses the next.
         """
         self._lock = lock
         if roots is None:
@@ -240,11 +244,11 @@ class LockCandidates:
         default = lock.default_groups
         environment = _environment(target, extras, default if groups is None else groups)
         self._roots: dict[NormalizedName, frozenset[NormalizedName]] | None = None
-        self._asked: tuple[Requirement, ...] | None = None
+        self._requested_roots: tuple[Requirement, ...] | None = None
         if roots is not None:
             self._roots = {}
-            self._asked = tuple(root for root in roots if root.applies(environment))
-            for root in self._asked:
+            self._requested_roots = tuple(root for root in roots if root.applies(environment))
+            for root in self._requested_roots:
                 extended = self._roots.get(root.name, frozenset()) | root.extras
                 self._roots[root.name] = extended
 
@@ -261,10 +265,8 @@ class LockCandidates:
         versions are tried, since the lock has one of each.
 
         :param installed: the installed builds that count: whether they stay, and their properties.
-        :param only: choose these packages and their dependencies, and leave out the rest of the
-            lock; None: choose all.
-        :param preferred_builds: the build to prefer of each package where it is compatible: its
-            label and properties.
+        :param only: choose only these packages and their dependencies; None: choose all.
+        :param preferred_builds: label and properties of the build to prefer of each package.
         :raises NoCompatibleWheel: a package that is needed has no wheel for the target; names all
             such packages.
         :raises NoConsistentSet: no builds in the lock agree with each other.
@@ -286,13 +288,13 @@ class LockCandidates:
             def seen() -> Iterator[PropertySet]:
                 return self._seen(candidates, walk)
 
-            error = self._misfits(walk) or self._clash(candidates, staying, only)
+            error = self._incompatible(walk) or self._clash(candidates, staying, only)
             if error is not None:
                 return RefusedAttempt(agreed, lambda: error, seen)
-            chosen = {present.name: ChosenBuild.that_stays(present) for present in staying}
+            package_choices = {present.name: ChosenBuild.that_stays(present) for present in staying}
             for name, choice in walk.choices.items():
-                chosen[name] = ChosenBuild.of_release(choice, choice.taken)
-            return Attempt(agreed, chosen, seen, walk)
+                package_choices[name] = ChosenBuild.of_release(choice, choice.taken)
+            return Attempt(agreed, package_choices, seen, walk)
 
         settled = settle(
             choose,
@@ -303,41 +305,43 @@ class LockCandidates:
             efforts=[Effort.AS_NEW],
         )
         walk, held = settled.found, settled.held
-        chosen = tuple(
+        package_choices = tuple(
             PackageChoice(package, walk.choices[name], tuple(walk.needs[name]), name in roots)
             for name, package in self.packages.items()
             if name in walk.choices
         )
-        reason = "no chosen wheel needs it" if only is None else "nobody asks for it"
+        reason = "no chosen wheel needs it" if only is None else "it is not requested"
         left_out = {name: reason for name in self.packages if name not in walk.choices}
         notes = [*about_mixture(held), *walk.notes, *self._gaps(roots, walk)]
-        notes += [note for one in chosen for note in one.choice.notes]
+        notes += [
+            note for package_choice in package_choices for note in package_choice.choice.notes
+        ]
         return LockSelection(
-            chosen,
+            package_choices,
             MappingProxyType(left_out),
             tuple(dict.fromkeys(notes)),
             held,
-            self._asked,
+            self._requested_roots,
             walk.candidates.context,
         )
 
     def _gaps(self, roots: Iterable[NormalizedName], walk: _Walk) -> Iterator[str]:
-        """Yield the entries missing from the whole lock, which its writer lost."""
-        there = {package.name for package in self._lock.packages}
+        """Yield a note for each entry that is missing from the whole lock, not just here."""
+        locked_names = {package.name for package in self._lock.packages}
         for name in roots:
-            if name not in there:
+            if name not in locked_names:
                 yield f"the lock has no entry for {name}, which it was made for"
         for name in walk.choices:
             for needed in walk.listed.get(name, ()):
-                if needed not in there:
+                if needed not in locked_names:
                     yield f"the lock has no entry for {needed}, which {name} needs"
 
-    def _misfits(self, walk: _Walk) -> NoCompatibleWheel | None:
-        """Return the error for a walk on which a package had no wheel; None if all had one."""
-        if not walk.misfits:
+    def _incompatible(self, walk: _Walk) -> NoCompatibleWheel | None:
+        """Return the error for packages without a compatible wheel; None if all have one."""
+        if not walk.without_wheel:
             return None
-        names = ", ".join(walk.misfits)
-        verb = "has" if len(walk.misfits) == 1 else "have"
+        names = ", ".join(walk.without_wheel)
+        verb = "has" if len(walk.without_wheel) == 1 else "have"
         return NoCompatibleWheel(
             f"{names} {verb} no wheel in the lock for {self.candidates.target.name}",
             where=self._lock.where,
@@ -361,26 +365,26 @@ class LockCandidates:
 
     def _seen(self, candidates: Candidates, walk: _Walk) -> Iterator[PropertySet]:
         """Yield the declared properties of the compatible builds of every package on a walk."""
-        for name in (*walk.choices, *walk.misfits):
+        for name in (*walk.choices, *walk.without_wheel):
             version = self.packages[name].version
             if version is not None and self.packages[name].wheels:
                 choice = candidates.choice(name, version)
                 yield from map(choice.declared, choice.offered)
 
     def _walked(self, candidates: Candidates, only: Collection[NormalizedName] | None) -> _Walk:
-        """Walk until every wheel that was built for another package has it beside it (P-54)."""
+        """Walk until each wheel built for another package has that package beside it (P-54)."""
         while True:
             walk = _Walk(candidates, self.packages, builds=self._builds)
             if self._roots is None:
                 walk.visit_all()
             else:
                 walk.visit({**dict.fromkeys(only or (), frozenset()), **self._roots})
-            alone = next(walk.alone(), None)
-            if alone is None:
+            rejected = next(walk.without_abi_dependency(), None)
+            if rejected is None:
                 if only is not None:
                     walk.narrow(only)
                 return walk
-            candidates = candidates.within(candidates.context.without(dict([alone])))
+            candidates = candidates.within(candidates.context.without(dict([rejected])))
 
 
 _SOURCES = {
@@ -404,8 +408,8 @@ class _Walk:
         self.choices: dict[NormalizedName, ReleaseChoice] = {}
         self.needs: dict[NormalizedName, dict[NormalizedName, None]] = {}
         self.listed: dict[NormalizedName, tuple[NormalizedName, ...]] = {}
-        """The requirements of the chosen wheels listed in the lock."""
-        self.misfits: dict[NormalizedName, tuple[str, ...]] = {}
+        """By package, the applicable requirements that the lock lists for its chosen wheel."""
+        self.without_wheel: dict[NormalizedName, tuple[str, ...]] = {}
         self.notes: dict[str, None] = {}
         self.candidates = candidates
         self._packages = packages
@@ -418,10 +422,10 @@ class _Walk:
         complete = True
         while pending:
             name, extras = pending.pop()
-            known = self._seen.get(name)
-            if known is not None and extras <= known:
+            known_extras = self._seen.get(name)
+            if known_extras is not None and extras <= known_extras:
                 continue
-            self._seen[name] = extras | (known or frozenset())
+            self._seen[name] = extras | (known_extras or frozenset())
             if name not in self._packages:
                 continue  # its marker is false here, or the writer of the lock left it out
             choice = self._choose(name)
@@ -447,29 +451,33 @@ class _Walk:
             self.visit_all()
 
     def visit_all(self) -> None:
-        """Take every package that counts: the union, as other installers do (F-121)."""
+        """Add every applicable package of the lock, as other installers do (F-121)."""
         for name, package in self._packages.items():
             choice = self.choices.get(name) or self._choose(name)
             if choice is None or package.needs is None:
                 continue
-            self.listed[name] = tuple(one.name for one in self._listed(package, choice) or ())
+            self.listed[name] = tuple(
+                requirement.name for requirement in self._listed(package, choice) or ()
+            )
             for needed in self.listed[name]:
                 if needed in self._packages:
                     self.needs[name][needed] = None
 
     def narrow(self, names: Iterable[NormalizedName]) -> None:
         """Keep only some packages and their dependencies."""
-        pending, wanted = list(names), set[NormalizedName]()
+        pending, kept = list(names), set[NormalizedName]()
         while pending:
             name = pending.pop()
-            if name not in wanted:
-                wanted.add(name)
+            if name not in kept:
+                kept.add(name)
                 pending += self.needs.get(name, ())
-        self.choices = {name: one for name, one in self.choices.items() if name in wanted}
-        self.misfits = {name: one for name, one in self.misfits.items() if name in wanted}
+        self.choices = {name: value for name, value in self.choices.items() if name in kept}
+        self.without_wheel = {
+            name: value for name, value in self.without_wheel.items() if name in kept
+        }
 
-    def alone(self) -> Iterator[tuple[str, str]]:
-        """Yield wheels built for a package that is not chosen itself, with the reason (P-54)."""
+    def without_abi_dependency(self) -> Iterator[tuple[str, str]]:
+        """Yield chosen wheels built for a package that is not chosen, with the reason (P-54)."""
         for choice in self.choices.values():
             filename, document = choice.selection.chosen, choice.metadata.document
             if filename is None or document is None:
@@ -482,14 +490,14 @@ class _Walk:
 
     def reasons(self) -> Iterator[str]:
         """Yield lines with the reasons why no wheel of a package is compatible."""
-        for name, lines in self.misfits.items():
+        for name, lines in self.without_wheel.items():
             yield f"{name}:"
             for line in lines:
                 yield f"  {line}"
 
     def hint(self) -> str | None:
         """Return the hint for packages that would have to be built; None if there are none."""
-        if not any(self._packages[name].kind in _SOURCES for name in self.misfits):
+        if not any(self._packages[name].kind in _SOURCES for name in self.without_wheel):
             return None
         return (
             "build a wheel and lock that, or lock without it; uv leaves a project out of its own "
@@ -501,18 +509,20 @@ class _Walk:
         if version is None:
             kind = self._packages[name].kind
             source = _SOURCES.get(kind, kind)
-            self.misfits[name] = (f"only a {source} is locked, and nothing is built from source",)
+            self.without_wheel[name] = (
+                f"only a {source} is locked, and nothing is built from source",
+            )
             return None
         choice = self.candidates.choice(name, version)
         if choice.chosen is None:
-            self.misfits[name] = choice.refusals() or (choice.reason,)
+            self.without_wheel[name] = choice.refusals() or (choice.reason,)
             return None
         self.choices[name] = choice
         self.needs.setdefault(name, {})
         return choice
 
     def _version(self, package: LockedPackage) -> Version | None:
-        """Return the version of a package; None if nothing of it can be chosen."""
+        """Return the version of a package; None if it has no wheel and cannot be built."""
         if package.wheels:
             return package.version
         if package.source is None or not self._builds:
@@ -538,7 +548,7 @@ class _Walk:
             try:
                 requirements = self.candidates.core_metadata(wheel).requires
             except (NetworkError, FileProblem) as error:
-                note = f"what {package.name} needs cannot be read, so all of the lock is taken"
+                note = f"the metadata of {package.name} cannot be read, so all of the lock is taken"
                 self.notes[f"{note}: {error.message}"] = None
                 return None
         environment = self.candidates.target.environment
@@ -574,26 +584,28 @@ def _holds(marker: Marker, environment: Mapping[str, str | frozenset[str]], wher
 
 
 def _check_conflicts(lock: Lock, environment: Mapping[str, str | frozenset[str]]) -> None:
-    """Raise an error if two requested extras or groups conflict."""
+    """Check that no two requested extras or groups conflict."""
     for members in lock.conflicts:
-        asked = [str(member) for member in members if _holds(member, environment, lock.where)]
-        if len(asked) > 1:
-            names = [text.split("'")[1] if "'" in text else text.split('"')[1] for text in asked]
+        requested = [str(member) for member in members if _holds(member, environment, lock.where)]
+        if len(requested) > 1:
+            names = [
+                text.split("'")[1] if "'" in text else text.split('"')[1] for text in requested
+            ]
             raise UserError(
                 f"{listed(names)} cannot be installed together: the lock says that they conflict",
                 where=lock.where,
-                hint="ask for one of them with --extra or --group",
+                hint="request one of them with --extra or --group",
             )
 
 
-def _check_known(lock: Lock, what: str, asked: Collection[str], known: Collection[str]) -> None:
+def _check_known(lock: Lock, kind: str, requested: Collection[str], known: Collection[str]) -> None:
     names = {canonicalize_name(name) for name in known}
-    unknown = sorted(name for name in set(asked) if canonicalize_name(name) not in names)
+    unknown = sorted(name for name in set(requested) if canonicalize_name(name) not in names)
     if unknown:
-        has = f"it has {', '.join(sorted(known))}" if known else f"it has no {what} at all"
+        note = f"it has {', '.join(sorted(known))}" if known else f"it has no {kind} at all"
         raise UserError(
-            f"the lock was not made for the {what} {', '.join(unknown)}",
+            f"the lock was not made for the {kind} {', '.join(unknown)}",
             where=lock.where,
-            note=has,
+            note=note,
             hint="name one that it has, or lock the project with it: `wheelfit lock`",
         )

@@ -1,8 +1,7 @@
-"""Resolve the request of a lock, once for each environment, with versions that stay.
+"""Resolve the request of a lock for each environment, with the same versions where possible.
 
-Environments agree as far as they can: each begins with the versions of an older lock, then of
-the environments before it. Mostly these will do, and then of each project only that one release
-is looked at.
+Each environment starts with the versions of an older lock and of the environments before it. Mostly
+these meet its requirements, and then only one release of each project is examined.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ from __future__ import annotations
 import re
 from copy import copy
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import structs
@@ -64,21 +64,21 @@ class Solution:
     environment: LockEnvironment
     resolution: Resolution
     candidates: Candidates = field(repr=False)
-    """By which it was chosen, in those circumstances."""
-    more: tuple[RequestedRequirement, ...] = ()
-    """The further requirements of labels other than the chosen ones."""
+    """The candidates it was chosen from."""
+    further: tuple[RequestedRequirement, ...] = ()
+    """The requirements of labels other than the chosen ones."""
 
     @property
     def versions(self) -> Versions:
-        """Return the version of each project."""
+        """The version of each project."""
         return {pin.name: pin.release for pin in self.resolution.pins}
 
     @property
     def common(self) -> list[NormalizedName]:
-        """Return the projects that are needed whichever labels are taken."""
-        others = {asked.requirement.name for asked in self.more}
+        """The projects that are needed whichever labels are chosen."""
+        optional = {requested.requirement.name for requested in self.further}
         pins = self.resolution.pins
-        shared = {pin.name for pin in pins if pin.requested and pin.name not in others}
+        shared = {pin.name for pin in pins if pin.requested and pin.name not in optional}
         needed: dict[NormalizedName, set[NormalizedName]] = {}
         for edge in self.resolution.edges:
             needed.setdefault(edge.needing, set()).add(edge.needed)
@@ -91,7 +91,7 @@ class Solution:
 
     @property
     def extras(self) -> dict[NormalizedName, frozenset[NormalizedName]]:
-        """Return the required extras of each project."""
+        """The required extras of each project."""
         return {pin.name: pin.extras for pin in self.resolution.pins}
 
 
@@ -103,8 +103,8 @@ class Solver:
     :param policy: the user's settings for choosing wheels.
     :param threads: the number of concurrent requests to the sources.
     :param knows_needs: returns whether the metadata of an unbuilt file has its requirements.
-    :param approve: returns the final form of a resolution, after checking that the requirements of
-        all packages to be built are known.
+    :param approve: calls its first argument to resolve, and returns the resolution once the
+        requirements of all packages to be built are known.
     """
 
     def __init__(
@@ -126,11 +126,8 @@ class Solver:
         self._pages: dict[tuple[NormalizedName, Version], ProjectPage] = {}
         self._cores: Memo[str, CoreMetadata] = Memo()
 
-    def asking(self, request: LockNeeds) -> Solver:
-        """Return a solver of another request that shares the pages and metadata read.
-
-        :param request: the other request.
-        """
+    def with_request(self, request: LockNeeds) -> Solver:
+        """Return a solver of another request that shares the pages and metadata read."""
         other = copy(self)
         other.request = request
         return other
@@ -139,53 +136,54 @@ class Solver:
         self,
         environment: LockEnvironment,
         preferred: Mapping[NormalizedName, Version],
-        more: Sequence[RequestedRequirement] = (),
+        further: Sequence[RequestedRequirement] = (),
         *,
-        candidates: Callable[[Repository], Candidates] | None = None,
+        candidates_of: Callable[[Repository], Candidates] | None = None,
     ) -> Solution:
         """Resolve for one environment.
 
         :param environment: the environment.
         :param preferred: versions to keep while they meet the requirements.
-        :param more: further requirements.
-        :param candidates: returns the candidates of a repository; default: every label counts.
+        :param further: requirements besides those of the request.
+        :param candidates_of: returns the candidates of a repository; default: every label counts.
         :raises WheelfitError: as ``wheelfit.resolution.resolver.resolve``.
         """
-        opened = candidates or (lambda repository: self.every_label(environment, repository))
+        if candidates_of is None:
+            candidates_of = partial(self.every_label, environment)
         if preferred:
-            chosen = opened(Pinned(self.repository, preferred, self._pages))
+            pinned = candidates_of(Pinned(self.repository, preferred, self._pages))
             try:
-                return self._solution(environment, chosen, preferred, more, resolve_jointly)
+                return self._solution(environment, pinned, preferred, further, resolve_jointly)
             except SourceOff:
                 raise
             except (NoFit, HashMismatch, UserError):
-                pass  # not all of them will do
-        chosen = opened(self.repository)
-        return self._solution(environment, chosen, preferred, more, resolve_jointly)
+                pass  # some of these versions do not meet the requirements
+        candidates = candidates_of(self.repository)
+        return self._solution(environment, candidates, preferred, further, resolve_jointly)
 
     def within(self, fork: Fork) -> Solver:
         """Return a solver for one choice among conflicting extras and groups.
 
         :param fork: the choice; all solvers share the data read.
         """
-        return self.asking(structs.replace(self.request, roots=fork.roots(self.request)))
+        return self.with_request(structs.replace(self.request, roots=fork.roots(self.request)))
 
-    def again(
-        self, solution: Solution, candidates: Candidates, more: Sequence[RequestedRequirement]
+    def resolve_again(
+        self, solution: Solution, candidates: Candidates, further: Sequence[RequestedRequirement]
     ) -> Solution:
         """Resolve again with further requirements and all versions unchanged.
 
         :param solution: the solution so far.
-        :param candidates: the candidates `locked` returns for it.
-        :param more: the further requirements.
+        :param candidates: the result of `locked` for it.
+        :param further: the requirements to add.
         :raises NoFit: there is no such solution.
         """
-        needs = (*solution.more, *more)
-        again = self._solution(solution.environment, candidates, solution.versions, needs)
+        further = (*solution.further, *further)
+        repeated = self._solution(solution.environment, candidates, solution.versions, further)
         # With only the locked versions, nothing would count as held back or given up.
-        old, new = solution.resolution, again.resolution
+        old, new = solution.resolution, repeated.resolution
         resolution = structs.replace(new, held_back=old.held_back, given_up=old.given_up)
-        return replace(again, resolution=resolution)
+        return replace(repeated, resolution=resolution)
 
     def every_label(
         self,
@@ -208,8 +206,7 @@ class Solver:
         :param solution: the solution.
         """
         repository = Pinned(self.repository, solution.versions, self._pages)
-        # What a machine must agree on is its own business: labels that it would not mix stand
-        # side by side in a lock.
+        # Builds must agree on one machine, but a lock lists labels for different machines.
         policy = structs.replace(self.policy, agreements=())
         return self.every_label(solution.environment, repository, policy)
 
@@ -218,13 +215,13 @@ class Solver:
         environment: LockEnvironment,
         candidates: Candidates,
         preferred: Mapping[NormalizedName, Version],
-        more: Sequence[RequestedRequirement],
-        resolved: Callable[..., Resolution] = resolve,
+        further: Sequence[RequestedRequirement],
+        function: Callable[..., Resolution] = resolve,
     ) -> Solution:
         request, variables = self.request, environment.target.environment
         roots = [root for root in request.roots if root.requirement.applies(variables)]
-        asked = ResolutionRequest(
-            requirements=(*(root.asked() for root in roots), *more),
+        resolution_request = ResolutionRequest(
+            requirements=(*(root.asked() for root in roots), *further),
             wheels=tuple(dict.fromkeys(root.wheel for root in roots if root.wheel is not None)),
             constraints=request.constraints,
             overrides=request.overrides,
@@ -234,14 +231,14 @@ class Solver:
             dependencies=request.dependencies,
         )
         resolution = self._approve(
-            lambda: resolved(asked, candidates, threads=self.threads), candidates
+            lambda: function(resolution_request, candidates, threads=self.threads), candidates
         )
         candidates = candidates.within(resolution.context)
-        return Solution(environment, resolution, candidates, tuple(more))
+        return Solution(environment, resolution, candidates, tuple(further))
 
 
 class Pinned(RepositoryWrapper):
-    """A ``Repository`` with one release only of some projects.
+    """A ``Repository`` with only one release of some projects.
 
     :param repository: the projects and files.
     :param versions: the release of each of these projects; one that is no longer listed sets no
@@ -260,24 +257,24 @@ class Pinned(RepositoryWrapper):
         self._pages = {} if pages is None else pages
 
     def project(self, name: NormalizedName) -> ProjectPage | None:
-        """Return the page with the files of one release, or the whole page."""
+        """Return the page of a project, reduced to the files of its pinned release."""
         version = self._versions.get(name)
         if version is None:
             return self._repository.project(name)
-        known = self._pages.get((name, version))
-        if known is not None:
-            return known
+        cached = self._pages.get((name, version))
+        if cached is not None:
+            return cached
         page = self._repository.project(name)
         if page is None:
             return None
-        of = without_build if page.joins_builds else lambda version_of_file: version_of_file
-        listed = ((file, version_of(file.filename)) for file in files_near(page, [version]))
-        files = tuple(
-            file
-            for file, version_of_file in listed
-            if version_of_file and of(version_of_file) == version
-        )
-        page = structs.replace(page, files=files) if files else page
+        files = []
+        for file in files_near(page, [version]):
+            of_file = version_of(file.filename)
+            if of_file is not None and page.joins_builds:
+                of_file = without_build(of_file)
+            if of_file == version:
+                files.append(file)
+        page = structs.replace(page, files=tuple(files)) if files else page
         self._pages[name, version] = page
         return page
 
@@ -285,25 +282,25 @@ class Pinned(RepositoryWrapper):
 class JoinedBuilds(RepositoryWrapper):
     """A ``Repository`` that joins the builds of owners' indexes into one release.
 
-    There each build has a version of its own, such as ``2.15.0+cu132``, and a lock for every
-    machine has one version of a project.
+    In such an index each build has a version of its own, such as ``2.15.0+cu132``, but a lock for
+    every machine has one version of a project.
 
     :param repository: the projects and files.
-    :param apart: projects of which one build is requested by its version.
+    :param unjoined: projects of which one build is requested by its version.
     """
 
-    def __init__(self, repository: Repository, apart: Collection[NormalizedName] = ()) -> None:
+    def __init__(self, repository: Repository, unjoined: Collection[NormalizedName] = ()) -> None:
         super().__init__(repository)
-        self._apart = apart
+        self._unjoined = unjoined
         self._pages: Memo[NormalizedName, ProjectPage] = Memo()
 
     def project(self, name: NormalizedName) -> ProjectPage | None:
-        """Return the page of a project; of an owner's, a release has one index file in an index."""
+        """Return the page of a project, with joined builds if it comes from its owner's index."""
         page = self._repository.project(name)
         if page is None or page.bridge is None or not page.bridge.is_of_indexes:
             return page
         has_builds = any(member.when for member in page.bridge.members)
-        if not has_builds or name in self._apart:
+        if not has_builds or name in self._unjoined:
             return page
         return self._pages.get(name, lambda: self._joined(page))
 
@@ -311,19 +308,19 @@ class JoinedBuilds(RepositoryWrapper):
     def _joined(page: ProjectPage) -> ProjectPage:
         files: dict[tuple[str, str], File] = {}
         for file in page.files:
-            one, release = file, parse_index_file_name(file.filename)
+            renamed, release = file, parse_index_file_name(file.filename)
             if release is not None:  # a family has the same data for each build
                 text = index_file_name(release[0], without_build(release[1]))
-                one = structs.replace(file, filename=text)
+                renamed = structs.replace(file, filename=text)
             # Of one release an index may have the same build twice, as for ROCm 7.13 and 7.14.
-            public, local, rest = _parted(one.filename)
-            key = f"{public}-{rest}", one.source
+            public, local, rest = _split_filename(renamed.filename)
+            key = f"{public}-{rest}", renamed.source
             if key not in files or Version(f"0+{local}") > _local_of(files[key].filename):
-                files[key] = one
+                files[key] = renamed
         return structs.replace(page, files=tuple(files.values()), joins_builds=True)
 
 
-def _parted(filename: str) -> tuple[str, str, str]:
+def _split_filename(filename: str) -> tuple[str, str, str]:
     """Return name and public version, the local version and the rest of the name of a file."""
     name, _, rest = filename.partition("-")
     version, _, rest = rest.partition("-")
@@ -332,7 +329,7 @@ def _parted(filename: str) -> tuple[str, str, str]:
 
 
 def _local_of(filename: str) -> Version:
-    return Version(f"0+{_parted(filename)[1]}")
+    return Version(f"0+{_split_filename(filename)[1]}")
 
 
 class EveryLabel(Candidates):
@@ -394,7 +391,11 @@ class EveryLabel(Candidates):
             needed = parse_requirement(text, allow_variant_markers=True)
         except InvalidRequirement:
             return text  # the error names the package that needs it
-        builds = [one.version.partition("+")[2] for one in needed.specifier if "+" in one.version]
+        builds = [
+            specifier.version.partition("+")[2]
+            for specifier in needed.specifier
+            if "+" in specifier.version
+        ]
         page = self.repository.project(needed.name) if builds else None
         if page is not None and page.joins_builds:
             for build in builds:
@@ -407,7 +408,7 @@ class EveryLabel(Candidates):
         namespaces: Iterable[str],
         known: KnownVersions | None = None,
     ) -> Support:
-        """Return that everything is supported that a document names.
+        """Return the support of a machine that supports everything a document names.
 
         :param document: the document with providers and labels.
         :param namespaces: the namespaces of interest.
@@ -418,7 +419,9 @@ class EveryLabel(Candidates):
         abi = abi_namespaces(document.providers)
         order = {namespace: index for index, namespace in enumerate(document.priorities)}
         detections = {}
-        for namespace in sorted(set(namespaces), key=lambda one: (order.get(one, len(order)), one)):
+        for namespace in sorted(
+            set(namespaces), key=lambda namespace: (order.get(namespace, len(order)), namespace)
+        ):
             if namespace in abi and self.policy.providers.abi_dependency:
                 detections[namespace] = abi_dependency.detect(namespace, document, known)
             elif namespace not in abi and _is_answerable(document, namespace):
@@ -428,16 +431,12 @@ class EveryLabel(Candidates):
         return Support(detections, abi_namespaces=abi, known=known)
 
     def cautions(self, choices: Iterable[ReleaseChoice]) -> Iterable[str]:  # noqa: ARG002
-        """Return nothing: there is no machine whose hardware could go unused."""
+        """Return nothing: without a machine no hardware can go unused."""
         return ()
 
 
 def _is_answerable(document: VariantDocument, namespace: str) -> bool:
-    """Return whether the support of a namespace could be detected at all (F-130).
-
-    :param document: the document with the providers.
-    :param namespace: a namespace of one of its labels.
-    """
+    """Return whether a machine could detect its support of a namespace (F-130)."""
     provider = document.providers.get(namespace)
     return document.lacks_providers or not (
         provider is None or isinstance(provider, BrokenProvider)
@@ -445,21 +444,21 @@ def _is_answerable(document: VariantDocument, namespace: str) -> bool:
 
 
 def _everything(document: VariantDocument, namespace: str) -> Detection:
-    """Return all values that a document names, the higher ones first: most are versions."""
+    """Return all values that a document names as supported, higher versions first."""
     used: dict[str, set[str]] = {}
     for properties in document.variants.values():
         for feature, values in properties.features():
             if feature.namespace == namespace:
                 used.setdefault(feature.name, set()).update(values)
     features = tuple(
-        FeatureConfig(name, tuple(sorted(used[name], key=_height, reverse=True)), True)
+        FeatureConfig(name, tuple(sorted(used[name], key=_numeric_key, reverse=True)), True)
         for name in sorted(used)
     )
     return Detection(namespace, features, Status.SUPPORTED, source="a machine of any kind")
 
 
-def _height(value: str) -> tuple[tuple[int, str], ...]:
-    """Compare numbers in a text as numbers: ``12.10`` is higher than ``12.9``."""
+def _numeric_key(value: str) -> tuple[tuple[int, str], ...]:
+    """Return a sort key by which numbers in a text compare as such: ``12.10`` above ``12.9``."""
     return tuple(
         (int(part), "") if part.isdecimal() and len(part) < 20 else (-1, part)
         for part in re.split(r"([0-9]+)", value)

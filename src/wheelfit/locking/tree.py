@@ -258,8 +258,8 @@ def tree_of_one(lock: Lock, selection: LockSelection) -> Tree:
             )
         )
     roots = None
-    if selection.asked is not None:
-        roots_of_lock = (TreeRoot(one, places.get(one.name, ())) for one in selection.asked)
+    if selection.roots is not None:
+        roots_of_lock = (TreeRoot(one, places.get(one.name, ())) for one in selection.roots)
         roots = tuple(root for root in roots_of_lock if root.entries)
     excluded = tuple(sorted(selection.left_out.items()))
     return _of(lock, Tree(tuple(packages), roots, excluded, selection.notes))

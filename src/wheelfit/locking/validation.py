@@ -76,13 +76,13 @@ def _faults(table: Mapping[str, Any], *, joins_builds: bool = False) -> list[Fau
     :param table: the lock.
     :param joins_builds: whether wheels may add a local version to that of their entry.
     """
-    faults = list(islice(_ours(table), _MOST_FAULTS + 1))
+    faults = list(islice(_own_faults(table), _MOST_FAULTS + 1))
     plain = _without_labels(table, joins_builds=joins_builds)
     if not faults:
         first = _first_fault(plain)  # without labels and without their tables
-        return (list(islice(_standard(plain), _MOST_FAULTS + 1)) or [first]) if first else []
-    known = {fault.path for fault in faults}
-    others = (fault for fault in _standard(plain) if not _is_below(fault.path, known))
+        return (list(islice(_faults_by_part(plain), _MOST_FAULTS + 1)) or [first]) if first else []
+    own_paths = {fault.path for fault in faults}
+    others = (fault for fault in _faults_by_part(plain) if not _is_below(fault.path, own_paths))
     return [*faults, *islice(others, _MOST_FAULTS + 1)]
 
 
@@ -120,7 +120,7 @@ def file_name_of(entry: Mapping[str, Any]) -> str | None:
 # --- what packaging does not know ------------------------------------------------------
 
 
-def _ours(table: Mapping[str, Any]) -> Iterator[Fault]:
+def _own_faults(table: Mapping[str, Any]) -> Iterator[Fault]:
     environments = table.get("environments")
     for index, text in enumerate(environments if isinstance(environments, list) else ()):
         yield from _marker(("environments", index), text)
@@ -278,12 +278,12 @@ def _plain_wheel(wheel: Mapping[str, Any], *, is_joined: bool) -> Mapping[str, A
     return {**wheel, "name": filename.plain} if filename.is_variant else wheel
 
 
-def _standard(table: Mapping[str, Any]) -> Iterator[Fault]:
+def _faults_by_part(table: Mapping[str, Any]) -> Iterator[Fault]:
     """Yield the faults packaging finds in each part of a lock by itself."""
     for key in dict.fromkeys([*_EMPTY, *table]):
         if key != "packages" or not isinstance(table.get(key), list):
-            without = {one: value for one, value in _EMPTY.items() if one != key}
-            yield from _asked(without | ({key: table[key]} if key in table else {}))
+            without = {name: value for name, value in _EMPTY.items() if name != key}
+            yield from _faults_of(without | ({key: table[key]} if key in table else {}))
     packages = table.get("packages")
     for index, package in enumerate(packages if isinstance(packages, list) else ()):
         place = path_of("packages", index)
@@ -293,10 +293,10 @@ def _standard(table: Mapping[str, Any]) -> Iterator[Fault]:
         faults = [
             fault
             for part, at in _parts(package)
-            for fault in _asked({**_EMPTY, "packages": [part]}, at)
+            for fault in _faults_of({**_EMPTY, "packages": [part]}, at)
         ]
         # Conflicts between parts are reported only for valid parts.
-        faults = faults or list(_asked_about(package))
+        faults = faults or list(_faults_of_package(package))
         for fault in faults:
             yield Fault(fault.path.replace("packages[0]", place, 1), fault.message)
 
@@ -306,11 +306,11 @@ def _parts(package: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], int | N
     yield {**({"name": package["name"]} if "name" in package else {}), **_DIRECT}, None
     name = package.get("name")
     named: dict[str, Any] = {"name": name}
-    if next(_asked_about(named | _DIRECT), None) is not None:
+    if next(_faults_of_package(named | _DIRECT), None) is not None:
         named = {"name": "x"}
     elif "version" in package:
         versioned = named | {"version": package["version"]}
-        if next(_asked_about(versioned | _DIRECT), None) is None:
+        if next(_faults_of_package(versioned | _DIRECT), None) is None:
             named = versioned
     for key, value in package.items():
         if key == "wheels" and isinstance(value, list) and named["name"] == name:
@@ -323,11 +323,11 @@ def _parts(package: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], int | N
             yield {**named, key: value, **_DIRECT}, None
 
 
-def _asked_about(package: Mapping[str, Any]) -> Iterator[Fault]:
-    return _asked({**_EMPTY, "packages": [package]})
+def _faults_of_package(package: Mapping[str, Any]) -> Iterator[Fault]:
+    return _faults_of({**_EMPTY, "packages": [package]})
 
 
-def _asked(table: Mapping[str, Any], wheel: int | None = None) -> Iterator[Fault]:
+def _faults_of(table: Mapping[str, Any], wheel: int | None = None) -> Iterator[Fault]:
     fault = _first_fault(table)
     if fault is not None and wheel is not None:
         place = path_of("packages", 0, "wheels", wheel)
@@ -352,6 +352,6 @@ def _first_fault(table: Mapping[str, Any]) -> Fault | None:
     return None
 
 
-def _is_below(path: str, known: set[str]) -> bool:
-    ends = [*(place for place, sign in enumerate(path) if sign in ".["), len(path)]
-    return any(path[:end] in known for end in ends)
+def _is_below(path: str, paths: set[str]) -> bool:
+    prefix_ends = [*(place for place, sign in enumerate(path) if sign in ".["), len(path)]
+    return any(path[:end] in paths for end in prefix_ends)

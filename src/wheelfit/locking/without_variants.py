@@ -87,7 +87,9 @@ class WithoutVariants:
             return
         for one in self._settled:
             for part in one.parts.values():
-                at_place = self._at_place.setdefault((_key(part), one.environment.place), set())
+                at_place = self._at_place.setdefault(
+                    (_key(part), one.environment.marker_values), set()
+                )
                 labels = {self._labels[_key(part)][text] for text in self._wheels(part)}
                 at_place.update(labels or {None})  # what is built from source has no label
         for one in self._settled:
@@ -103,10 +105,10 @@ class WithoutVariants:
         """Add the wheels of one environment."""
 
         def labels_of(part: ListedProject) -> frozenset[Label | None]:
-            labels = self._at_place[_key(part), listed.environment.place]
-            return fallback(labels, is_chosen=not listed.environment.row)
+            labels = self._at_place[_key(part), listed.environment.marker_values]
+            return fallback(labels, is_chosen=not listed.environment.platform_name)
 
-        place = listed.environment.place
+        place = listed.environment.marker_values
         for name, asked in kinds_of(listed, self._request, labels_of).items():
             part = listed.parts[name]
             key, count = _key(part), labels_of(part)

@@ -20,7 +20,7 @@ from wheelfit.errors import InvalidFilename
 from wheelfit.operations.indexes import open_indexes, read_settings, settings_for_source
 from wheelfit.operations.requests import SourceOptions
 from wheelfit.sources.bridges.catalogue import known_families
-from wheelfit.sources.concurrency import at_once
+from wheelfit.sources.concurrency import map_concurrently
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit_runtime.errors import WheelfitError
 from wheelfit_runtime.patterns import pattern
@@ -114,7 +114,7 @@ def check_bridges(request: CheckBridgesRequest, context: Context) -> BridgeCheck
                 return _check_indexes(family, open_place)
             return check_names(family, registry)
 
-        return BridgeChecksReport(tuple(at_once(families, check, most=_MOST)))
+        return BridgeChecksReport(tuple(map_concurrently(families, check, most=_MOST)))
 
 
 # --- families of names ---------------------------------------------------------------------
@@ -273,7 +273,11 @@ def _pages(
     """Return the pages of the projects of members; projects with ``*`` have none."""
     names = {name for member in members for name in member.projects or family.projects}
     projects = [canonicalize_name(name) for name in sorted(names) if "*" not in name]
-    return [page for page in at_once(projects, repository.project, most=_MOST) if page is not None]
+    return [
+        page
+        for page in map_concurrently(projects, repository.project, most=_MOST)
+        if page is not None
+    ]
 
 
 def _check_page(

@@ -81,7 +81,7 @@ def open_build_places(
     prefix = environment.interpreter.prefix
     rules = read_rules(environ, prefix)
     requirements = with_pip_constraints(requirements, rules, environ)
-    machine = choose_machine(request, environment.target(), context)
+    machine = choose_machine(request, environment.target, context)
     policy = choice_policy(request, machine.policy, requirements.hashes, requirements.labels)
     settings = read_settings(request, environ, requirements.files, prefix=prefix)
     needs_hashes = rules.require_hashes or requirements.requires_hashes

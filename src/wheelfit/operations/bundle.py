@@ -236,7 +236,7 @@ def verify(request: VerifyRequest, context: Context) -> VerifiedBundle:
             hint="name the folder of a bundle, as created by `wheelfit bundle -o DIR`",
         )
     manifest = load_manifest(folder)
-    target = open_environment_of(request, context.environ, may_be_own=True).target()
+    target = open_environment_of(request, context.environ, may_be_own=True).target
     recorded = _recorded(request, manifest, folder)
     machine = choose_machine(recorded, target, context)
     check(folder, manifest, target, choice_policy(recorded, machine.policy))

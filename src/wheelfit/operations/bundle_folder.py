@@ -168,7 +168,7 @@ def make(
             contents = _BundleWriter(plan, opened, place, stage, transfers).run()
             _set_usual_permissions(stage)
             opened.context.reporter.note("reading the bundle back")
-            verify(stage, contents.manifest, opened.environment.target(), plan.policy)
+            verify(stage, contents.manifest, opened.environment.target, plan.policy)
             _move_into_place(stage, place)
         finally:
             shutil.rmtree(stage, ignore_errors=True)

@@ -71,16 +71,16 @@ def inspect_cache(request: CacheOptions, context: Context) -> CacheContents:
     """Return the entries and bytes of the cache by kind."""
     inventory = _inventory(request, context, removes=False)
     entries: dict[tuple[str, int], list[InventoryEntry]] = {key: [] for key in inventory.layouts()}
-    for entry in inventory.entries(others=True):
+    for entry in inventory.entries(is_any_layout=True):
         entries.setdefault((entry.kind, entry.layout), []).append(entry)
     return CacheContents(
         inventory.folder,
         inventory.folder.is_dir(),
         LAYOUT,
         {key: CacheTotal.of(group) for key, group in entries.items()},
-        tuple(inventory.others()),
+        tuple(inventory.other_folders()),
         tuple(leftover.size for leftover in inventory.leftovers()),
-        tuple(inventory.strangers()),
+        tuple(inventory.foreign_names()),
         _link_mode(inventory.folder),
     )
 
@@ -121,7 +121,7 @@ def remove_from_cache(request: CacheRemoveRequest, context: Context) -> CacheRem
     for entry in list(inventory.entries()):
         removal.remove(entry, _REQUESTED)
     removal.remove_other_layouts()
-    for name, files, size in inventory.others():
+    for name, files, size in inventory.other_folders():
         removal.count(name, _REQUESTED, files, size)
         if not request.dry_run:
             inventory.remove_other(name)
@@ -179,7 +179,7 @@ def verify_cache(request: CacheVerifyRequest, context: Context) -> CacheVerifica
         transfer.done()
     rows = []
     for entry, reason in damaged:
-        release = inventory.label(entry) if entry.kind in WHEELS else None
+        release = inventory.wheel_name(entry) if entry.kind in WHEELS else None
         is_removed = not request.keep_damaged and inventory.remove(entry)
         rows.append(DamagedEntry(entry, release, reason, is_removed))
     return CacheVerification(inventory.folder, len(entries), size, tuple(rows))
@@ -235,7 +235,7 @@ def _wheels(inventory: Inventory) -> list[CachedWheel]:
     wheels = []
     for sha256 in archives.keys() | trees.keys():
         archive, tree = archives.get(sha256), trees.get(sha256)
-        releases = (inventory.label(entry) for entry in (tree, archive) if entry is not None)
+        releases = (inventory.wheel_name(entry) for entry in (tree, archive) if entry is not None)
         release = next(filter(None, releases), None)
         wheels.append(CachedWheel(sha256, release, archive, tree))
     return sorted(
@@ -276,7 +276,7 @@ class _Removal:
     def remove(self, entry: InventoryEntry, reason: str) -> bool:
         """Remove an entry; return whether it was removed."""
         is_wheel = entry.kind in WHEELS
-        row = RemovedEntry(entry, self.inventory.label(entry) if is_wheel else None, reason)
+        row = RemovedEntry(entry, self.inventory.wheel_name(entry) if is_wheel else None, reason)
         if not self.dry_run and not self.inventory.remove(entry):
             self.in_use.append(row)
             return False
@@ -311,7 +311,7 @@ class _Removal:
                 continue
             entries = [
                 entry
-                for entry in self.inventory.entries([kind], others=True)
+                for entry in self.inventory.entries([kind], is_any_layout=True)
                 if entry.layout == layout
             ]
             freed = sum(entry.size - entry.linked for entry in entries)

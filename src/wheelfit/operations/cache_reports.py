@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from wheelfit.sources.cache_inventory import InventoryEntry, KeptName
+    from wheelfit.sources.cache_inventory import CachedWheelName, InventoryEntry
 
 WHEELS = ("wheels", "unpacked")
 """The kinds of entries that are wheels, packed and unpacked."""
@@ -100,7 +100,7 @@ class CachedWheel:
     """A wheel of the cache."""
 
     sha256: str
-    release: KeptName | None
+    release: CachedWheelName | None
     """Its name, version and label; None where they cannot be read."""
     archive: InventoryEntry | None
     tree: InventoryEntry | None
@@ -146,7 +146,7 @@ class RemovedEntry:
     """An entry that was removed, or would be."""
 
     entry: InventoryEntry
-    release: KeptName | None
+    release: CachedWheelName | None
     reason: str
 
     def to_json(self) -> dict[str, object]:
@@ -207,7 +207,7 @@ class DamagedEntry:
     """An entry whose content is not the one that was cached."""
 
     entry: InventoryEntry
-    release: KeptName | None
+    release: CachedWheelName | None
     reason: str
     is_removed: bool
 
@@ -237,7 +237,7 @@ class CacheVerification:
         return plain_report(self, "folder entries size damaged", action="verify")
 
 
-def _release_json(release: KeptName | None) -> dict[str, object]:
+def _release_json(release: CachedWheelName | None) -> dict[str, object]:
     return {
         "name": release.name if release else None,
         "version": release.version if release else None,

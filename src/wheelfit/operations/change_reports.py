@@ -94,7 +94,7 @@ def report_change(
         breakage
         for breakage in unmet
         if breakage.requirement.name not in resolution.replaced
-        and breakage.needing not in planned.keep
+        and breakage.dependent not in planned.keep
     ]
     intended = [f"{breakage}, as was decided" for breakage in unmet if breakage not in broken]
     preferences = context.candidates.policy.preferences

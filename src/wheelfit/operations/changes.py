@@ -268,9 +268,11 @@ def _refusal(
         if labels:
             builds = "that build" if len(labels) == 1 else "those builds"
             hints.append(f"{' '.join(labels)} asks for {builds}")
-        wishes = dict.fromkeys(wish for one in others for wish in one.old.wishes)
-        if wishes:
-            hints.append(f"{' '.join(wishes)}, as when it was installed, keeps it plain")
+        options = dict.fromkeys(
+            option for change in others for option in change.old.excluding_options
+        )
+        if options:
+            hints.append(f"{' '.join(options)}, as when it was installed, keeps it plain")
     return VariantChangeRefused(
         f"{names} would be replaced by {'another' if len(refused) == 1 else 'other'} "
         f"{verb}, which you did not request",
@@ -296,7 +298,7 @@ def _check_platform(planned: Plan, ground: ChangeContext) -> None:
     environment = ground.environment
     if environment.kind is not DestinationKind.ENVIRONMENT:
         return
-    tags = environment.target().tags
+    tags = environment.target.tags
     for pin in planned.install:
         if tags.best(pin.filename.tags) is None:
             raise UsageError(

@@ -201,7 +201,7 @@ def _check_installed(request: CheckRequest, context: Context) -> Report:
     from wheelfit.operations.machine import choose_machine
 
     environment = open_environment_of(request, context.environ, may_be_own=True)
-    machine = choose_machine(request, environment.target(), context)
+    machine = choose_machine(request, environment.target, context)
     scan = environment.scan()
     broken = [Unchecked(str(entry.path), "file-problem", entry.reason) for entry in scan.broken]
     verdicts = judge(scan.installed, machine.support)

@@ -47,7 +47,7 @@ def check_environment(request: ExaminationRequest, context: Context) -> FitnessR
     """Judge every installed variant; drivers are probed again, and nothing is changed."""
     environment = open_environment_of(request, context.environ)
     warn_of_interruption(environment, context.reporter)
-    machine = choose_machine(request, environment.target(), context, use_probe_cache=False)
+    machine = choose_machine(request, environment.target, context, use_probe_cache=False)
     contents = read_environment(environment, machine.target)
     verdicts = judge((package.installed for package in contents.packages), machine.support)
     agreements = binding_agreements(request.agreement_table, request.allow_mixed)

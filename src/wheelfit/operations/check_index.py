@@ -61,7 +61,7 @@ def check_index(request: CheckIndexRequest, context: Context) -> CheckReport:
 
 def _machines(request: CheckIndexRequest, context: Context) -> Machines:
     """Return a function that yields the machines for which a document is judged."""
-    current = open_environment_of(request, context.environ, may_be_own=True).target()
+    current = open_environment_of(request, context.environ, may_be_own=True).target
     hosts: dict[str, OverviewHost] = {}
 
     def machines(document: VariantDocument) -> Iterator[OverviewHost]:

@@ -162,7 +162,7 @@ def demonstrate(request: DemoRequest, context: Context) -> Iterator[DemoStep | D
         folder = Path(scratch)
         for part in ("plain", "index"):
             (folder / part).mkdir()
-        target = open_environment(None, environ=context.environ, may_be_own=True).target()
+        target = open_environment(None, environ=context.environ, may_be_own=True).target
         family = choose_family(target)
         yield DemoStep(f"fetching {_PACKAGE} from the package registry")
         plain = _fetch(request, folder / "plain", context)

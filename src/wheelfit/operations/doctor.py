@@ -115,7 +115,7 @@ def _diagnose_environment(request: DoctorRequest, context: Context) -> Diagnosis
     from wheelfit.doctor.settings import about_settings, read_settings
 
     environment, unusable = _open_environment(request, context.environ)
-    machine, real, timed = _open_machine(request, environment.target(), context)
+    machine, real, timed = _open_machine(request, environment.target, context)
     detections = tuple(
         detection
         for namespace in machine.namespaces

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from wheelfit.core.filename import parse_wheel_filename
-from wheelfit.sources.concurrency import at_once
+from wheelfit.sources.concurrency import map_concurrently
 from wheelfit.sources.urls import redact
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit_runtime.errors import WheelfitError
@@ -106,7 +106,7 @@ def several_at_once(
     :param fetch: fetches one; called from several threads.
     :returns: the results of ``fetch``, in the order of the things.
     """
-    return at_once(things, fetch, most=_AT_ONCE, cancel=transfers.cancel)
+    return map_concurrently(things, fetch, most=_AT_ONCE, cancel=transfers.cancel)
 
 
 @contextmanager

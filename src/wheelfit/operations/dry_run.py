@@ -120,7 +120,8 @@ def _at_hand(
         for pin in planned.install
         if (pin.file.origin is None or pin.file.origin.is_built)
         and (
-            request.offline or (sizes[pin.name].is_here and (looks_into_cache or pin.file.is_local))
+            request.offline
+            or (sizes[pin.name].is_on_disk and (looks_into_cache or pin.file.is_local))
         )
     ]
 
@@ -138,9 +139,9 @@ def _check_space(
     """
     place = nearest_existing(ground.environment.schemes.purelib)
     wheel_sizes = [sizes[pin.name] for pin in planned.install]
-    needed = sum(size.unpacked or 0 for size in wheel_sizes if not size.is_here)
-    if any(size.is_here for size in wheel_sizes) and not _is_linked(place, request, context):
-        needed += sum(size.unpacked or 0 for size in wheel_sizes if size.is_here)
+    needed = sum(size.unpacked or 0 for size in wheel_sizes if not size.is_on_disk)
+    if any(size.is_on_disk for size in wheel_sizes) and not _is_linked(place, request, context):
+        needed += sum(size.unpacked or 0 for size in wheel_sizes if size.is_on_disk)
     from wheelfit.wheels.disk_space import free_space, no_space_message
 
     if needed > free_space(place):

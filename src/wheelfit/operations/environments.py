@@ -25,7 +25,7 @@ def open_environment_of(
     may_be_new: bool = False,
     may_be_own: bool = False,
     tags: bool = True,
-    tell: Callable[[str], object] = lambda _text: None,
+    note: Callable[[str], object] = lambda _text: None,
     meanwhile: Callable[[], object] = lambda: None,
 ) -> Environment:
     """Open the environment of a request.
@@ -35,7 +35,7 @@ def open_environment_of(
     :param may_be_own: whether the environment of this process is used where none is named, active
         or in a parent folder, because only tags of wheels are taken from it.
     :param tags: whether wheels will be chosen for it; otherwise the standard library is enough.
-    :param tell: gets the interpreters on ``PATH`` that were skipped because they do not work.
+    :param note: gets the interpreters on ``PATH`` that were skipped because they do not work.
     :param meanwhile: called while an interpreter that has to be started describes itself.
     :raises FileProblem: there is no such folder.
     """
@@ -61,7 +61,7 @@ def open_environment_of(
         target=folder(request.target),
         store=lambda: cache_of(request, environ),
         tags=tags,
-        tell=tell,
+        note=note,
         meanwhile=meanwhile,
     )
 
@@ -89,7 +89,7 @@ def recover_first(environment: Environment, reporter: Reporter) -> None:
 
     :raises EnvironmentUnavailable: that cannot be done now.
     """
-    places = EnvironmentFolders.of(environment.schemes, environment.seal)
+    places = EnvironmentFolders.of(environment.schemes, environment.signer)
     if not places.is_changing and not places.is_locked:
         return
     from wheelfit.installation.interruption import mend
@@ -104,7 +104,7 @@ def warn_of_interruption(environment: Environment, reporter: Reporter) -> None:
 
     :raises EnvironmentUnavailable: another process is at work on it.
     """
-    places = EnvironmentFolders.of(environment.schemes, environment.seal)
+    places = EnvironmentFolders.of(environment.schemes, environment.signer)
     if places.is_locked:
         from wheelfit.installation.locking import locked
 

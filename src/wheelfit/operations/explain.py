@@ -161,7 +161,7 @@ def overview(request: ExplainRequest, context: Context) -> OverviewReport:
             metadata = metadata_of(candidates, release)
             machines = overview_hosts(
                 metadata.document,
-                opened.environment.target(),
+                opened.environment.target,
                 context.environ,
                 context.reporter,
                 rocm_same_major=request.rocm_compat == "same-major",

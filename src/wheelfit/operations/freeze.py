@@ -100,8 +100,8 @@ def requirement_line(entry: Installed) -> str:
     line = f"{entry.name}=={entry.version}"
     if entry.label is not None:
         return f"{line}  # wheelfit: label {entry.label}"
-    if entry.wishes:
-        return f"{line}  # installed with {', '.join(entry.wishes)}"
+    if entry.excluding_options:
+        return f"{line}  # installed with {', '.join(entry.excluding_options)}"
     return line
 
 

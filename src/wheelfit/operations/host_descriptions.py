@@ -211,7 +211,7 @@ def report_notes(host: Host, context: Context) -> None:
 
 
 def _current(context: Context) -> Target:
-    return open_environment(None, environ=context.environ, may_be_own=True).target()
+    return open_environment(None, environ=context.environ, may_be_own=True).target
 
 
 def _open(name: str, current: Target, context: Context) -> Host:

@@ -21,7 +21,7 @@ from wheelfit.server.store.database import timestamp
 from wheelfit.server.store.records import Violation
 from wheelfit.server.uploads.accepting import AcceptedUpload, accept_listed
 from wheelfit.server.uploads.rules import check_name
-from wheelfit.sources.concurrency import at_once
+from wheelfit.sources.concurrency import map_concurrently
 from wheelfit.sources.local_files import LocalFiles, path_of
 from wheelfit.sources.package_tree import TreeIndex
 from wheelfit.sources.page import File
@@ -135,7 +135,7 @@ def import_packages(
                 progress.advance(file.size or 0)
 
             if files:
-                at_once(files, add_file, most=_MAX_FETCHES, cancel=cut)
+                map_concurrently(files, add_file, most=_MAX_FETCHES, cancel=cut)
             progress.done()
         importing.note(source)
     counts = importing.counts
@@ -202,7 +202,7 @@ def _pages(
             finally:
                 progress.advance(1)
 
-        pages = at_once(names, read, most=_MAX_FETCHES) if names else []
+        pages = map_concurrently(names, read, most=_MAX_FETCHES) if names else []
         progress.done()
     return [page for page in pages if page is not None]
 

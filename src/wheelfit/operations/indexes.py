@@ -108,7 +108,7 @@ def _cooldown(request: SourceOptions, by_pip: Cooldown | None) -> Cooldown | Non
 
     by_project: dict[NormalizedName, Cutoff | None] = {}
     try:
-        default = None if by_pip is None else by_pip.usual
+        default = None if by_pip is None else by_pip.default
         if text:
             default = parse_cutoff(text)
         for pair in pairs:
@@ -162,7 +162,7 @@ def configured_sources(settings: SourceSettings) -> tuple[ConfiguredSource, ...]
         ConfiguredSource("find-links", redact(link), links_origin) for link in settings.find_links
     ]
     explicit = [index for index in settings.indexes if index.explicit and not settings.no_index]
-    for index in (*settings.asked_indexes, *explicit):
+    for index in (*settings.ordered_indexes, *explicit):
         pins = [pin.project for pin in settings.pins if index.name and pin.index == index.name]
         sources.append(
             ConfiguredSource(
@@ -415,9 +415,9 @@ def warn_of_later_indexes(
     """
     if not pool.has_later:
         return
-    from wheelfit.sources.concurrency import at_once
+    from wheelfit.sources.concurrency import map_concurrently
 
-    texts = at_once(
+    texts = map_concurrently(
         list(chosen), lambda package: _newer_in_later_index(package, pool), most=_MOST_AT_ONCE
     )
     if overlooked := [text for text in texts if text]:

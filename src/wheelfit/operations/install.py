@@ -186,8 +186,8 @@ def _resolution_request(
             if entry.label is not None and name not in free_versions
         },
         preferred_builds=_kept_builds(request, opened, present),
-        installed={name: entry.present() for name, entry in staying.items()},
-        around={name: entry.present() for name, entry in remaining.items()},
+        installed={name: entry.for_resolver() for name, entry in staying.items()},
+        around={name: entry.for_resolver() for name, entry in remaining.items()},
         there={name: entry.version for name, entry in installed.items()},
         companions=builds,
         upgrade=request.upgrade,

@@ -43,7 +43,7 @@ class InstalledReport(Struct, frozen=True):
 
 def list_installed(request: ListRequest, context: Context) -> InstalledReport:
     """Return the installed distributions of an environment."""
-    environment = open_environment_of(request, context.environ, tell=context.reporter.detail)
+    environment = open_environment_of(request, context.environ, note=context.reporter.detail)
     scan = environment.scan()
     packages = tuple(entry for entry in scan.installed if entry.label or not request.variants)
     return InstalledReport(environment.name, packages, tuple(scan.broken), request.variants)

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.installation.builds.building import Building
+    from wheelfit.installation.builds.building import BuildingRepository
     from wheelfit.locking.difference import LockChange
     from wheelfit.locking.document import Lock, LockedPackage
     from wheelfit.locking.environments import Python
@@ -303,10 +303,10 @@ class _LockSession:
         self._building.close()
         self.repository.close()
 
-    def _open_building(self) -> Building:
+    def _open_building(self) -> BuildingRepository:
         from wheelfit.operations.machine import choose_machine
 
-        machine = choose_machine(self._request, self._environment.target(), self._context)
+        machine = choose_machine(self._request, self._environment.target, self._context)
         return open_building(
             self._request,
             self._context,
@@ -505,7 +505,7 @@ class _LockSession:
             del self._roots
             bounded = build_lock(
                 locked.settled,
-                solver.asking(self._roots),
+                solver.with_request(self._roots),
                 where=path,
                 folder=folder,
                 old=self._old,
@@ -516,7 +516,7 @@ class _LockSession:
     def compare_with_existing(self, host_lock: HostLock) -> WrittenLock:
         """Return a lock with its difference from the existing file."""
         from wheelfit.locking.difference import changes
-        from wheelfit.locking.environments import in_words
+        from wheelfit.locking.environments import describe_environments
         from wheelfit.locking.held_back import held_back
 
         path, old = self._path, self._old
@@ -531,7 +531,7 @@ class _LockSession:
             lock,
             old,
             changes(old, lock),
-            in_words(environments),
+            describe_environments(environments),
             tuple(environment.name for environment in environments),
             host_lock.locked.notes,
             tuple(dict.fromkeys(text for solved in resolutions for text in solved.unmet)),
@@ -556,7 +556,7 @@ class _LockSession:
                     Reporter(),
                 )
             return
-        target = self._environment.target()
+        target = self._environment.target
         here = LockEnvironment("", target).platform
         silent = Context(self._context.environ)
         for solution in solutions:
@@ -658,7 +658,7 @@ class _LockSession:
             return tuple(map(python_of, self._request.python_version))
         if self._roots.requires_python is not None:
             return known_pythons(self._roots.requires_python)
-        version = self._environment.target().python_full_version
+        version = self._environment.target.python_full_version
         self._context.reporter.note(
             f"locking for Python {version.major}.{version.minor}; --python-version names others"
         )
@@ -672,7 +672,7 @@ class _LockSession:
         from wheelfit.resolution.candidates import Candidates
 
         request = self._request.with_options(host=name)
-        machine = choose_machine(request, self._environment.target(), self._context)
+        machine = choose_machine(request, self._environment.target, self._context)
         policy = structs.replace(self._policy, providers=machine.policy)
         plugins = machine.plugins(self._environment, self.repository, self._settings, request)
 

@@ -75,7 +75,7 @@ class OpenedLock(NamedTuple):
         from wheelfit.operations.machine import choose_machine
 
         request = self.request.with_options(host=host)
-        return choose_machine(request, self.environment.target(), self.context)
+        return choose_machine(request, self.environment.target, self.context)
 
     def candidates(
         self,
@@ -141,7 +141,7 @@ def open_lock(
         context.environ,
         may_be_new=True,
         may_be_own=may_be_own,
-        tell=context.reporter.detail,
+        note=context.reporter.detail,
     )
     settings = read_settings(request, context.environ, prefix=environment.interpreter.prefix)
     # A lock promises a hash of every wheel.

@@ -127,7 +127,7 @@ class ChosenMachine(Struct, frozen=True):
         return OnDemandPlugins(
             self.plugin_rules,
             environment.interpreter,
-            environment.target(),
+            environment.target,
             lambda: repository,
             request=request,
             context=self.context,

@@ -12,7 +12,7 @@ from wheelfit.operations.environments import open_environment_of
 from wheelfit.operations.plain_data import plain_fields, plain_report
 from wheelfit.operations.selection_session import FromRequirements, open_for_choice
 from wheelfit.resolution.explain import explain_project
-from wheelfit.sources.concurrency import at_once
+from wheelfit.sources.concurrency import map_concurrently
 from wheelfit_runtime.errors import NetworkError
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def list_outdated(request: OutdatedRequest, context: Context) -> OutdatedReport:
             except NetworkError as error:
                 return error
 
-        results = at_once(installed, check, most=request.connections)
+        results = map_concurrently(installed, check, most=request.connections)
     pairs = list(zip(installed, results, strict=True))
     failed = [(entry.name, result) for entry, result in pairs if isinstance(result, NetworkError)]
     if len(failed) == len(installed):

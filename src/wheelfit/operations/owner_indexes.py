@@ -135,11 +135,11 @@ class OwnerIndexes:
         :param context: its environment has the variables needed to reach them.
         :return: the error of each; empty if the index answers.
         """
-        from wheelfit.sources.concurrency import at_once
+        from wheelfit.sources.concurrency import map_concurrently
 
         active = {index.family for index in self.indexes() if not index.reason}
         families = [family for name, family in self._families.items() if name in active]
-        problems = at_once(families, lambda family: self._problem(family, context), most=8)
+        problems = map_concurrently(families, lambda family: self._problem(family, context), most=8)
         return {family.name: problem for family, problem in zip(families, problems, strict=True)}
 
     def _problem(self, family: BridgeFamily, context: Context) -> str:

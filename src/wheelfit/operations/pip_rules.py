@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.operations.user_folders import home
-from wheelfit.sources.pip_configuration import PipPlaces, read_pip_rules
+from wheelfit.sources.pip_configuration import PipContext, read_pip_rules
 from wheelfit_runtime.errors import PolicyRefusal
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def check_place(rules: InstallRules, request: EnvironmentOptions) -> None:
             )
 
 
-def pip_config_locations(environ: Mapping[str, str], prefix: Path | None) -> PipPlaces:
+def pip_config_locations(environ: Mapping[str, str], prefix: Path | None) -> PipContext:
     """Return the places of pip's configuration."""
     prefixes = tuple(dict.fromkeys(filter(None, (Path(sys.prefix), prefix))))
-    return PipPlaces(environ, home(), sys.platform, prefixes)
+    return PipContext(environ, home(), sys.platform, prefixes)

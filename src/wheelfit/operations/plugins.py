@@ -162,7 +162,7 @@ def open_plugins(
         yield OnDemandPlugins(
             rules,
             environment.interpreter,
-            environment.target(),
+            environment.target,
             sources,
             request=request,
             context=context,

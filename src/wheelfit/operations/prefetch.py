@@ -29,7 +29,7 @@ from wheelfit.server.store.stored_index import StoredIndex
 from wheelfit.server.upstream.mirrored import Mirrored
 from wheelfit.server.upstream.opening import open_mirrors_in
 from wheelfit.sources.advisories import Advisories
-from wheelfit.sources.concurrency import at_once
+from wheelfit.sources.concurrency import map_concurrently
 from wheelfit.sources.page import VARIANTS_SUFFIX
 from wheelfit.sources.urls import last_segment
 from wheelfit.wheels.disk_space import free_space
@@ -337,7 +337,7 @@ def _plan(
             progress.advance(1)
 
     progress.start(len(pages))
-    files = [*chain.from_iterable(at_once(pages, read_page, most=_MAX_FETCHES))]
+    files = [*chain.from_iterable(map_concurrently(pages, read_page, most=_MAX_FETCHES))]
     progress.done()
     return _Plan(
         _projects(files),
@@ -478,7 +478,7 @@ def _fetch(plan: _Plan, mirrors: Mirrors, progress: Progress) -> PrefetchReport:
 
     progress.start(plan.to_fetch)
     if plan.files:
-        at_once(plan.files, fetch, most=_MAX_FETCHES, cancel=mirrors.cut)
+        map_concurrently(plan.files, fetch, most=_MAX_FETCHES, cancel=mirrors.cut)
     progress.done()
     return replace(
         plan.report(dry_run=False),

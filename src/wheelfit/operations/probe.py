@@ -200,7 +200,7 @@ def probe(request: ProbeRequest, context: Context) -> ProbeReport:
     """
     _check_one_machine(request)
     environment = open_environment(request.python, environ=context.environ, may_be_own=True)
-    machine = choose_machine(request, environment.target(), context, use_probe_cache=False)
+    machine = choose_machine(request, environment.target, context, use_probe_cache=False)
     record = None
     if request.replay:
         machine, record = open_record(request.replay, machine)

@@ -354,7 +354,7 @@ class _Profiles:
         )
 
     def _machine_profile(self, request: ProxiedRequest) -> Profile:
-        machine = choose_machine(request, self._environment.target(), self._context)
+        machine = choose_machine(request, self._environment.target, self._context)
         return Profile(
             machine.name,
             machine.target,

@@ -66,7 +66,7 @@ def select(request: SelectRequest, context: Context) -> Selection:
 
     names = [parse_wheel_filename(name) for name in request.filenames]
     environment = open_environment_of(request, context.environ, may_be_new=True, may_be_own=True)
-    machine = choose_machine(request, environment.target(), context)
+    machine = choose_machine(request, environment.target, context)
     document = request.document
     support = None
     if document is not None:

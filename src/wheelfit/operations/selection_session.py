@@ -175,7 +175,7 @@ def open_for_choice(
         context.environ,
         may_be_new=True,
         may_be_own=may_be_own,
-        tell=context.reporter.detail,
+        note=context.reporter.detail,
         meanwhile=partial(_import_what_follows, changes=changes),
     )
     rules = read_rules(context.environ, environment.interpreter.prefix)
@@ -185,13 +185,13 @@ def open_for_choice(
             f"{rules.origin_of('no-binary')} is ignored: a wheel that fits is never passed over "
             "for a build"
         )
-    current = environment.target()
+    current = environment.target
     if python is not None:
         from wheelfit.core.host_file import HostFile, HostInterpreter
 
         current = HostFile(interpreter=HostInterpreter(python)).target(current, current.name)
     machine = choose_machine(request, current, context)
-    environment = environment.to_be_taken_to(machine.target)
+    environment = environment.for_target(machine.target)
     policy = replace(
         with_family_hints(
             choice_policy(request, machine.policy, requirement_set.hashes, requirement_set.labels),

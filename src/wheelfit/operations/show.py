@@ -107,7 +107,7 @@ class PackageDetails:
                     "requirement": str(need.requirement),
                     "name": need.requirement.name,
                     "extra": need.extra,
-                    "installed": None if need.found is None else str(need.found.version),
+                    "installed": None if need.installed is None else str(need.installed.version),
                     "met": need.is_met,
                 }
                 for need in self.requires
@@ -183,7 +183,7 @@ def _fit_verdicts(
     names = {entry.name for entry in entries if entry.label is not None}
     if not names:
         return {}
-    machine = choose_machine(request, environment.target(), context)
+    machine = choose_machine(request, environment.target, context)
     verdicts = judge(needs.packages.values(), machine.support)
     return {verdict.variant.name: verdict for verdict in verdicts if verdict.variant.name in names}
 
@@ -194,7 +194,7 @@ def _details(
     metadata = entry.metadata()
     summary, home_page = _summary_and_home_page(entry)
     dependents = {
-        need.needing.name: need.needing for need in needs.needing(entry.name) if need.is_asked
+        need.dependent.name: need.dependent for need in needs.on(entry.name) if need.is_required
     }
     return PackageDetails(
         entry,

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.installation.builds.building import Building
+    from wheelfit.installation.builds.building import BuildingRepository
     from wheelfit.installation.builds.consent import Consent
     from wheelfit.installation.builds.environments import IsolatedPlaces, OwnPlaces
     from wheelfit.installation.environment import Environment
@@ -48,7 +48,7 @@ def open_building(
     requires_hashes: bool = False,
     hashes_required_by: str = "",
     builds_named: bool = True,
-) -> Building:
+) -> BuildingRepository:
     """Return the sources extended by wheels that may be built from source.
 
     :param request: the projects that may be built, and the settings of their backends.
@@ -58,14 +58,14 @@ def open_building(
     :raises UsageError: a project is named and the machine is not this one, or a setting is not
         valid.
     """
-    from wheelfit.installation.builds.building import Building
+    from wheelfit.installation.builds.building import BuildingRepository
     from wheelfit.installation.builds.cache import BuiltWheels
     from wheelfit.installation.builds.consent import BuildPolicy
     from wheelfit.operations.cache_folder import cache_folder
     from wheelfit.operations.temporary_folders import scratch_folder
     from wheelfit.sources.cache import Store
 
-    interpreter, target = environment.interpreter, environment.target()
+    interpreter, target = environment.interpreter, environment.target
     impossible = ""
     if tuple(machine.target.tags) != tuple(target.tags):
         impossible = (
@@ -85,7 +85,7 @@ def open_building(
         hashes_required_by=hashes_required_by,
     )
     folder = cache_folder(request.cache_dir, context.environ) if settings.cache else None
-    building = Building(
+    building = BuildingRepository(
         repository,
         places,
         BuiltWheels(Store(folder)),  # the sources have the same folder, and warn of its faults
@@ -148,7 +148,7 @@ def open_places(
         environment.interpreter,
         lambda: Candidates(
             repository(),
-            environment.target(),
+            environment.target,
             machine.detector,
             backend_policy,
             user_lists=machine.user_lists,

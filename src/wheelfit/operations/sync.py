@@ -124,7 +124,7 @@ def _sync(
     reporter = opened_lock.context.reporter
     builds = LockedBuilds(building, consent_of(request), opened_lock.path.absolute().parent)
     selector = opened_lock.candidates(machine, builds.wheel, builds.files)
-    environment = opened_lock.environment.to_be_taken_to(machine.target)
+    environment = opened_lock.environment.for_target(machine.target)
     exclude_hint = _EXCLUDE_HINT if opened_lock.lock.created_by == "uv" else ""
     state = _SyncState(
         environment,
@@ -239,7 +239,9 @@ def _decide(
         return staying is None or name in staying
 
     installed = by_name(present.installed)
-    participants = {name: entry.present() for name, entry in installed.items() if takes_part(name)}
+    participants = {
+        name: entry.for_resolver() for name, entry in installed.items() if takes_part(name)
+    }
 
     def choose() -> Resolution:
         selection = selector.select(
@@ -250,7 +252,7 @@ def _decide(
 
     def planned_for(resolution: Resolution) -> Plan:
         removed = removable or frozenset()
-        return plan_sync(resolution, present.installed, spared=staying, leaving=removed)
+        return plan_sync(resolution, present.installed, preserved=staying, leaving=removed)
 
     resolution = with_consent(
         choose,

@@ -144,9 +144,11 @@ def sizes_of(
     """
     if not pins:
         return {}
-    from wheelfit.sources.concurrency import at_once
+    from wheelfit.sources.concurrency import map_concurrently
 
-    sizes = at_once(pins, lambda pin: files.size(pin.file, unpacked=unpacked), most=_MAX_REQUESTS)
+    sizes = map_concurrently(
+        pins, lambda pin: files.size(pin.file, unpacked=unpacked), most=_MAX_REQUESTS
+    )
     return {pin.name: size for pin, size in zip(pins, sizes, strict=True)}
 
 
@@ -178,7 +180,7 @@ def _to_mapping(size: FileSize) -> dict[str, object]:
     return {
         "download_size": size.download,
         "installed_size": size.unpacked,
-        "cached": size.is_here,
+        "cached": size.is_on_disk,
     }
 
 
@@ -190,7 +192,7 @@ def largest_first(sizes: Mapping[str, FileSize]) -> list[str]:
     return [
         f"{name}: {size_words(sizes[name].file)}"
         for name in by_size(sizes)
-        if not sizes[name].is_here
+        if not sizes[name].is_on_disk
     ]
 
 

@@ -348,7 +348,7 @@ def _find_wheels(
     requirement: Requirement, repository: MemoizedRepository, environment: Environment
 ) -> list[PluginWheel]:
     try:
-        pins = resolve_plugin([requirement], repository, environment.target())
+        pins = resolve_plugin([requirement], repository, environment.target)
     except ProjectNotFound as error:
         warning = (
             "some plugins that packages name were never published, and anybody could take "
@@ -504,7 +504,7 @@ def _run_plugin(
     plugins = OnDemandPlugins(
         rules,
         environment.interpreter,
-        environment.target(),
+        environment.target,
         lambda: repository,
         request=MachineOptions(
             cache_dir=request.cache_dir,

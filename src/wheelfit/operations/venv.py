@@ -58,7 +58,7 @@ def create_venv(request: VenvRequest, context: Context) -> VenvReport:
         environ=context.environ,
         may_be_own=True,
         tags=False,
-        tell=context.reporter.detail,
+        note=context.reporter.detail,
     ).interpreter
     executable = source.executable
     with empty_folder(folder, clear=request.clear) as aside:

@@ -161,8 +161,8 @@ def _installed_chains(
     needs: InstalledNeeds, name: NormalizedName, *, guess: bool
 ) -> tuple[list[tuple[RequirementLink, ...]], bool]:
     def parents(project: NormalizedName) -> list[tuple[NormalizedName, InstalledNeed]]:
-        dependents = (need for need in needs.needing(project) if need.is_asked or guess)
-        return [(need.needing.name, need) for need in dependents]
+        dependents = (need for need in needs.on(project) if need.is_required or guess)
+        return [(need.dependent.name, need) for need in dependents]
 
     def is_start(project: NormalizedName) -> bool:
         return needs.packages[project].requested or (project != name and not parents(project))

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from wheelfit.core.filename import parse_wheel_filename, project_of
 from wheelfit.server.messages import Answer, FilePart
 from wheelfit.server.simple import SimpleIndex
-from wheelfit.sources.file_readers import ReadsContent
+from wheelfit.sources.file_readers import ContentFiles
 from wheelfit.sources.page import File, ProjectPage
 from wheelfit.sources.repository import Content, content_of, url_of
 from wheelfit.wheels.archive import WheelArchive
@@ -48,7 +48,7 @@ class _FileFacts:
     metadata: bytes | None
 
 
-class FolderIndex(ReadsContent):
+class FolderIndex(ContentFiles):
     """An index of the files of a folder: an `Index`, and an `Application` that serves it.
 
     ``/simple/``, ``/simple/{project}/``, ``/files/{file}``, and beside each wheel

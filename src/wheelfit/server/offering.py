@@ -114,7 +114,7 @@ class OfferRules:
         """Return the reason to withhold a file as too recent; empty if there is none."""
         if not self.cooldown.refuses(name, file):
             return ""
-        cutoff = self.cooldown.exceptions.get(name, self.cooldown.usual)
+        cutoff = self.cooldown.exceptions.get(name, self.cooldown.default)
         upload_time = time_of_upload(file)
         if upload_time is None:
             fact = "the index does not list its upload time"

@@ -76,7 +76,7 @@ def write_projects(names: Iterable[str], media_type: str) -> bytes:
 
 def write_project(page: ProjectPage, media_type: str) -> bytes:
     """Write the page of a project."""
-    elsewhere, status, version = page.elsewhere, page.status, _version(page)
+    elsewhere, status, version = page.other_pages, page.status, _version(page)
     if media_type != JSON:
         metas = [("pypi:tracks", url) for url in elsewhere.tracks]
         metas += [("pypi:alternate-locations", url) for url in elsewhere.alternates]
@@ -165,7 +165,7 @@ def _version(page: ProjectPage) -> str:
         return _WITH_STATUS
     if any(file.provenance is not None for file in page.files):
         return _WITH_PROVENANCE
-    return _WITH_ELSEWHERE if page.elsewhere else API_VERSION
+    return _WITH_ELSEWHERE if page.other_pages else API_VERSION
 
 
 def _status(status: Status) -> dict[str, str]:

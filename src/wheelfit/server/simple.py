@@ -16,7 +16,7 @@ from wheelfit.server.messages import (
     page_answer,
 )
 from wheelfit.server.pages import choose_type, write_project, write_projects
-from wheelfit.sources.repository import Elsewhere
+from wheelfit.sources.repository import Redirect
 from wheelfit_runtime.errors import PolicyRefusal
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class SimpleIndex:
             return Answer.text(403, refusal.message)
         if content is None:
             return missing()
-        if isinstance(content, Elsewhere):
+        if isinstance(content, Redirect):
             return Answer.text(302, "see there", {"location": content.url})
         suffix = f".{name.rpartition('.')[2]}"
         media_type = _TYPES.get(suffix, "application/octet-stream")

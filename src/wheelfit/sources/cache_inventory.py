@@ -1,9 +1,9 @@
 """The content of the cache folder, and its removal.
 
-Other processes use the folder all the while. A wheel that one of them is about to link is held by
-it (see `hold`) and is not removed; any other entry is renamed first, in one step, so that no
-process finds half of it. Only paths in the shape of an entry are ever read or removed, and links
-are not followed: foreign files in the folder stay.
+Other processes may use the folder at the same time. A wheel that one of them is about to link is
+locked by it (see `wheelfit.sources.cache_locks`) and is not removed; any other entry is first
+renamed in one step, so that no process finds half of it. Only paths in the form of an entry are
+read or removed, and links are not followed: foreign files in the folder stay.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ from packaging.utils import canonicalize_name
 
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.sources.cache import is_sound, unpacked_entry
-from wheelfit.sources.cache_locks import held_alone
-from wheelfit.wheels.unpacked import MANIFEST, TREE, read_unpacked
+from wheelfit.sources.cache_locks import exclusive_lock
+from wheelfit.wheels.record import encode_digest
+from wheelfit.wheels.unpacked import MANIFEST, TREE, read_unpacked, release_of
 from wheelfit_runtime.errors import FileProblem, WheelfitError
 
 if TYPE_CHECKING:
@@ -49,31 +50,31 @@ KINDS = (
 )
 """The kinds of entries, by the names of the folders: archives, unpacked wheels, small entries."""
 RECORDS = "hashes"
-"""The kind that is no copy: it is removed only on explicit request."""
+"""The kind that cannot be fetched again: it is removed only on explicit request."""
 LAYOUT = 1
-"""What follows the hyphen in the names of the folders; other versions have other numbers."""
+"""The number after the hyphen in the names of the folders, by the version of their layout."""
 _FOLDER = re.compile(rf"({'|'.join(KINDS)})-(\d{{1,6}})")
-_OTHERS = ("plugins", "probes")
-"""Folders that are no entries: environments of plugins, answers of drivers."""
-_OURS = frozenset({*_OTHERS, "CACHEDIR.TAG", "libraries"})
+_OTHER_FOLDERS = ("plugins", "probes")
+"""Folders without entries: environments of plugins, answers of drivers."""
+_OWN_NAMES = frozenset({*_OTHER_FOLDERS, "CACHEDIR.TAG", "libraries"})
 """The last is the library store, which has commands of its own."""
 _LEFTOVER = re.compile(r"\..*\.part", re.DOTALL)
 _YOUNG = 60.0
 """Seconds in which the creator of a file may not have locked it yet."""
 _STALE = 24 * 3600.0
-"""Seconds after which what cannot be locked is taken for left behind."""
+"""Seconds after which a temporary file counts as abandoned, even if it is locked."""
 _HEX = re.compile(r"[0-9a-f]{62}")
-_PIECE = 1 << 20
+_CHUNK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class KeptName:
-    """The name of the wheel that an entry has."""
+class CachedWheelName:
+    """The name of the wheel in a cache entry."""
 
     name: NormalizedName
     version: str
     label: str | None
-    """None for a plain wheel, and where it cannot be known."""
+    """None for a plain wheel, and where it is unknown."""
 
     def __str__(self) -> str:
         return f"{self.name} {self.version}" + (f" ({self.label})" if self.label else "")
@@ -86,21 +87,21 @@ class InventoryEntry:
     kind: str
     """One of `KINDS`."""
     layout: int
-    """Number of the layout it belongs to."""
+    """The number of its layout."""
     path: Path
     """A file, or the folder of an unpacked wheel."""
     size: int
     """Bytes."""
     linked: int
-    """Bytes of them that have another name, mostly in an environment."""
+    """Bytes of its files with more than one hard link; the others are mostly in environments."""
     files: int
-    """How many files."""
+    """The number of its files."""
     used: float
-    """When it was used last, in seconds since the epoch; a day may be missing."""
+    """The time of its last use, in seconds since the epoch; up to a day too early."""
 
     @property
     def key(self) -> str:
-        """The SHA-256 by which it is kept."""
+        """The SHA-256 that identifies it."""
         return self.path.parent.name + self.path.name
 
 
@@ -124,40 +125,40 @@ class Inventory:
     # --- looking -------------------------------------------------------------------
 
     def entries(
-        self, kinds: Iterable[str] = KINDS, *, others: bool = False
+        self, kinds: Iterable[str] = KINDS, *, is_any_layout: bool = False
     ) -> Iterator[InventoryEntry]:
         """Yield the entries.
 
         :param kinds: the kinds to include.
-        :param others: whether to include other layouts than that of this version.
+        :param is_any_layout: whether to include the layouts of other versions.
         :raises FileProblem: the folder cannot be read.
         """
-        wanted = set(kinds)
+        selected = set(kinds)
         for kind, layout, folder in self._folders():
-            if kind in wanted and (others or layout == LAYOUT):
-                for path in self._places(folder):
+            if kind in selected and (is_any_layout or layout == LAYOUT):
+                for path in self._entry_paths(folder):
                     entry = _entry(kind, layout, path)
                     if entry is not None:
                         yield entry
 
     def layouts(self) -> list[tuple[str, int]]:
-        """Return the kinds that are there with the numbers of their layouts."""
+        """Return the existing kinds with the numbers of their layouts."""
         return [(kind, layout) for kind, layout, _ in self._folders()]
 
-    def others(self) -> list[tuple[str, int, int]]:
-        """Return our folders without entries, with their number of files and bytes."""
-        others = []
-        for name in _OTHERS:
+    def other_folders(self) -> list[tuple[str, int, int]]:
+        """Return the folders without entries, each with its number of files and bytes."""
+        folders = []
+        for name in _OTHER_FOLDERS:
             path = self.folder / name
             if path.is_dir() and not path.is_symlink():
                 measured = _measure(path)
-                others.append((name, measured.files, measured.size))
-        return others
+                folders.append((name, measured.files, measured.size))
+        return folders
 
-    def strangers(self) -> list[str]:
-        """Return the names of unknown files, which are never touched."""
-        ours = {folder.name for _, _, folder in self._folders()} | _OURS
-        return sorted(entry.name for entry in self._scan(self.folder) if entry.name not in ours)
+    def foreign_names(self) -> list[str]:
+        """Return the names of files that wheelfit did not write, which are never touched."""
+        known = {folder.name for _, _, folder in self._folders()} | _OWN_NAMES
+        return sorted(entry.name for entry in self._scan(self.folder) if entry.name not in known)
 
     def leftovers(self) -> Iterator[Leftover]:
         """Yield the temporary files of killed processes, without those still being written."""
@@ -165,20 +166,20 @@ class Inventory:
             for place in (folder, *self._prefixes(folder)):
                 for entry in self._scan(place):
                     path = Path(entry.path)
-                    if _LEFTOVER.fullmatch(entry.name) and _is_left(path):
+                    if _LEFTOVER.fullmatch(entry.name) and _is_abandoned(path):
                         yield Leftover(path, _measure(path).size)
 
-    def label(self, entry: InventoryEntry) -> KeptName | None:
-        """Return the file name of the wheel in an entry; None if it is unknown.
+    def wheel_name(self, entry: InventoryEntry) -> CachedWheelName | None:
+        """Return the name of the wheel in an entry; None if it is unknown.
 
         :param entry: an archive or an unpacked wheel.
         """
-        twin = self.folder / f"unpacked-{entry.layout}" / entry.key[:2] / entry.key[2:]
-        label = _label_of_tree(entry.path if entry.kind == "unpacked" else twin)
-        return label or (_label_of_archive(entry.path) if entry.kind == "wheels" else None)
+        unpacked = self.folder / f"unpacked-{entry.layout}" / entry.key[:2] / entry.key[2:]
+        name = _name_of_unpacked(entry.path if entry.kind == "unpacked" else unpacked)
+        return name or (_name_of_archive(entry.path) if entry.kind == "wheels" else None)
 
     def records_of(self, name: NormalizedName) -> Iterator[InventoryEntry]:
-        """Yield the records of hashes that files of a project had.
+        """Yield the records of the hashes of a project's files.
 
         :param name: the name of the project.
         """
@@ -194,14 +195,14 @@ class Inventory:
             match = _FOLDER.fullmatch(entry.name)
             if match is not None and entry.is_dir(follow_symlinks=False):
                 folders.append((match[1], int(match[2]), Path(entry.path)))
-        return sorted(folders, key=lambda one: (KINDS.index(one[0]), one[1]))
+        return sorted(folders, key=lambda folder: (KINDS.index(folder[0]), folder[1]))
 
     def _prefixes(self, folder: Path) -> Iterator[Path]:
         for entry in self._scan(folder):
             if re.fullmatch("[0-9a-f]{2}", entry.name) and entry.is_dir(follow_symlinks=False):
                 yield Path(entry.path)
 
-    def _places(self, folder: Path) -> Iterator[Path]:
+    def _entry_paths(self, folder: Path) -> Iterator[Path]:
         for prefix in self._prefixes(folder):
             for entry in self._scan(prefix):
                 if _HEX.fullmatch(entry.name) and not entry.is_symlink():
@@ -227,9 +228,9 @@ class Inventory:
 
         :raises FileProblem: the folder cannot be changed.
         """
-        holding = entry.path / MANIFEST if entry.kind == "unpacked" else entry.path
-        with held_alone(holding) as alone:
-            return alone and self._delete(entry.path)
+        lock_path = entry.path / MANIFEST if entry.kind == "unpacked" else entry.path
+        with exclusive_lock(lock_path) as is_exclusive:
+            return is_exclusive and self._delete(entry.path)
 
     def sweep(self, leftover: Leftover) -> None:
         """Remove a leftover.
@@ -246,9 +247,9 @@ class Inventory:
         self._delete(self.folder / f"{kind}-{layout}")
 
     def remove_other(self, name: str) -> None:
-        """Remove one of the folders that hold no entries.
+        """Remove one of the folders without entries.
 
-        :param name: as `others` gives it.
+        :param name: a name from `other_folders`.
         :raises FileProblem: the folder cannot be changed.
         """
         self._delete(self.folder / name)
@@ -259,14 +260,14 @@ class Inventory:
             if not stat.S_ISDIR(path.lstat().st_mode):
                 path.unlink()
                 return True
-            away = Path(tempfile.mkdtemp(prefix=".", suffix=".part", dir=path.parent))
+            temporary = Path(tempfile.mkdtemp(prefix=".", suffix=".part", dir=path.parent))
             try:
-                path.rename(away / "entry")
+                path.rename(temporary / "entry")
             finally:
-                # Files in it that were made unreadable stay.
-                shutil.rmtree(away, ignore_errors=True)
+                # Files in it whose permissions forbid their removal stay.
+                shutil.rmtree(temporary, ignore_errors=True)
         except FileNotFoundError:
-            pass  # another process was quicker
+            pass  # another process removed it
         except OSError as error:
             raise FileProblem(
                 f"the cache cannot be changed: {error.strerror}",
@@ -275,28 +276,28 @@ class Inventory:
             ) from None
         return True
 
-    # --- reading again ---------------------------------------------------------------
+    # --- verifying -------------------------------------------------------------------
 
     def damage(
         self, entry: InventoryEntry, *, advance: Callable[[int], None] = lambda _count: None
     ) -> str | None:
-        """Read an entry again; return its fault, or None if it is intact.
+        """Verify an entry; return its fault, or None if it is intact.
 
         :param advance: called with the count of bytes read.
         """
         try:
             match entry.kind:
                 case "wheels":
-                    right = _sha256(entry.path, advance) == entry.key
-                    return None if right else "its SHA-256 is another"
+                    is_intact = _digest(entry.path, "sha256", advance).hex() == entry.key
+                    return None if is_intact else "it has another SHA-256"
                 case "unpacked":
-                    return _damage_of_tree(entry, advance)
+                    return _damage_of_unpacked(entry, advance)
                 case _:
                     data = entry.path.read_bytes()
                     advance(len(data))
-                    return None if is_sound(data) else "its checksum is another"
+                    return None if is_sound(data) else "it has another checksum"
         except FileNotFoundError:
-            return None if not entry.path.exists() else "a file of it is gone"
+            return None if not entry.path.exists() else "a file of it is missing"
         except OSError as error:
             return f"the entry cannot be read: {error.strerror}"
 
@@ -314,13 +315,13 @@ class _Measured:
 def _measure(path: Path) -> _Measured:
     """Return the size of a path, without following links."""
     measured = _Measured()
-    waiting = [str(path)]
-    while waiting:
-        place = waiting.pop()
+    pending = [str(path)]
+    while pending:
+        location = pending.pop()
         try:
-            status = os.lstat(place)
+            status = os.lstat(location)
             if stat.S_ISDIR(status.st_mode):
-                waiting += (entry.path for entry in os.scandir(place))
+                pending += (entry.path for entry in os.scandir(location))
                 continue
         except OSError:
             continue  # it was removed meanwhile, or belongs to another user
@@ -351,99 +352,85 @@ def _entry(kind: str, layout: int, path: Path) -> InventoryEntry | None:
     return InventoryEntry(kind, layout, path, status.st_size, linked, 1, used)
 
 
-def _label_of_tree(folder: Path) -> KeptName | None:
+def _name_of_unpacked(folder: Path) -> CachedWheelName | None:
     import json
 
-    try:
-        with (folder / MANIFEST).open("rb") as file:
-            file.readline(200)
-            dist_info = file.readline(2000).decode().split("\t")[1]
-    except (OSError, ValueError, IndexError):
+    release = release_of(folder)
+    if release is None or "/" in release or "\\" in release:
         return None
-    if not re.fullmatch(r"[^/\\]+\.dist-info", dist_info):
-        return None
-    name, _, version = dist_info.removesuffix(".dist-info").partition("-")
     label = None
-    document = folder / TREE / dist_info / "variant.json"
+    document = folder / TREE / f"{release}.dist-info" / "variant.json"
     with suppress(OSError, ValueError, TypeError, AttributeError), document.open("rb") as file:
         (label,) = json.loads(file.read(1 << 20))["variants"]
-    return KeptName(canonicalize_name(name), version, label if isinstance(label, str) else None)
+    return _wheel_name(release, label)
 
 
-def _label_of_archive(path: Path) -> KeptName | None:
+def _name_of_archive(path: Path) -> CachedWheelName | None:
     import json
     import zipfile
 
     try:
         with zipfile.ZipFile(path) as archive:
-            inside = next(
+            dist_info = next(
                 name.partition("/")[0]
                 for name in reversed(archive.namelist())
                 if name.endswith(".dist-info/METADATA") and name.count("/") == 1
             )
-            name, _, version = inside.removesuffix(".dist-info").partition("-")
             label = None
             with suppress(KeyError, ValueError, TypeError, AttributeError):
-                if archive.getinfo(f"{inside}/variant.json").file_size < 1 << 20:
-                    (label,) = json.loads(archive.read(f"{inside}/variant.json"))["variants"]
+                if archive.getinfo(f"{dist_info}/variant.json").file_size < 1 << 20:
+                    (label,) = json.loads(archive.read(f"{dist_info}/variant.json"))["variants"]
     except (OSError, ValueError, StopIteration, zipfile.BadZipFile, RuntimeError):
         return None
-    return KeptName(canonicalize_name(name), version, label if isinstance(label, str) else None)
+    return _wheel_name(dist_info.removesuffix(".dist-info"), label)
 
 
-def _sha256(path: Path, advance: Callable[[int], None]) -> str:
-    digest = hashlib.sha256()
+def _wheel_name(release: str, label: object) -> CachedWheelName:
+    name, _, version = release.partition("-")
+    return CachedWheelName(
+        canonicalize_name(name), version, label if isinstance(label, str) else None
+    )
+
+
+def _digest(path: Path, algorithm: str, advance: Callable[[int], None]) -> bytes:
+    digest = hashlib.new(algorithm)
     with path.open("rb") as file:
-        while piece := file.read(_PIECE):
-            digest.update(piece)
-            advance(len(piece))
-    return digest.hexdigest()
+        while chunk := file.read(_CHUNK):
+            digest.update(chunk)
+            advance(len(chunk))
+    return digest.digest()
 
 
-def _damage_of_tree(entry: InventoryEntry, advance: Callable[[int], None]) -> str | None:
-    wheel = _tree(entry)
+def _damage_of_unpacked(entry: InventoryEntry, advance: Callable[[int], None]) -> str | None:
+    wheel = _read_unpacked(entry)
     if wheel is None:
         return "its manifest is damaged"
     changed = wheel.changed()
     if changed is not None:
         return f"{changed} was changed"
     for name, file in wheel.files.items():
-        if file.row.hash and not _agrees(wheel, name, advance):
+        algorithm, _, expected = file.row.hash.partition("=")
+        if expected and encode_digest(_digest(wheel.path_of(name), algorithm, advance)) != expected:
             return f"{name} has another hash"
     return None
 
 
-def _tree(entry: InventoryEntry) -> UnpackedWheel | None:
-    """Read the manifest of an entry with any file name."""
-    with (entry.path / MANIFEST).open("rb") as file:
-        file.readline(200)
-        dist_info = file.readline(2000).decode(errors="replace").split("\t")
-    if len(dist_info) < 2:
-        return None
+def _read_unpacked(entry: InventoryEntry) -> UnpackedWheel | None:
+    """Read the manifest of an entry; return None if it is damaged.
+
+    :raises FileNotFoundError: it is missing.
+    """
+    (entry.path / MANIFEST).lstat()
     try:
-        filename = parse_wheel_filename(
-            f"{dist_info[1].removesuffix('.dist-info')}-py3-none-any.whl"
-        )
+        filename = parse_wheel_filename(f"{release_of(entry.path)}-py3-none-any.whl")
         wheel = read_unpacked(entry.path, filename, where=str(entry.path))
     except WheelfitError:
         return None
     return wheel if wheel is not None and wheel.sha256 == entry.key else None
 
 
-def _agrees(wheel: UnpackedWheel, name: str, advance: Callable[[int], None]) -> bool:
-    import base64
-
-    algorithm, _, expected = wheel.files[name].row.hash.partition("=")
-    digest = hashlib.new(algorithm)
-    with wheel.path_of(name).open("rb") as file:
-        while piece := file.read(_PIECE):
-            digest.update(piece)
-            advance(len(piece))
-    return base64.urlsafe_b64encode(digest.digest()).decode("ascii").rstrip("=") == expected
-
-
-def _is_left(path: Path) -> bool:
-    """Return whether a temporary file has no writer any more."""
+def _is_abandoned(path: Path) -> bool:
+    """Return whether the writer of a temporary file has ended."""
     try:
         age = time.time() - path.lstat().st_mtime
     except OSError:
@@ -452,5 +439,5 @@ def _is_left(path: Path) -> bool:
         return True
     if age < _YOUNG:
         return False
-    with held_alone(path) as alone:
-        return alone
+    with exclusive_lock(path) as is_exclusive:
+        return is_exclusive

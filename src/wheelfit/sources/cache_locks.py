@@ -81,7 +81,7 @@ def hold_open(descriptor: int, *, alone: bool = False) -> bool:
 
 
 @contextmanager
-def held_alone(path: AnyPath) -> Iterator[bool]:
+def exclusive_lock(path: AnyPath) -> Iterator[bool]:
     """Lock an entry for the length of a ``with`` block, against other processes.
 
     Yields False, and holds nothing, if another process holds it.

@@ -108,8 +108,10 @@ class Copy(Struct, frozen=True):
         :param headers: the headers of that answer.
         :param now: seconds since the epoch.
         """
-        again = {name: text for name, text in _kept(headers).items() if "content-" not in name}
-        return replace(self, headers={**self.headers, **again}, checked=now)
+        confirmed = {
+            name: text for name, text in _kept_headers(headers).items() if "content-" not in name
+        }
+        return replace(self, headers={**self.headers, **confirmed}, checked=now)
 
 
 class CachedPages(Struct, frozen=True):
@@ -145,14 +147,14 @@ class CachedPages(Struct, frozen=True):
         :raises Unreachable: also when offline and nothing is kept.
         :raises UnexpectedStatus: as `Client.get`.
         """
-        known = self.load(url, accept)
-        if known is not None and self.counts(known):
-            return known.answer
-        answer = self.ask(url, accept, known, limit=limit)
+        previous = self.load(url, accept)
+        if previous is not None and self.counts(previous):
+            return previous.answer
+        answer = self.ask(url, accept, previous, limit=limit)
         if isinstance(answer, Answer):
             return answer
         if keep:
-            self.keep(url, accept, answer, known)
+            self.keep(url, accept, answer, previous)
         return answer.answer
 
     def counts(self, copy: Copy) -> bool:
@@ -174,11 +176,11 @@ class CachedPages(Struct, frozen=True):
         :raises Unreachable: also when offline and nothing is kept.
         :raises UnexpectedStatus: as `Client.get`.
         """
-        known = self.load(url, accept, has_body=False)
-        if known is not None and self.counts(known):
-            return known
-        found = self.ask(url, accept, known)
-        return found if isinstance(found, Answer) else self.keep(url, accept, found, known)
+        previous = self.load(url, accept, has_body=False)
+        if previous is not None and self.counts(previous):
+            return previous
+        answer = self.ask(url, accept, previous)
+        return answer if isinstance(answer, Answer) else self.keep(url, accept, answer, previous)
 
     def with_body(self, url: str, accept: str, copy: Copy) -> Copy:
         """Return a copy with its body, from disk or else from the server.
@@ -212,39 +214,39 @@ class CachedPages(Struct, frozen=True):
         headers, checked = entry.head.get("headers"), entry.head.get("stored")
         checked = float(checked) if isinstance(checked, (int, float)) else 0.0
         headers = headers if isinstance(headers, dict) else {}
-        place = str(entry.head.get("url", url))
-        return Copy(entry.body, place, headers, checked, checked, entry.sha256)
+        redirected_url = str(entry.head.get("url", url))
+        return Copy(entry.body, redirected_url, headers, checked, checked, entry.sha256)
 
     def ask(
-        self, url: str, accept: str, known: Copy | None, *, limit: int = PAGE_LIMIT
+        self, url: str, accept: str, previous: Copy | None, *, limit: int = PAGE_LIMIT
     ) -> Copy | Answer:
         """Fetch a page from its server; return the answer if its status is neither 200 nor 304.
 
         :param url: without credentials.
         :param accept: the types to request.
-        :param known: the copy to revalidate; None: there is none.
+        :param previous: the copy to revalidate; None: there is none.
         :param limit: bytes of the longest body accepted, decompressed unless it stays packed.
         :raises Unreachable: also when offline.
         :raises UnexpectedStatus: as `Client.get`.
         """
         if self.offline:
             raise offline(url)
-        headers = {"Accept": accept, **(known.conditions() if known is not None else {})}
+        headers = {"Accept": accept, **(previous.conditions() if previous is not None else {})}
         answer = self.client.get(url, headers=headers, limit=limit, packed=self.packed)
-        if answer.status == 304 and known is not None:
-            return known.revalidated(answer.headers, self.clock())
+        if answer.status == 304 and previous is not None:
+            return previous.revalidated(answer.headers, self.clock())
         if answer.status != 200:
             return answer
-        kept = _kept(answer.headers)
+        kept = _kept_headers(answer.headers)
         if not self.packed:
             kept.pop("content-encoding", None)
         return Copy(answer.body, answer.url, kept, self.clock())
 
-    def keep(self, url: str, accept: str, copy: Copy, known: Copy | None) -> Copy:
+    def keep(self, url: str, accept: str, copy: Copy, previous: Copy | None) -> Copy:
         """Write a copy to disk if that is allowed and useful.
 
         :param copy: the current copy; its body may be left out if it is on disk.
-        :param known: the previous copy; None: there was none.
+        :param previous: the previous copy; None: there was none.
         :return: the copy, with the time at which it was written.
         """
         control = copy.headers.get("cache-control", "").lower()
@@ -252,8 +254,8 @@ class CachedPages(Struct, frozen=True):
             return copy
         if not (self.may_keep(url) and self.may_keep(copy.url)):
             return copy
-        if known is not None and self._is_as_before(copy, known):
-            return replace(copy, written=known.written)
+        if previous is not None and self._is_as_before(copy, previous):
+            return replace(copy, written=previous.written)
         key = self._key(url, accept)
         body = copy.body
         if not copy.has_body:
@@ -265,14 +267,14 @@ class CachedPages(Struct, frozen=True):
         self.store.write(_KIND, key, head, body)
         return replace(copy, written=copy.checked)
 
-    def _is_as_before(self, copy: Copy, known: Copy) -> bool:
+    def _is_as_before(self, copy: Copy, previous: Copy) -> bool:
         """Return whether nothing but the time is new, and that does not matter yet."""
         if self.rewritten_after:
-            is_recent = 0 <= copy.checked - known.written < self.rewritten_after
-            return is_recent and copy.is_page_of(known)
+            is_recent = 0 <= copy.checked - previous.written < self.rewritten_after
+            return is_recent and copy.is_page_of(previous)
         if self.lifetime(copy):
             return False
-        return copy.headers == known.headers and copy.is_page_of(known)
+        return copy.headers == previous.headers and copy.is_page_of(previous)
 
     def lifetime(self, copy: Copy) -> float:
         """Return the seconds for which a copy is fresh.
@@ -300,8 +302,8 @@ class SharedPages(Generic[_T]):
     :param asking: makes the context in which a thread fetches a page.
     :param note_stale: called with the URL and the age of a stale copy served, in seconds, and the
         reason.
-    :param note_asked: called with the outcome of every request: ``fetched``, ``revalidated`` if the
-        page is the same, ``missing`` or ``failed``.
+    :param note_request: called with the outcome of every request: ``fetched``, ``revalidated`` if
+        the page is the same, ``missing`` or ``failed``.
     """
 
     def __init__(
@@ -314,7 +316,7 @@ class SharedPages(Generic[_T]):
         waiting: Callable[[], AbstractContextManager[object]] = nullcontext,
         asking: Callable[[], AbstractContextManager[object]] = nullcontext,
         note_stale: Callable[[str, float, NetworkError], None] = lambda _url, _age, _error: None,
-        note_asked: Callable[[Outcome], None] = lambda _outcome: None,
+        note_request: Callable[[Outcome], None] = lambda _outcome: None,
     ) -> None:
         self._pages = pages
         self._memory = memory
@@ -324,11 +326,11 @@ class SharedPages(Generic[_T]):
         self._waiting = waiting
         self._asking = asking
         self._note_stale = note_stale
-        self._note_asked = note_asked
+        self._note_asked = note_request
         self._trouble: tuple[float, NetworkError] | None = None
 
     @property
-    def in_trouble(self) -> NetworkError | None:
+    def last_error(self) -> NetworkError | None:
         """The error of the last request for a page; None if there was an answer."""
         return None if self._trouble is None else self._trouble[1]
 
@@ -348,9 +350,9 @@ class SharedPages(Generic[_T]):
             return None
         try:
             with self._waiting():
-                return self._memory.alone(key, lambda: self._look(key, read))
+                return self._memory.call_locked(key, lambda: self._look(key, read))
         except Unreachable:
-            known = known or self._kept(key, read)
+            known = known or self._stored(key, read)
             if self._may_give(known):
                 return known
             raise
@@ -383,7 +385,7 @@ class SharedPages(Generic[_T]):
         if known is None:
             if self._is_absent(key):
                 return None
-            known = self._kept(key, read)
+            known = self._stored(key, read)
         if known is not None and self._pages.counts(known[0]):
             self._memory.put(key, known)
             return known
@@ -435,7 +437,7 @@ class SharedPages(Generic[_T]):
         kept = self._pages.keep(url, accept, answer, before)
         return replace(kept, body=b"", digest=kept.sha256), content
 
-    def _kept(self, key: tuple[str, str], read: Callable[[Answer], _T]) -> tuple[Copy, _T] | None:
+    def _stored(self, key: tuple[str, str], read: Callable[[Answer], _T]) -> tuple[Copy, _T] | None:
         """Return the copy on disk; None if there is none that can be read."""
         copy = self._pages.load(*key)
         if copy is None:
@@ -490,5 +492,5 @@ def reliable_for(headers: Mapping[str, str]) -> float:
     return freshness(control) if is_stated else _USUAL_FRESHNESS
 
 
-def _kept(headers: Mapping[str, str]) -> dict[str, str]:
+def _kept_headers(headers: Mapping[str, str]) -> dict[str, str]:
     return {name: headers[name] for name in _KEPT if name in headers}

@@ -233,7 +233,7 @@ class Client:
                 try:
                     attempts.broke(url, interrupted)
                 except Unreachable:
-                    if interrupted.hope != "good":
+                    if interrupted.retry_chance != "good":
                         # The timeout of an unreachable server is spent only once.
                         at = self._clock()
                         self._given_up[origin(interrupted.url or url)] = (at, interrupted)
@@ -276,7 +276,7 @@ class Client:
             sent["Authorization"] = login.header
         since, hopeless = self._given_up.get(origin(url), (0.0, None))
         if hopeless is not None and 0 <= self._clock() - since < _HOPELESS:
-            again = Interrupted(hopeless.reason, hope="none", hint=hopeless.hint)
+            again = Interrupted(hopeless.reason, retry_chance="none", hint=hopeless.hint)
             again.url = url  # or who redirects there would be given up in its place
             raise again
         try:

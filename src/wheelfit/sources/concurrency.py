@@ -19,9 +19,9 @@ _QUIET = 0.03
 thread seems not to be enough."""
 
 
-def at_once(
-    things: Sequence[_T],
-    work: Callable[[_T], _R],
+def map_concurrently(
+    arguments: Sequence[_T],
+    function: Callable[[_T], _R],
     *,
     most: int,
     cancel: Callable[[], None] | None = None,
@@ -32,45 +32,45 @@ def at_once(
     server that has fallen silent. One begins; the others join it as soon as it has to wait, for
     what a cache has they would only hold each other up.
 
-    :param things: the arguments, one call each.
-    :param work: the function to call, from several threads.
+    :param arguments: the arguments, one call each.
+    :param function: the function to call, from several threads.
     :param most: the most calls at the same time.
     :param cancel: ends what is under way. Without it, whatever is under way has nothing to clean
         up, and is not waited for.
-    :return: the results of ``work``, in the order of ``things``.
+    :return: the results of ``function``, in the order of ``arguments``.
     """
     results: dict[int, _R] = {}
     failures: list[BaseException] = []
-    waiting = list(enumerate(things))[::-1]
-    news = threading.Condition()
+    waiting = list(enumerate(arguments))[::-1]
+    changed = threading.Condition()
 
     def run() -> None:
         while True:
-            with news:
+            with changed:
                 if not waiting or failures:
                     return
-                number, thing = waiting.pop()
+                index, argument = waiting.pop()
             try:
-                result = work(thing)
+                result = function(argument)
             except BaseException as error:  # noqa: BLE001 - raised by whoever waits
-                with news:
+                with changed:
                     failures.append(error)
-                    news.notify_all()
+                    changed.notify_all()
                 return
-            with news:
-                results[number] = result
-                if len(results) == len(things):
-                    news.notify_all()
+            with changed:
+                results[index] = result
+                if len(results) == len(arguments):
+                    changed.notify_all()
 
     def wait() -> None:
-        with news:
-            while not failures and len(results) < len(things):
+        with changed:
+            while not failures and len(results) < len(arguments):
                 done, used = len(results), time.process_time()
-                if news.wait(_QUIET if len(threads) < enough else None):
+                if changed.wait(_QUIET if len(threads) < thread_limit else None):
                     continue  # all is done, or one has failed
                 is_idle = time.process_time() - used < _QUIET / 2
                 if is_idle or len(results) == done:
-                    start(enough)
+                    start(thread_limit)
         if failures:
             raise failures[0]
 
@@ -79,13 +79,13 @@ def at_once(
             threads.append(threading.Thread(target=run, name="at once", daemon=True))
             threads[-1].start()
 
-    enough = min(most, len(things))
+    thread_limit = min(most, len(arguments))
     threads: list[threading.Thread] = []
     try:
-        start(min(1, enough))
+        start(min(1, thread_limit))
         wait()
     except BaseException:
-        with news:
+        with changed:
             waiting.clear()
         if cancel is not None:
             cancel()
@@ -94,4 +94,4 @@ def at_once(
                 if thread.is_alive():
                     thread.join(max(0.0, patience - time.monotonic()))
         raise
-    return [results[number] for number in range(len(things))]
+    return [results[index] for index in range(len(arguments))]

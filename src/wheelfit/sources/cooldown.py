@@ -1,4 +1,4 @@
-"""Files of indexes that were uploaded before a point in time, and none that came later."""
+"""The cooldown of indexes: only files that were uploaded before a point in time count."""
 
 from __future__ import annotations
 
@@ -48,24 +48,26 @@ class Cutoff:
         if self.moment is not None:
             return f"before {self.moment.isoformat()}"
         seconds = int(self.age.total_seconds())
-        unit, size = next(one for one in _UNITS if seconds % one[1] == 0)
-        return f"at least {count_of(seconds // size, unit)} ago"
+        for unit, size in _UNITS:
+            if seconds % size == 0:
+                return f"at least {count_of(seconds // size, unit)} ago"
+        raise ValueError(seconds)  # unreachable: the last unit is a second
 
 
 def parse_cutoff(text: str) -> Cutoff:
     """Return the point in time before which files must have been uploaded.
 
-    :param text: a date or time as RFC 3339 has it, in local time unless it names a zone; or how
-        long ago, as ``P7D``, ``PT12H`` or ``7 days``.
+    :param text: a date or time (RFC 3339), in local time unless it names a zone; or an age, as
+        ``P7D``, ``PT12H`` or ``7 days``.
     :raises ValueError: it is neither.
     """
     text = text.strip()
     parts: list[int] | None = None
-    if (iso := _ISO.fullmatch(text)) and any(iso.groups()):
-        parts = [int(part or 0) for part in iso.groups()]
-    elif words := _WORDS.fullmatch(text):
+    if (iso_match := _ISO.fullmatch(text)) and any(iso_match.groups()):
+        parts = [int(part or 0) for part in iso_match.groups()]
+    elif words_match := _WORDS.fullmatch(text):
         units = ("week", "day", "hour", "minute")
-        parts = [int(words[1]) if unit == words[2].lower() else 0 for unit in units]
+        parts = [int(words_match[1]) if unit == words_match[2].lower() else 0 for unit in units]
     try:
         if parts is None:
             return Cutoff(datetime.fromisoformat(text).astimezone())
@@ -84,14 +86,14 @@ def parse_cutoff(text: str) -> Cutoff:
 class Cooldown:
     """The cutoffs of all projects."""
 
-    usual: Cutoff | None = None
+    default: Cutoff | None = None
     """None: every file is old enough."""
     exceptions: Mapping[NormalizedName, Cutoff | None] = field(default_factory=dict, hash=False)
     """Projects with a cutoff of their own, or with none."""
 
     def cutoff(self, name: NormalizedName) -> datetime | None:
         """Return the first moment that is too late for a project; None: there is none."""
-        cutoff = self.exceptions.get(name, self.usual)
+        cutoff = self.exceptions.get(name, self.default)
         return None if cutoff is None else cutoff.at(datetime.now(UTC))
 
     def admitted(self, page: ProjectPage, note: Callable[[str], None]) -> ProjectPage:
@@ -107,28 +109,28 @@ class Cooldown:
         times = {file: time_of_upload(file) for file in page.files if _is_distribution(file)}
         if None in times.values():
             note(
-                f"{page.source} does not tell when files were uploaded, so those of "
-                f"{page.name} are left out; --uploaded-prior-to-package {page.name}=false "
-                "takes them anyway"
+                f"{page.source} lists no upload times, so the files of {page.name} are left out; "
+                f"--uploaded-prior-to-package {page.name}=false takes them anyway"
             )
         files = tuple(
             file
             for file in page.files
-            if file not in times or ((when := times[file]) is not None and when < cutoff)
+            if file not in times
+            or ((upload_time := times[file]) is not None and upload_time < cutoff)
         )
-        return structs.replace(page, files=files, fresh=0.0)  # more files become old enough
+        return structs.replace(page, files=files, fresh=0.0)  # as time passes more files count
 
     def refuses(self, name: NormalizedName, file: File) -> bool:
         """Return whether a file of an index is too new, or may be.
 
         :param name: the project of the file.
         """
-        cutoff, when = self.cutoff(name), time_of_upload(file)
-        return cutoff is not None and (when is None or when >= cutoff)
+        cutoff, upload_time = self.cutoff(name), time_of_upload(file)
+        return cutoff is not None and (upload_time is None or upload_time >= cutoff)
 
 
 class UploadedBefore(RepositoryWrapper):
-    """An index without the files that were uploaded later: ``Repository``.
+    """An index without the files that were uploaded after their cutoff: ``Repository``.
 
     :param index: the index.
     :param cooldown: the cutoffs.

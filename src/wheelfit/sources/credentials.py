@@ -66,7 +66,7 @@ def read_netrc(
     paths = [home.joinpath(named)] if named else [home / ".netrc", home / "_netrc"]
     for path in paths:
         try:
-            problem = _no_netrc(path)
+            problem = _why_no_netrc(path)
         except FileNotFoundError:
             continue
         except OSError as error:
@@ -96,7 +96,7 @@ def read_netrc(
 _LARGEST_NETRC = 1 << 20
 
 
-def _no_netrc(path: Path) -> str | None:
+def _why_no_netrc(path: Path) -> str | None:
     """Return the reason a path cannot be read as netrc, as an endless file."""
     status = path.stat()
     if not stat.S_ISREG(status.st_mode):
@@ -104,7 +104,7 @@ def _no_netrc(path: Path) -> str | None:
     return f"it has {status.st_size} bytes" if status.st_size > _LARGEST_NETRC else None
 
 
-class _Known(Struct, frozen=True):
+class _ConfiguredIndex(Struct, frozen=True):
     """One configured index with the login in its URL."""
 
     url: str
@@ -131,11 +131,13 @@ class Credentials:
         keyring: Keyring | None = None,
         is_trusted: Callable[[str, int | None], bool] = lambda _host, _port: False,
     ) -> None:
-        self._known = tuple(known for url in indexes if (known := _known(url)) is not None)
+        self._known = tuple(
+            index for url in indexes if (index := _configured_index(url)) is not None
+        )
         self._logins = logins
         self._keyring = keyring
         self._is_trusted = is_trusted
-        self._asked: dict[tuple[Origin, str | None], Login | None] = {}
+        self._from_keyring: dict[tuple[Origin, str | None], Login | None] = {}
         self._lock = threading.Lock()
 
     def first(self, url: str) -> Login | None:
@@ -156,9 +158,9 @@ class Credentials:
         if login is not None and user in {None, login.user}:
             return login
         with self._lock:
-            known = self._asked.get((target, user))
-        if known is not None:
-            return known
+            keyring_login = self._from_keyring.get((target, user))
+        if keyring_login is not None:
+            return keyring_login
         # A user name alone may be all there is: tokens are given that way.
         return Login(user, "") if user is not None else None
 
@@ -177,8 +179,8 @@ class Credentials:
             and (old.scheme, old.port, new.scheme, new.port) == ("http", 80, "https", 443)
         ):
             return self.first(url)
-        safe = new.scheme == "https" or (old.scheme == "http" and is_loopback(new.host))
-        return self._logins.hosts.get(new.host) if safe and old.host != new.host else None
+        is_safe = new.scheme == "https" or (old.scheme == "http" and is_loopback(new.host))
+        return self._logins.hosts.get(new.host) if is_safe and old.host != new.host else None
 
     def after_refusal(self, url: str, refused: Login | None) -> Login | None:
         """Return the login from keyring after a server answered 401; None if there is no new one.
@@ -195,14 +197,14 @@ class Credentials:
         user = index.user if index is not None else None
         key = (target, user)
         with self._lock:
-            if key not in self._asked:
+            if key not in self._from_keyring:
                 # The index is the more specific name, so it is queried first.
                 names = [index.url] if index is not None else []
                 names.append(urlsplit(url).netloc)
                 logins = (self._keyring.find(name, user) for name in names)
-                pair = next((each for each in logins if each is not None), None)
-                self._asked[key] = Login(*pair) if pair is not None else None
-            login = self._asked[key]
+                pair = next((login for login in logins if login is not None), None)
+                self._from_keyring[key] = Login(*pair) if pair is not None else None
+            login = self._from_keyring[key]
         return login if login != refused else None
 
     def _is_safe(self, target: Origin) -> bool:
@@ -216,36 +218,36 @@ class Credentials:
             or self._is_trusted(target.host, target.port)
         )
 
-    def _index_of(self, url: str, target: Origin) -> _Known | None:
+    def _index_of(self, url: str, target: Origin) -> _ConfiguredIndex | None:
         """Return the index of this origin that shares most of the path.
 
         Files often lie beside the listing and not below it, so the path need
         not begin with that of the index.
         """
-        same = [known for known in self._known if known.origin == target]
-        if not same:
+        candidates = [index for index in self._known if index.origin == target]
+        if not candidates:
             return None
         segments = _segments(url)
-        return max(same, key=lambda known: _common(known.segments, segments))
+        return max(candidates, key=lambda index: _shared_length(index.segments, segments))
 
 
-def _known(url: str) -> _Known | None:
+def _configured_index(url: str) -> _ConfiguredIndex | None:
     try:
         clean, userinfo = split_userinfo(url)
         where = origin(clean)
     except ValueError:
         return None
     user, password = userinfo if userinfo is not None else (None, None)
-    return _Known(clean, where, _segments(clean), user, password)
+    return _ConfiguredIndex(clean, where, _segments(clean), user, password)
 
 
 def _segments(url: str) -> tuple[str, ...]:
     return tuple(urlsplit(url).path.strip("/").split("/"))
 
 
-def _common(one: tuple[str, ...], other: tuple[str, ...]) -> int:
+def _shared_length(path: tuple[str, ...], other_path: tuple[str, ...]) -> int:
     count = 0
-    for left, right in zip(one, other, strict=False):
+    for left, right in zip(path, other_path, strict=False):
         if left != right:
             break
         count += 1

@@ -81,7 +81,7 @@ class KeptWheels(Protocol):
 def begin_exchange(
     client: Client,
     file: File,
-    kept: KeptWheels,
+    kept_wheels: KeptWheels,
     target: BinaryIO,
     *,
     budget: DownloadBudget,
@@ -91,7 +91,7 @@ def begin_exchange(
 
     :param client: sends the requests.
     :param file: the file to fetch.
-    :param kept: the kept wheels; only a few siblings are examined.
+    :param kept_wheels: the kept wheels; only a few siblings are examined.
     :param target: an empty file without a buffer, open for writing and reading.
     :param budget: checks the number of bytes against the limits.
     :param progress: called with the count of fetched bytes.
@@ -102,9 +102,9 @@ def begin_exchange(
     if "sha256" not in file.hashes or file.size is None or file.size < _SMALLEST:
         return None
     filename = parse_wheel_filename(file.filename)
-    siblings = [*kept.siblings(filename.name, int(_LEAST_GAIN * file.size))]
+    siblings = [*kept_wheels.siblings(filename.name, int(_LEAST_GAIN * file.size))]
     # Variants of the same release first.
-    siblings.sort(key=lambda one: one.wheel.filename.version != filename.version)
+    siblings.sort(key=lambda sibling: sibling.wheel.filename.version != filename.version)
     with _Candidates(siblings[:_LOOKED_AT]) as candidates:
         try:
             first = next(candidates, None)
@@ -121,7 +121,7 @@ def begin_exchange(
             return None
         budget.check(plan.missing_bytes, remote.where)
         progress.start(plan.missing_bytes + remote.fetched)
-        progress.rest_is_here(size)
+        progress.set_full_size(size)
         progress.advance(remote.fetched)
         check = ahead.check_for(plan) if best is first else new_check(file)
         source = candidates.keep(best)
@@ -213,12 +213,12 @@ class _Candidates:
         return candidate.source
 
 
-def _best(wanted: Directory, first: _Candidate, others: Iterable[_Candidate]) -> _Candidate:
+def _best(directory: Directory, first: _Candidate, others: Iterable[_Candidate]) -> _Candidate:
     """Return the sibling that shares most; the others are not looked at once one has nearly all."""
-    best, most = first, shared_bytes(wanted, first.directory)
-    for other in others if most < _NEARLY_ALL * wanted.size else ():
-        if (shared := shared_bytes(wanted, other.directory)) > most:
-            best, most = other, shared
+    best, most_shared = first, shared_bytes(directory, first.directory)
+    for other in others if most_shared < _NEARLY_ALL * directory.size else ():
+        if (shared := shared_bytes(directory, other.directory)) > most_shared:
+            best, most_shared = other, shared
     return best
 
 
@@ -390,13 +390,13 @@ class Exchange:
     def _copied_by_kernel(self, piece: RebuildPiece, origin: int) -> int:
         """Copy as much as the kernel wants to; return how much that was."""
         copied, length = 0, piece.stop - piece.start
-        number = getattr(self._kept, "fileno", None)
-        if sys.platform != "linux" or number is None:
+        fileno = getattr(self._kept, "fileno", None)
+        if sys.platform != "linux" or fileno is None:
             return 0
         with suppress(OSError):  # between unlike file systems it refuses
             while copied < length and not self._ended.is_set():
                 count = os.copy_file_range(
-                    number(),
+                    fileno(),
                     self._target.fileno(),
                     min(length - copied, 64 << 20),
                     origin + copied,
@@ -419,12 +419,12 @@ class _Remote:
         self.fetched = 0
         self.directory = self._read_directory(likely)
 
-    def fetch(self, asked: Range) -> RemotePart:
+    def fetch(self, byte_range: Range) -> RemotePart:
         """Fetch a part.
 
         :raises StartOver: it is of another state of the wheel.
         """
-        part = self._client.get_range(self.file.url, asked)
+        part = self._client.get_range(self.file.url, byte_range)
         extent = part.extent
         if self._validator is None:
             self._validator = extent.validator
@@ -433,8 +433,8 @@ class _Remote:
             raise StartOver("the file changed on the server while it was read")
         return part
 
-    def _read_directory(self, likely: int) -> Directory:
-        part = self.fetch(Suffix(likely))
+    def _read_directory(self, tail_length: int) -> Directory:
+        part = self.fetch(Suffix(tail_length))
         tail, start = part.data, part.extent.start
         size = part.extent.total
         end = find_end(tail, size, where=self.where)
@@ -456,8 +456,8 @@ def _likely_tail(sibling: Directory) -> int:
         if not entry.name.partition(b"/")[0].endswith(b".dist-info"):
             break
         first = entry.start
-    likely = sibling.size - first + _SLACK
-    return min(max(likely, _LEAST_TAIL), _MOST_TAIL)
+    length = sibling.size - first + _SLACK
+    return min(max(length, _LEAST_TAIL), _MOST_TAIL)
 
 
 def _reason(error: BaseException) -> str:

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
     from wheelfit.sources.page import File, ProjectPage
     from wheelfit.sources.progress import Progress
-    from wheelfit.sources.repository import Elsewhere, Files, Repository
+    from wheelfit.sources.repository import Files, Redirect, Repository
     from wheelfit.sources.wheel_store import WheelStore
     from wheelfit.wheels.bytes_source import ByteSource
     from wheelfit.wheels.unpacked import UnpackedWheel
 
 
-class ReadsFiles:
-    """Methods of a repository that read files with another reader: ``Files``.
+class DelegatedFiles:
+    """A mixin for repositories that read files with another reader: ``Files``.
 
     :param files: reads all files, unless a subclass chooses by file (`_reader`).
     """
@@ -67,7 +67,7 @@ class ReadsFiles:
         return self._files
 
 
-class AllFiles(ReadsFiles):
+class AllFiles(DelegatedFiles):
     """The reader of local files and of those behind a client: ``Files``.
 
     :param remote: reads ``http:`` and ``https:`` files; None if none are expected.
@@ -86,7 +86,7 @@ class AllFiles(ReadsFiles):
         return self._remote
 
 
-class RepositoryWrapper(ReadsFiles):
+class RepositoryWrapper(DelegatedFiles):
     """A repository that passes all calls on to another; subclasses change some of them.
 
     :param repository: the other repository.
@@ -106,7 +106,7 @@ class RepositoryWrapper(ReadsFiles):
         return self._repository.project(name)
 
 
-class OnePage(ReadsFiles):
+class SinglePageRepository(DelegatedFiles):
     """A repository of one project, as its page was when it was read.
 
     :param page: the page of the project.
@@ -127,28 +127,28 @@ class OnePage(ReadsFiles):
         return self._page if name == self._page.name else None
 
 
-class ReadsContent:
-    """Methods of an ``Index`` that read files by their content: ``Files``.
+class ContentFiles:
+    """A mixin for an ``Index`` that reads files through its own `content`: ``Files``.
 
-    Only what stands beside wheels is read; no wheel is fetched or looked into, since that of a
-    mirror may be gigabytes.
+    Only small files beside wheels are read; no wheel is fetched or opened, since that of a mirror
+    may have gigabytes.
     """
 
-    def content(self, filename: str) -> Content | Elsewhere | None:
+    def content(self, filename: str) -> Content | Redirect | None:
         """Return the bytes of a listed file, see ``Index``."""
         raise NotImplementedError
 
     def read(self, file: File, *, limit: int = READ_LIMIT) -> bytes:
         """Return the content of a small file.
 
-        :raises FileProblem: it is not here, or longer.
+        :raises FileProblem: the file is missing, on another server, or too long.
         """
         return self._small(file.filename, limit)
 
     def metadata(self, file: File) -> bytes:
         """Return the METADATA of a wheel.
 
-        :raises FileProblem: it does not stand beside the wheel.
+        :raises FileProblem: the index has no METADATA beside the wheel.
         """
         if file.metadata_hashes is None:
             _refuse(file)
@@ -157,7 +157,7 @@ class ReadsContent:
     def variant_document(self, file: File) -> bytes | None:
         """Return None for a plain wheel.
 
-        :raises TooCostly: it is a variant.
+        :raises TooCostly: the wheel is a variant.
         """
         if not parse_wheel_filename(file.filename).is_variant:  # F-10
             return None
@@ -185,12 +185,11 @@ class ReadsContent:
     def _small(self, name: str, limit: int) -> bytes:
         content = self.content(name)
         if not isinstance(content, Content):
-            why = (
-                "it is listed and not there" if content is None else "the file is on another server"
-            )
-            raise FileProblem(why, where=name)
+            is_missing = content is None
+            reason = "the listed file is missing" if is_missing else "the file is on another server"
+            raise FileProblem(reason, where=name)
         if content.size > limit:
-            raise FileProblem(f"it has more than {limit} bytes", where=name)
+            raise FileProblem(f"the file has more than {limit} bytes", where=name)
         return b"".join(content.parts(0, content.size))
 
 

@@ -19,7 +19,7 @@ from wheelfit.core.filename import (
 )
 from wheelfit.errors import InvalidFilename
 from wheelfit.sources.client import PAGE_LIMIT, unexpected
-from wheelfit.sources.file_readers import ReadsFiles
+from wheelfit.sources.file_readers import DelegatedFiles
 from wheelfit.sources.local_files import read_problem
 from wheelfit.sources.page import ACCEPT, LABELS_SUFFIX, VARIANTS_SUFFIX, File, ProjectPage
 from wheelfit.sources.urls import file_url, redact, split_userinfo
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _HTML = (".html", ".htm")
 
 
-class FlatListing(ReadsFiles):
+class FlatListing(DelegatedFiles):
     """A list of files of any projects, read on first use."""
 
     def __init__(self, name: str, files: Files) -> None:
@@ -177,7 +177,7 @@ class LinkPage(FlatListing):
         return _links(answer.body, content_type, answer.url, self.name)
 
 
-class FileIndex(ReadsFiles):
+class FileIndex(DelegatedFiles):
     """An index on this machine: a folder for each project.
 
     In a project's folder, ``index.html`` is its page; without one, the files

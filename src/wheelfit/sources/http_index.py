@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from wheelfit.sources.cached_pages import Copy
 from wheelfit.sources.client import unexpected
-from wheelfit.sources.file_readers import ReadsFiles
+from wheelfit.sources.file_readers import DelegatedFiles
 from wheelfit.sources.page import ACCEPT
 from wheelfit.sources.urls import is_below, redact, split_userinfo
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.repository import Files
 
 
-class HttpIndex(ReadsFiles):
+class HttpIndex(DelegatedFiles):
     """An index over HTTP.
 
     :param url: the URL of the index, usually ending with ``/simple/``; credentials in it are not

@@ -117,7 +117,7 @@ class LocalFiles:
             find = partial(self._wheels.find, sha256, filename, where=where, archive=path)
             wheel = find()
             if wheel is None:
-                with self._wheels.alone(sha256, progress):
+                with self._wheels.exclusive(sha256, progress):
                     # Another process may have unpacked it meanwhile.
                     wheel = find()
                     if wheel is None:
@@ -190,15 +190,15 @@ def size_of_local(path: Path, *, unpacked: bool) -> FileSize:
         with path.open("rb") as file:
             total = os.fstat(file.fileno()).st_size
             if not unpacked:
-                return FileSize(total, is_here=True)
+                return FileSize(total, is_on_disk=True)
             from wheelfit.wheels.remote import read_sizes
 
             sizes = read_sizes(partial(_read_range, file), where=str(path))
-            return FileSize(*sizes, is_here=True)
+            return FileSize(*sizes, is_on_disk=True)
     except OSError as error:
-        return FileSize(None, is_here=True, why_unknown=read_problem(path, error).message)
+        return FileSize(None, is_on_disk=True, why_unknown=read_problem(path, error).message)
     except InvalidWheel as error:
-        return FileSize(total, is_here=True, why_unknown=error.message)
+        return FileSize(total, is_on_disk=True, why_unknown=error.message)
 
 
 def _read_range(file: BinaryIO, byte_range: Range) -> RemotePart:

@@ -23,92 +23,78 @@ class Memory(Generic[_T]):
     >>> memory.get("b", lambda: b"123") and memory.size
     3
 
-    :param most: bytes that all together may have.
+    :param limit: bytes that all values together may have.
     :param size_of: returns the bytes of a value.
     """
 
-    def __init__(self, most: int, size_of: Callable[[_T], int]) -> None:
-        self._most = most
+    def __init__(self, limit: int, size_of: Callable[[_T], int]) -> None:
+        self._limit = limit
         self._size_of = size_of
-        self._kept: OrderedDict[Hashable, _T] = OrderedDict()
+        self._values: OrderedDict[Hashable, _T] = OrderedDict()
         self._lock = threading.Lock()
-        self._makers: dict[Hashable, tuple[threading.Lock, int]] = {}
+        self._key_locks: dict[Hashable, tuple[threading.Lock, int]] = {}
         self.size = 0
-        """Bytes of what is kept now."""
+        """Bytes of all cached values."""
 
     def peek(self, key: Hashable) -> _T | None:
-        """Return a value if it is kept.
-
-        :param key: the key.
-        """
+        """Return a value; None if it is not cached."""
         with self._lock:
-            if key not in self._kept:
+            if key not in self._values:
                 return None
-            self._kept.move_to_end(key)
-            return self._kept[key]
+            self._values.move_to_end(key)
+            return self._values[key]
 
     def put(self, key: Hashable, value: _T) -> None:
-        """Keep a value; one that alone is too large is not kept.
-
-        :param key: the key.
-        :param value: the value.
-        """
+        """Cache a value, unless it alone exceeds the limit."""
         with self._lock:
             self._drop(key)
             size = self._size_of(value)
-            if size > self._most:
+            if size > self._limit:
                 return
-            self._kept[key] = value
+            self._values[key] = value
             self.size += size
-            while self.size > self._most:
-                self._drop(next(iter(self._kept)))
+            while self.size > self._limit:
+                self._drop(next(iter(self._values)))
 
     def forget(self, key: Hashable) -> None:
-        """Keep a value no longer, if it is kept.
-
-        :param key: the key.
-        """
+        """Remove a value, if it is cached."""
         with self._lock:
             self._drop(key)
 
     def get(self, key: Hashable, make: Callable[[], _T]) -> _T:
         """Return a value; other threads wait while it is computed.
 
-        :param key: the key.
-        :param make: computes it where it is not cached; its errors reach the caller.
+        :param make: computes a value that is not cached; its errors reach the caller.
         """
         value = self.peek(key)
         if value is not None:
             return value
-        return self.alone(key, lambda: self._made(key, make))
 
-    def alone(self, key: Hashable, work: Callable[[], _R]) -> _R:
-        """Call a function that no other thread calls for the same key meanwhile.
+        def make_once() -> _T:
+            value = self.peek(key)
+            if value is None:
+                value = make()
+                self.put(key, value)
+            return value
 
-        :param key: the key.
-        :param work: the function.
-        """
+        return self.call_locked(key, make_once)
+
+    def call_locked(self, key: Hashable, function: Callable[[], _R]) -> _R:
+        """Call a function that no other thread calls for the same key at the same time."""
         with self._lock:
-            lock, waiting = self._makers.get(key, (threading.Lock(), 0))
-            self._makers[key] = (lock, waiting + 1)
+            lock, waiting = self._key_locks.get(key, (threading.Lock(), 0))
+            self._key_locks[key] = (lock, waiting + 1)
         try:
             with lock:
-                return work()
+                return function()
         finally:
             with self._lock:
-                lock, waiting = self._makers[key]
+                lock, waiting = self._key_locks[key]
                 if waiting == 1:
-                    del self._makers[key]
+                    del self._key_locks[key]
                 else:
-                    self._makers[key] = (lock, waiting - 1)
-
-    def _made(self, key: Hashable, make: Callable[[], _T]) -> _T:
-        value = self.peek(key)
-        if value is None:
-            value = make()
-            self.put(key, value)
-        return value
+                    self._key_locks[key] = (lock, waiting - 1)
 
     def _drop(self, key: Hashable) -> None:
-        if key in self._kept:
-            self.size -= self._size_of(self._kept.pop(key))
+        if key in self._values:
+            self.size -= self._size_of(self._values.pop(key))

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.errors import InvalidFilename
-from wheelfit.sources.file_readers import ReadsFiles
+from wheelfit.sources.file_readers import DelegatedFiles
 from wheelfit.sources.page import ACTIVE, ProjectPage
 from wheelfit.sources.repository import stamp_of
 from wheelfit_runtime.errors import NetworkError, ProjectNotFound
@@ -26,7 +26,7 @@ IndexStrategy: TypeAlias = Literal["first-index", "unsafe-first-match", "unsafe-
 """Which indexes supply a project, in uv's words."""
 
 
-class Pool(ReadsFiles):
+class Pool(DelegatedFiles):
     """A ``Repository`` of indexes, and of the user's further sources.
 
     Files of two indexes never meet on one page under the strategy ``first-index`` (F-126): equal

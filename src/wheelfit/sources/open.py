@@ -101,7 +101,7 @@ def open_sources(
     opener = _Opener(web.pages, files, trusted, settings, working_folder or Path.cwd(), note)
     links = list(opener.find_links(settings.find_links))
     indexes = list(opener.indexes(settings.index_urls))
-    pins, markers = _pinned(settings, opener)
+    pins, markers = _open_pinned(settings, opener)
     pool = Pool(
         [index for index, _ in indexes],
         links=[source for source, _ in links],
@@ -138,7 +138,7 @@ class OpenedSources(MemoizedRepository):
         self.bridged = bridged
 
 
-def _pinned(
+def _open_pinned(
     settings: SourceSettings, opener: _Opener
 ) -> tuple[
     Mapping[NormalizedName, Sequence[Repository]],
@@ -311,8 +311,8 @@ def _client(
         return server.scheme == "https" and is_allowed_url(url)
 
     def connect() -> Transport:
-        # A command that needs only folders and the cache saves the import of urllib3 and the
-        # reading of certificates, a tenth of a second.
+        # A command that needs only folders and the cache saves a tenth of a second: it neither
+        # imports urllib3 nor reads certificates.
         from wheelfit.sources.urllib3_transport import Urllib3Transport
 
         return Urllib3Transport(
@@ -344,7 +344,7 @@ def _foreign_host(host: str, family: str) -> Interrupted:
     copy = "in its file" if path is None else f"in a copy of {path}, and name the copy"
     return Interrupted(
         f"the bridge {family} does not list this host",
-        hope="none",
+        retry_chance="none",
         hint="`wheelfit bridges update` may bring a family that does; if the host is the owner's, "
         f'add "{host}" to hosts = [...] {copy} with --bridge FILE.toml, or in bridges of your '
         "wheelfit.toml",
@@ -364,15 +364,14 @@ def _proxy_rules(settings: SourceSettings, environ: Mapping[str, str]) -> ProxyR
         return ProxyRules({})
     system = None
     if sys.platform in {"win32", "darwin"}:
-        # These systems have proxy settings of their own, which this module knows.
-        from urllib.request import getproxies  # 50 ms
+        from urllib.request import getproxies  # 50 ms; it reads the proxy settings of the system
 
         system = getproxies()
     return ProxyRules.from_environ(environ, system)
 
 
 class _NotesOnce:
-    """A function for notes that passes equal ones on once."""
+    """A function for notes that passes each text on only once."""
 
     def __init__(self, note: Callable[[str], None]) -> None:
         self._note = note
@@ -401,7 +400,7 @@ class _TrustedHosts:
         return bool(self._hosts)
 
     def contains(self, host: str, port: int | None) -> bool:
-        """Return whether a server is trusted; a host given without a port is on all ports."""
+        """Return whether a server is trusted; a host without a port is trusted on all ports."""
         host = host.lower()
         return (host, None) in self._hosts or (host, port) in self._hosts
 
@@ -439,7 +438,7 @@ def _is_protected(url: str, trusted: _TrustedHosts) -> bool:
 
 
 class _Opener(Struct, frozen=True):
-    """An opener of single sources."""
+    """An opener of the sources of one settings object."""
 
     pages: CachedPages
     files: Files

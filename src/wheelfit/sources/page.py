@@ -52,11 +52,7 @@ def check_page_url(url: str, *, where: str) -> None:
 
 
 def time_of_upload(file: File) -> datetime | None:
-    """Read when a file was uploaded; None if that is unknown, unreadable or without time zone.
-
-    :param file: as listed.
-    :return: in UTC.
-    """
+    """Return a file's time of upload in UTC; None if unknown, unreadable or without time zone."""
     from datetime import UTC, datetime
 
     try:
@@ -145,20 +141,20 @@ class File(Struct, frozen=True):
 
     @property
     def is_selector(self) -> bool:
-        """Return whether it exists nowhere, and stands for the member of a bridged family."""
+        """Whether it stands for a member of a bridged family, and exists nowhere as a file."""
         return self.url.startswith(BRIDGE)
 
     @property
     def is_local(self) -> bool:
-        """Return whether the file lies on this machine."""
+        """Whether the file lies on this machine."""
         return self.url.startswith("file:")
 
 
 class OtherPages(Struct, frozen=True):
-    """The further places of a project by its index (PEP 708): URLs of its pages."""
+    """The pages of a project on other indexes, as its own page declares them (PEP 708)."""
 
     tracks: tuple[str, ...] = ()
-    """Pages whose project this one adds to, by its own word."""
+    """Pages of the project that this one extends."""
     alternates: tuple[str, ...] = ()
     """Pages of indexes whose files of that name are of the same project."""
 
@@ -172,7 +168,7 @@ class Status(Struct, frozen=True):
     marker: str = "active"
     """``active``, ``archived``, ``deprecated``, ``quarantined``, or a later one."""
     reason: str = ""
-    """In the words of the index; empty: none."""
+    """As the index states it; empty: none."""
 
     def __bool__(self) -> bool:
         return self.marker != "active"
@@ -182,12 +178,12 @@ class Status(Struct, frozen=True):
 
     @property
     def is_quarantined(self) -> bool:
-        """Return whether the project may be harmful, so that no file of it is offered."""
+        """Whether the project may be harmful, so that no file of it is offered."""
         return self.marker == "quarantined"
 
 
 STATUSES = ("active", "archived", "deprecated", "quarantined")
-"""The markers that there are (PEP 792)."""
+"""The markers that PEP 792 defines."""
 ACTIVE = Status()
 """The status of a project without a stated one."""
 
@@ -206,8 +202,8 @@ class ProjectPage(Struct, frozen=True):
     """The ignored parts of the page, each with the reason (F-136), one sentence each."""
     bridge: BridgeFamily | None = None
     """The family whose members are listed as its variants; None: it is not bridged."""
-    elsewhere: OtherPages = OtherPages()
-    """The pages of the project on other indexes, as the index lists them; informational only."""
+    other_pages: OtherPages = OtherPages()
+    """Informational only: no file is taken from there."""
     status: Status = ACTIVE
     """The status of the project; a quarantined project has no files here."""
     order: tuple[str, ...] = ()
@@ -217,15 +213,13 @@ class ProjectPage(Struct, frozen=True):
     """Sources whose files count only where one of their markers holds: source and marker, empty
     for everywhere, None where no other one holds. Files of other sources count everywhere."""
     joins_builds: bool = False
-    """Whether files whose versions differ in the local part alone (``+cu126``) are of one release.
-    """
+    """Whether versions that differ in the local part alone (``+cu126``) are one release."""
     withheld: tuple[tuple[str, str], ...] = ()
     """Names of files that a server of ours does not offer, each with the reason; they are not
     among the files."""
     stamp: str = ""
-    """The result of `wheelfit.sources.repository.stamp_of` while an index sends the same; empty:
-    none.
-    """
+    """The result of `wheelfit.sources.repository.stamp_of` as long as the page is unchanged; empty:
+    unknown."""
     fresh: float = 0.0
-    """Seconds for which the index that sent it lets others rely on it; 0: only once, or there are
-    several sources."""
+    """Seconds for which the page may be reused without a request; 0: none, as for a page of several
+    sources."""

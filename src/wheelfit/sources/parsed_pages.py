@@ -153,7 +153,9 @@ class ParsedPages:
         """Write an entry for a page; return the page sorted."""
         by_release = sort_by_release(page.name, page.files)
         encoding = _Encoding(page.files)
-        releases = tuple(encoding.release(one.files()) for one in by_release.releases.values())
+        releases = tuple(
+            encoding.release(release.files()) for release in by_release.releases.values()
+        )
         others = encoding.others()
         table = _Table(
             tuple(encoding.kinds),
@@ -161,8 +163,8 @@ class ParsedPages:
             others,
             by_release.ignored,
             page.notes,
-            page.elsewhere.tracks,
-            page.elsewhere.alternates,
+            page.other_pages.tracks,
+            page.other_pages.alternates,
             page.status.marker,
             page.status.reason,
         )
@@ -245,14 +247,14 @@ class _StoredPage:
     def page(self) -> ProjectPage:
         table = self._table
         releases = [_StoredRelease(self, row) for row in table.releases]
-        by_release = SortedFiles({each.version: each for each in releases}, table.ignored)
+        by_release = SortedFiles({release.version: release for release in releases}, table.ignored)
         count = sum(len(row.part.places) for row in table.releases) + len(table.others.places)
         return ProjectPage(
             self._project,
             PageFiles(by_release, count, self._all, self._others),
             self._source,
             table.notes,
-            elsewhere=OtherPages(table.tracks, table.alternates),
+            other_pages=OtherPages(table.tracks, table.alternates),
             status=Status(table.marker, table.reason),
         )
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.cooldown import Cooldown
 
 
-class PipPlaces(Struct, frozen=True):
+class PipContext(Struct, frozen=True):
     """The places of pip's configuration."""
 
     environ: Mapping[str, str]
@@ -44,7 +44,7 @@ class PipPlaces(Struct, frozen=True):
     """Whether ``PIP_*`` and the user's files are left out (``pip --isolated``)."""
     is_folder: Callable[[Path], bool] = Path.is_dir
     """Returns whether a folder exists."""
-    is_there: Callable[[Path], bool] = Path.exists
+    exists: Callable[[Path], bool] = Path.exists
     """Returns whether a file exists."""
 
 
@@ -88,74 +88,74 @@ class InstallRules(Struct, frozen=True):
         return origin if origin.startswith("PIP_") else f"{name} in {origin}"
 
 
-def configuration_files(view: PipPlaces) -> tuple[Path, ...]:
+def configuration_files(context: PipContext) -> tuple[Path, ...]:
     """Return the files that pip would read, those counting least first.
 
     They need not exist.
     """
-    named = view.environ.get("PIP_CONFIG_FILE")
+    named = context.environ.get("PIP_CONFIG_FILE")
     if named == os.devnull:
         return ()
-    windows = view.platform == "win32"
+    windows = context.platform == "win32"
     name = "pip.ini" if windows else "pip.conf"
-    files = [folder / name for folder in _system_folders(view)]
+    files = [folder / name for folder in _system_folders(context)]
     # As in pip: a file named by the variable replaces the user's, if it exists.
-    if not view.isolated and not (named and view.is_there(Path(named))):
-        files.append(view.home / ("pip" if windows else ".pip") / name)
-        files.append(_user_folder(view) / name)
-    files.extend(prefix / name for prefix in view.prefixes)
+    if not context.isolated and not (named and context.exists(Path(named))):
+        files.append(context.home / ("pip" if windows else ".pip") / name)
+        files.append(_user_folder(context) / name)
+    files.extend(prefix / name for prefix in context.prefixes)
     if named:
         files.append(Path(named))
     return tuple(files)
 
 
-def _system_folders(view: PipPlaces) -> list[Path]:
-    if view.platform == "win32":
-        data = view.environ.get("ALLUSERSPROFILE") or "C:\\ProgramData"
+def _system_folders(context: PipContext) -> list[Path]:
+    if context.platform == "win32":
+        data = context.environ.get("ALLUSERSPROFILE") or "C:\\ProgramData"
         return [Path(data, "pip")]
-    if view.platform == "darwin":
+    if context.platform == "darwin":
         folders = [Path("/Library/Application Support/pip")]
-        if any(str(prefix).startswith("/opt/homebrew") for prefix in view.prefixes):
+        if any(str(prefix).startswith("/opt/homebrew") for prefix in context.prefixes):
             folders.insert(0, Path("/opt/homebrew/share/pip"))
         return folders
-    listed = view.environ.get("XDG_CONFIG_DIRS") or "/etc/xdg"
+    listed = context.environ.get("XDG_CONFIG_DIRS") or "/etc/xdg"
     return [*(Path(each, "pip") for each in listed.split(":") if each), Path("/etc")]
 
 
-def _user_folder(view: PipPlaces) -> Path:
-    environ, home = view.environ, view.home
-    if view.platform == "win32":
+def _user_folder(context: PipContext) -> Path:
+    environ, home = context.environ, context.home
+    if context.platform == "win32":
         return Path(environ.get("APPDATA") or home / "AppData/Roaming", "pip")
-    if view.platform == "darwin":
+    if context.platform == "darwin":
         folder = home / "Library/Application Support/pip"
-        return folder if view.is_folder(folder) else home / ".config/pip"
+        return folder if context.is_folder(folder) else home / ".config/pip"
     return Path(environ.get("XDG_CONFIG_HOME") or home / ".config", "pip")
 
 
-def read_pip_configuration(view: PipPlaces) -> SourceSettings:
+def read_pip_configuration(context: PipContext) -> SourceSettings:
     """Read the files that exist, and return the settings.
 
     :raises InvalidConfiguration: a file cannot be read or understood, or a
         value is not of its kind.
     """
-    files, environ = _read(view)
-    return settings_from(files, environ, home=view.home)
+    files, environ = _read(context)
+    return settings_from(files, environ, home=context.home)
 
 
-def read_pip_rules(view: PipPlaces, command: str = "install") -> InstallRules:
+def read_pip_rules(context: PipContext, command: str = "install") -> InstallRules:
     """Read the existing files, and return their rules about installing.
 
     :param command: the command of pip whose section counts.
     :raises InvalidConfiguration: as `read_pip_configuration`.
     """
-    files, environ = _read(view)
+    files, environ = _read(context)
     return rules_from(files, environ, command)
 
 
-def _read(view: PipPlaces) -> tuple[list[ConfigurationFile], Mapping[str, str]]:
+def _read(context: PipContext) -> tuple[list[ConfigurationFile], Mapping[str, str]]:
     """Return the files that exist, and the variables that count."""
     files = []
-    for path in configuration_files(view):
+    for path in configuration_files(context):
         try:
             text = path.read_text(encoding="utf-8-sig")
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
@@ -171,7 +171,7 @@ def _read(view: PipPlaces) -> tuple[list[ConfigurationFile], Mapping[str, str]]:
                 "pip's configuration is not UTF-8", where=str(path)
             ) from error
         files.append(ConfigurationFile(str(path), text))
-    return files, {} if view.isolated else view.environ
+    return files, {} if context.isolated else context.environ
 
 
 def settings_from(

@@ -18,10 +18,10 @@ class Progress(Protocol):
         :param total: bytes to come; None if unknown.
         """
 
-    def rest_is_here(self, size: int) -> None:
-        """Correct the size, after ``start``, to the bytes that are still missing.
+    def set_full_size(self, size: int) -> None:
+        """State, after ``start``, the size of a file of which only a part is transferred.
 
-        :param size: bytes of all of it.
+        :param size: bytes of the whole file.
         """
 
     def advance(self, count: int) -> None:
@@ -31,7 +31,7 @@ class Progress(Protocol):
         """
 
     def done(self) -> None:
-        """End well."""
+        """Report that the transfer is complete."""
 
     def unpacking(self, total: int) -> Progress:
         """Return the progress of unpacking the file, which may go on at the same time.
@@ -46,7 +46,7 @@ class NoProgress:
     def start(self, total: int | None) -> None:
         """Do nothing."""
 
-    def rest_is_here(self, size: int) -> None:
+    def set_full_size(self, size: int) -> None:
         """Do nothing."""
 
     def advance(self, count: int) -> None:

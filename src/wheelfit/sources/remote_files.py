@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 _Identity: TypeAlias = tuple[str, frozenset[tuple[str, str]]]
-_NO_RANGES = "the server gives no ranges"
+_NO_RANGES = "the server does not support byte ranges"
 
 
 class RemoteFiles:
@@ -88,11 +88,11 @@ class RemoteFiles:
         self._lock = threading.Lock()
         self._direct_urls = frozenset(direct_urls)
         self._direct_urls_whole = direct_urls_whole
-        self._whole = _Whole()
+        self._whole_wheels = _WholeWheels()
 
     def close(self) -> None:
         """Remove the wheels that no cache keeps."""
-        self._whole.close()
+        self._whole_wheels.close()
 
     # --- small files --------------------------------------------------------------
 
@@ -157,8 +157,8 @@ class RemoteFiles:
         return known if known is not None else self._members(file).get(VARIANT_DOCUMENT)
 
     def _known_member(self, file: File, name: str) -> bytes | None:
-        """Return a member that was read before, or that lies in a kept wheel."""
-        whole = self._whole.find(file)
+        """Return a member that was read before, or that lies in a kept wheel; None: unknown."""
+        whole = self._whole_wheels.find(file)
         if whole is not None:
             return read_local_members(whole, [name], file.filename).get(name)
         sha256 = file.hashes.get("sha256")
@@ -177,10 +177,7 @@ class RemoteFiles:
         """
         if self._direct_urls_whole and file.url in self._direct_urls:
             return self._members_of_whole(file)
-        where = origin(file.url)
-        with self._lock:
-            hopeless = where in self._without_ranges
-        if hopeless:
+        if self._lacks_ranges(file):
             raise _too_costly(file, _NO_RANGES)
         if self._pages.offline:
             raise offline(file.url)
@@ -192,15 +189,14 @@ class RemoteFiles:
         names = [METADATA, VARIANT_DOCUMENT] if filename.is_variant else [METADATA]
         try:
             members = read_members(
-                lambda asked: self._client.get_range(file.url, asked),
+                lambda byte_range: self._client.get_range(file.url, byte_range),
                 names,
                 filename=filename,
                 where=redact(file.url),
             )
-        except RangeUnsupported as unsupported:
-            with self._lock:
-                self._without_ranges.add(where)
-            raise _too_costly(file, unsupported.reason) from unsupported
+        except RangeUnsupported as error:
+            self._remember_lack_of_ranges(file)
+            raise _too_costly(file, error.reason) from error
         for name, body in members.items():
             self._remember(file, name, body)
         return members
@@ -216,7 +212,7 @@ class RemoteFiles:
 
         names = [METADATA, VARIANT_DOCUMENT]
         if file.url in self._direct_urls:
-            return read_local_members(self._whole.get(file, fetch), names, file.filename)
+            return read_local_members(self._whole_wheels.get(file, fetch), names, file.filename)
         import tempfile
 
         with tempfile.TemporaryDirectory(prefix="wheelfit-") as folder:
@@ -232,7 +228,7 @@ class RemoteFiles:
 
     def size(self, file: File, *, unpacked: bool = False) -> FileSize:
         """Return the size of a wheel with as few requests as possible."""
-        whole = self._whole.find(file)
+        whole = self._whole_wheels.find(file)
         if whole is not None:
             return size_of_local(whole, unpacked=unpacked)
         sha256 = file.hashes.get("sha256")
@@ -246,7 +242,7 @@ class RemoteFiles:
         entry = self._store.read("members", key) if sha256 is not None else None
         if entry is not None:
             total, inside = map(int, entry.body.split())
-            return FileSize(total, inside, is_here=kept is not None)
+            return FileSize(total, inside, is_on_disk=kept is not None)
         if kept is not None:  # its bytes are checked when they are used
             size = size_of_local(kept, unpacked=True)
             if size.unpacked is not None:
@@ -268,30 +264,27 @@ class RemoteFiles:
         self._store.write("members", key, {}, f"{size.file} {size.unpacked}".encode())
 
     def _ask_sizes(self, file: File) -> tuple[int, int]:
-        """Read the directory of a wheel by ranges.
+        """Read the sizes in the directory of a wheel by ranges.
 
-        :raises RangeUnsupported: the server gives none.
+        :raises RangeUnsupported: the server does not support them.
         """
         from wheelfit.wheels.remote import RangeUnsupported, read_sizes
 
-        where = origin(file.url)
-        with self._lock:
-            hopeless = where in self._without_ranges
-        if hopeless:
+        if self._lacks_ranges(file):
             raise RangeUnsupported(_NO_RANGES)
         if self._pages.offline:
             raise offline(file.url)
         try:
             return read_sizes(
-                lambda asked: self._client.get_range(file.url, asked), where=redact(file.url)
+                lambda byte_range: self._client.get_range(file.url, byte_range),
+                where=redact(file.url),
             )
         except RangeUnsupported:
-            with self._lock:
-                self._without_ranges.add(where)
+            self._remember_lack_of_ranges(file)
             raise
 
     def _without_looking_inside(self, file: File, *, unpacked: bool) -> FileSize:
-        """Return the size in the head of an answer, without reading its body."""
+        """Return the size of a file in the listing or in the head of an answer."""
         total = file.size
         if total is None:
             try:
@@ -308,32 +301,33 @@ class RemoteFiles:
     def open(self, file: File) -> ByteSource:
         """Return the bytes of a wheel, fetched as they are read.
 
-        :raises TooCostly: the server gives no ranges.
+        :raises TooCostly: the server does not support ranges.
         """
         from wheelfit.sources.ranged_file import RangedFile
         from wheelfit.wheels.bytes_source import open_local
         from wheelfit.wheels.remote import RangeUnsupported
 
-        kept = self._whole.find(file) or self._kept_wheel(file)
+        kept = self._whole_wheels.find(file) or self._kept_wheel(file)
         if kept is not None:
             return open_local(kept)
         if self._pages.offline:
             raise offline(file.url)
         try:
             return RangedFile(
-                lambda asked: self._client.get_range(file.url, asked), where=redact(file.url)
+                lambda byte_range: self._client.get_range(file.url, byte_range),
+                where=redact(file.url),
             )
-        except RangeUnsupported as unsupported:
-            raise _too_costly(file, unsupported.reason) from unsupported
+        except RangeUnsupported as error:
+            raise _too_costly(file, error.reason) from error
 
     # --- whole wheels ---------------------------------------------------------------
 
     def download(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> Path:
         """Fetch the whole file into a folder and return its path there."""
         try:
-            kept = self._whole.find(file) or self._kept_wheel(file)
+            kept = self._whole_wheels.find(file) or self._kept_wheel(file)
             if kept is not None:
-                return self._hand_over(kept, file, folder, progress)
+                return self._link_kept(kept, file, folder, progress)
             if self._pages.offline:
                 raise offline(file.url)
             sha256 = file.hashes.get("sha256")
@@ -357,7 +351,7 @@ class RemoteFiles:
             kept = self._wheels.find(sha256, filename, where=where, hashes=file.hashes)
             if kept is not None:
                 return kept
-            with self._wheels.alone(sha256, progress):
+            with self._wheels.exclusive(sha256, progress):
                 # Another process may have fetched it meanwhile.
                 kept = self._wheels.find(sha256, filename, where=where, hashes=file.hashes)
                 return kept or self._unpacked_anew(file, folder, progress)
@@ -367,8 +361,8 @@ class RemoteFiles:
         """Fetch a wheel, unless its archive is kept, and unpack it."""
         filename, where = parse_wheel_filename(file.filename), redact(file.url)
         sha256 = file.hashes.get("sha256")
-        is_here = self._whole.find(file) is not None or self._pages.offline
-        if sha256 is not None and not is_here and self._store.wheel(sha256) is None:
+        is_on_disk = self._whole_wheels.find(file) is not None or self._pages.offline
+        if sha256 is not None and not is_on_disk and self._store.wheel(sha256) is None:
             return self._unpacked_from_server(file, sha256, folder, progress)
         import tempfile
 
@@ -414,7 +408,7 @@ class RemoteFiles:
                         exchange = None
                         wheel = self._fetch(file, target, progress, unpack)
                     if exchange is None or exchange.is_whole:
-                        with suppress(OSError):  # what counts is there
+                        with suppress(OSError):  # the unpacked wheel is complete without it
                             self._keep(target, path, sha256)
                     return wheel
         except OSError as error:  # as the cache's disk is full; the folder's need not be
@@ -428,21 +422,18 @@ class RemoteFiles:
             raise _unwritable(file, folder, error) from error
 
     def _exchange(self, file: File, target: BinaryIO, progress: Progress) -> Exchange | None:
-        """Begin to put a wheel together from a kept sibling; None if that is not worthwhile."""
+        """Begin to assemble a wheel from a kept sibling; return None if that is not worthwhile."""
         from wheelfit.sources.delta_download import begin_exchange
         from wheelfit.wheels.remote import RangeUnsupported
 
-        with self._lock:
-            hopeless = origin(file.url) in self._without_ranges
-        if hopeless:
+        if self._lacks_ranges(file):
             return None
         try:
             return begin_exchange(
                 self._client, file, self._wheels, target, budget=self._budget, progress=progress
             )
         except RangeUnsupported:
-            with self._lock:
-                self._without_ranges.add(origin(file.url))
+            self._remember_lack_of_ranges(file)
             return None
 
     def _exchanged(
@@ -464,11 +455,11 @@ class RemoteFiles:
         return None
 
     def _kept_wheel(self, file: File) -> Path | None:
-        """Return the kept wheel if its bytes are still right."""
+        """Return the cached archive if its bytes still have their hash."""
         sha256 = file.hashes.get("sha256")
         return None if sha256 is None else self._store.sound_wheel(sha256, file.hashes)
 
-    def _hand_over(self, kept: Path, file: File, folder: Path, progress: Progress) -> Path:
+    def _link_kept(self, kept: Path, file: File, folder: Path, progress: Progress) -> Path:
         size = kept.stat().st_size
         progress.start(size)
         path = link_or_copy(kept, folder, file.filename)
@@ -500,9 +491,7 @@ class RemoteFiles:
         """Download a file as `Download.read_by` does, and remember a server without ranges."""
         from wheelfit.sources.downloads import Download
 
-        server = origin(file.url)
-        with self._lock:
-            ranges = server not in self._without_ranges
+        ranges = not self._lacks_ranges(file)
         download = Download(
             self._client, file, progress, self._budget, self._connections, ranges=ranges
         )
@@ -510,8 +499,16 @@ class RemoteFiles:
             return download.read_by(use, target)
         finally:
             if download.lacks_ranges:
-                with self._lock:
-                    self._without_ranges.add(server)
+                self._remember_lack_of_ranges(file)
+
+    def _lacks_ranges(self, file: File) -> bool:
+        """Return whether the server of a file is known not to support byte ranges."""
+        with self._lock:
+            return origin(file.url) in self._without_ranges
+
+    def _remember_lack_of_ranges(self, file: File) -> None:
+        with self._lock:
+            self._without_ranges.add(origin(file.url))
 
     def _download_into(self, folder: Path, file: File, progress: Progress) -> Path:
         import tempfile
@@ -527,8 +524,8 @@ class RemoteFiles:
                 path.unlink(missing_ok=True)
 
 
-class _Whole:
-    """The wheels that were fetched as a whole before anything of them was used."""
+class _WholeWheels:
+    """Wheels fetched as a whole for their metadata, to be used again for the installation."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -537,7 +534,7 @@ class _Whole:
         self._locks: dict[_Identity, threading.Lock] = {}
 
     def find(self, file: File) -> Path | None:
-        """Return the path of a wheel; None if it was not fetched."""
+        """Return the path of a wheel; None if it was not fetched yet."""
         return self._paths.get(_identity(file))
 
     def get(self, file: File, fetch: Callable[[Path], Path]) -> Path:
@@ -554,7 +551,7 @@ class _Whole:
             return self._paths[key]
 
     def close(self) -> None:
-        """Remove them."""
+        """Remove all of them."""
         with self._lock:
             self._paths.clear()
             if self._folder is not None:

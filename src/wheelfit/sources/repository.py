@@ -38,22 +38,21 @@ class FileSize(Struct, frozen=True):
     """Bytes of the file; None if neither index nor server states it."""
     unpacked: int | None = None
     """Bytes of all files inside; None if not requested or unknown."""
-    is_here: bool = False
-    """Whether nothing need be fetched: it is kept in the cache, or lies in a folder."""
+    is_on_disk: bool = False
+    """Whether nothing need be fetched: it is in the cache, or in a local folder."""
     why_unknown: str = ""
     """The reason a requested size is unknown, in words; empty if none is."""
 
     @property
     def download(self) -> int | None:
         """Bytes that an installation would fetch."""
-        return 0 if self.is_here else self.file
+        return 0 if self.is_on_disk else self.file
 
 
 class TooCostly(NetworkError, code="too-costly"):
     """Reading a member of a remote wheel would mean fetching the whole wheel (F-77).
 
-    The server cannot give parts of files. The wheel itself may be perfectly
-    good; only peeking into it is out of reach.
+    The server does not support byte ranges; the wheel itself may be valid.
     """
 
 
@@ -205,8 +204,8 @@ class Content(Struct, frozen=True):
     """Returns the bytes between two positions, in pieces that are read while they are sent."""
 
 
-class Elsewhere(Struct, frozen=True):
-    """The address of a file that is not here."""
+class Redirect(Struct, frozen=True):
+    """The address of a file that another server has."""
 
     url: str
     """Absolute ``https:`` or ``http:`` URL, without credentials."""
@@ -229,12 +228,12 @@ class Index(Repository, Protocol):
         :param name: the normalised name.
         """
 
-    def content(self, filename: str) -> Content | Elsewhere | None:
+    def content(self, filename: str) -> Content | Redirect | None:
         """Return the bytes of a listed file, or their address; None if there is no such file.
 
         :param filename: a listed name, or one with ``.metadata`` (PEP 658) or ``.provenance``
-            (PEP 740) behind it. Comes from strangers: it is compared with names that are
-            known and never made part of a path.
+            (PEP 740) behind it. A client may send anything: the name is compared with known ones
+            and never made part of a path.
         """
 
 

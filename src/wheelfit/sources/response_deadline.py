@@ -35,7 +35,7 @@ class ResponseWithDeadline:
         for chunk in self._response.chunks():
             yield chunk
             if time.monotonic() > self._until:
-                raise Interrupted("the answer takes too long", hope="none")
+                raise Interrupted("the answer takes too long", retry_chance="none")
 
     def close(self) -> None:
         """Release the connection."""

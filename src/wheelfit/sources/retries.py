@@ -33,9 +33,11 @@ class RetryPolicy(Struct, frozen=True):
 
         :param attempt: the number of failed attempts, this one included.
         """
-        if interrupted.hope == "none":
+        if interrupted.retry_chance == "none":
             return None
-        allowed = self.count if interrupted.hope == "good" else min(self.count, _LITTLE_HOPE)
+        allowed = (
+            self.count if interrupted.retry_chance == "good" else min(self.count, _LITTLE_HOPE)
+        )
         return self._delay(attempt) if attempt <= allowed else None
 
     def after_status(

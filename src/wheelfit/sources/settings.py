@@ -132,8 +132,8 @@ class SourceSettings(Struct, frozen=True):
         others = [index.url for index in self.indexes if not index.explicit]
         if self.index_url.rstrip("/") != DEFAULT_INDEX:
             others.append(self.index_url)
-        for one in (*self.find_links, *others, *self.extra_index_urls):
-            return f"{redact(one)} is configured"
+        for url in (*self.find_links, *others, *self.extra_index_urls):
+            return f"{redact(url)} is configured"
         for pin in self.pins:
             if canonicalize_name(pin.project) == project:
                 return f"{project} comes from the index {redact(pin.index)}"
@@ -169,7 +169,9 @@ class SourceSettings(Struct, frozen=True):
             "retries": retries,
             "connections": connections,
         }
-        given: dict[str, Any] = {name: each for name, each in single.items() if each is not None}
+        changed: dict[str, Any] = {
+            name: value for name, value in single.items() if value is not None
+        }
         return replace(
             self,
             extra_index_urls=(*self.extra_index_urls, *extra_index_urls),
@@ -177,16 +179,16 @@ class SourceSettings(Struct, frozen=True):
             no_index=self.no_index or no_index,
             trusted_hosts=(*self.trusted_hosts, *trusted_hosts),
             cache=self.cache and cache,
-            **given,
+            **changed,
         )
 
     @property
     def index_urls(self) -> tuple[str, ...]:
         """The indexes in the order in which they are read; none under ``no_index``."""
-        return tuple(index.url for index in self.asked_indexes)
+        return tuple(index.url for index in self.ordered_indexes)
 
     @property
-    def asked_indexes(self) -> tuple[NamedIndex, ...]:
+    def ordered_indexes(self) -> tuple[NamedIndex, ...]:
         """The same with where each is configured; those without a name have an empty one."""
         if self.no_index:
             return ()
@@ -194,9 +196,9 @@ class SourceSettings(Struct, frozen=True):
         main = NamedIndex("", self.index_url, origin=self.origins.get("index_url", "default"))
         if main.url == DEFAULT_INDEX:
             main = next((index for index in named if index.default), main)
-        by = self.origins.get("extra_index_urls", "")
-        extra = [NamedIndex("", url, origin=by) for url in self.extra_index_urls]
+        extra_origin = self.origins.get("extra_index_urls", "")
+        extra = [NamedIndex("", url, origin=extra_origin) for url in self.extra_index_urls]
         by_url: dict[str, NamedIndex] = {}
-        for index in (*(one for one in named if not one.default), main, *extra):
+        for index in (*(index for index in named if not index.default), main, *extra):
             by_url.setdefault(index.url, index)
         return tuple(by_url.values())

@@ -75,7 +75,7 @@ def parse_page(
         notes = (*notes, f"the project is {status}")
     if status.is_quarantined:
         files = ()
-    return ProjectPage(project, files, source, notes, elsewhere=elsewhere, status=status)
+    return ProjectPage(project, files, source, notes, other_pages=elsewhere, status=status)
 
 
 def parse_links(

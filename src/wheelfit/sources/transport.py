@@ -13,26 +13,28 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
 
-Hope: TypeAlias = Literal["none", "little", "good"]
+RetryChance: TypeAlias = Literal["none", "little", "good"]
+"""The chance that a repeated request succeeds."""
 
 
 class Interrupted(Exception):
     """Raised when no response came, or its body broke off.
 
     :param reason: what happened, in words, without any URL or credentials.
-    :param hope: whether trying again may help: ``none`` for a certificate that
-        is not trusted, ``little`` for a host that does not exist or refuses,
-        ``good`` for a connection that broke.
+    :param retry_chance: ``none`` for a certificate that is not trusted, ``little`` for a host that
+        does not exist or refuses, ``good`` for a connection that broke.
     :param hint: advice for the user; None if there is none.
     """
 
-    def __init__(self, reason: str, *, hope: Hope = "good", hint: str | None = None) -> None:
+    def __init__(
+        self, reason: str, *, retry_chance: RetryChance = "good", hint: str | None = None
+    ) -> None:
         super().__init__(reason)
         self.reason = reason
-        self.hope = hope
+        self.retry_chance = retry_chance
         self.hint = hint
         self.url: str | None = None
-        """The requested URL, if it is not the caller's."""
+        """The URL that failed, if it is not the requested one, as after a redirect."""
 
 
 class Response(Protocol):
@@ -77,38 +79,38 @@ class Transport(Protocol):
         """
 
     def cut(self) -> None:
-        """Break off everything that is under way, from any thread, and send nothing more."""
+        """Cancel running requests, from any thread, and send nothing more."""
 
     def close(self) -> None:
         """Close every connection."""
 
 
 class OnDemandTransport:
-    """A transport that makes another one when it is first needed.
+    """A transport that creates another one for the first request.
 
     :param make: creates it; the first request raises its errors.
     """
 
     def __init__(self, make: Callable[[], Transport]) -> None:
         self._make = make
-        self._made: Transport | None = None
+        self._transport: Transport | None = None
         self._lock = threading.Lock()
 
     def send(self, url: str, headers: Mapping[str, str]) -> Response:
         """Send one request; see `Transport`."""
         with self._lock:
-            if self._made is None:
-                self._made = self._make()
-        return self._made.send(url, headers)
+            if self._transport is None:
+                self._transport = self._make()
+        return self._transport.send(url, headers)
 
     def cut(self) -> None:
-        """Break off everything that is under way, if there was anything."""
-        made = self._made  # no lock: its holder may be waiting for the response being cut
-        if made is not None:
-            made.cut()
+        """Cancel running requests, if there are any."""
+        transport = self._transport  # no lock: its holder may be waiting for the response being cut
+        if transport is not None:
+            transport.cut()
 
     def close(self) -> None:
         """Close every connection, if there were any."""
         with self._lock:
-            if self._made is not None:
-                self._made.close()
+            if self._transport is not None:
+                self._transport.close()

@@ -91,7 +91,7 @@ class Urllib3Transport:
             raise _ended()
         if not self._is_allowed_url(url):
             raise Interrupted(
-                "its host or port is one where an index may not send anybody", hope="none"
+                "its host or port is one where an index may not send anybody", retry_chance="none"
             )
         if self._proxy(url) is not None:
             host = urlsplit(url).hostname or ""
@@ -148,7 +148,7 @@ class Urllib3Transport:
         if not is_proxy_url(proxy):
             raise Interrupted(
                 "the proxy is not an http, https or SOCKS URL with a host",
-                hope="none",
+                retry_chance="none",
                 hint="check the proxy settings (HTTPS_PROXY, HTTP_PROXY, ALL_PROXY)",
             )
         address, userinfo = split_userinfo(proxy)
@@ -172,7 +172,7 @@ class Urllib3Transport:
         except ImportError:
             raise Interrupted(
                 "the proxy speaks SOCKS, for which the package PySocks is missing",
-                hope="none",
+                retry_chance="none",
                 hint="install PySocks beside wheelfit",
             ) from None
         user, password = userinfo or (None, None)
@@ -306,11 +306,11 @@ def _shut(line: socket.socket) -> None:
 
 
 def _ended() -> Interrupted:
-    return Interrupted("the transfers were ended", hope="none")
+    return Interrupted("the transfers were ended", retry_chance="none")
 
 
 def _late() -> Interrupted:
-    return Interrupted("the answer takes too long", hope="none")
+    return Interrupted("the answer takes too long", retry_chance="none")
 
 
 def _not_admitted() -> Interrupted:
@@ -318,7 +318,7 @@ def _not_admitted() -> Interrupted:
         "its address is one of this machine or of a private network, where a public index may "
         "not send anybody; hosts = [...] of a mirror, or --allow-private-host of a proxy, "
         "allows it",
-        hope="none",
+        retry_chance="none",
     )
 
 
@@ -330,17 +330,17 @@ def _interrupted(error: Exception) -> Interrupted:
         cause = _interrupted(error.original_error)
         return Interrupted(
             f"the proxy cannot be used: {cause.reason}",
-            hope=cause.hope,
+            retry_chance=cause.retry_chance,
             hint="check the proxy settings (HTTPS_PROXY, HTTP_PROXY, pip's proxy)",
         )
     if isinstance(error, (SSLError, ssl.SSLError)):
         return _certificate(error)
     if isinstance(error, NameResolutionError):
-        return Interrupted("the host name cannot be resolved", hope="little")
+        return Interrupted("the host name cannot be resolved", retry_chance="little")
     if isinstance(error, NewConnectionError):
-        return Interrupted(_system_words(error) or "no connection", hope="little")
+        return Interrupted(_system_words(error) or "no connection", retry_chance="little")
     if isinstance(error, ConnectTimeoutError):
-        return Interrupted("no connection within the time allowed", hope="little")
+        return Interrupted("no connection within the time allowed", retry_chance="little")
     if isinstance(error, ReadTimeoutError):
         return Interrupted("no answer within the time allowed")
     if isinstance(error, IncompleteRead):
@@ -352,7 +352,7 @@ def _interrupted(error: Exception) -> Interrupted:
         words = _system_words(error)
         return Interrupted(f"the connection broke: {words}" if words else "the connection broke")
     if isinstance(error, (LocationValueError, ValueError)):
-        return Interrupted("the URL cannot be used", hope="none")
+        return Interrupted("the URL cannot be used", retry_chance="none")
     return Interrupted(_system_words(error) or f"the connection failed ({type(error).__name__})")
 
 
@@ -368,10 +368,10 @@ def _certificate(error: Exception) -> Interrupted:
     if words is None and not any(
         isinstance(link, ssl.SSLCertVerificationError) for link in _chain(error)
     ):
-        return Interrupted(f"TLS failed: {_last_words(error)}", hope="little")
+        return Interrupted(f"TLS failed: {_last_words(error)}", retry_chance="little")
     return Interrupted(
         f"the certificate of the server is not trusted: {words or _last_words(error)}",
-        hope="none",
+        retry_chance="none",
         hint="name the certificates of your organisation with --cert, PIP_CERT or SSL_CERT_FILE",
     )
 

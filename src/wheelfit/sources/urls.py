@@ -65,10 +65,10 @@ def is_below(url: str, folder: str) -> bool:
     >>> is_below("https://other.example/simple/x/", "https://index.example/simple")
     False
     """
-    one, other = origin(url), origin(folder)
-    is_upgraded = one == Origin("https", other.host, 443) and other.port == 80
+    server, folder_server = origin(url), origin(folder)
+    is_upgraded = server == Origin("https", folder_server.host, 443) and folder_server.port == 80
     path = urlsplit(folder).path.rstrip("/")
-    return (one == other or is_upgraded) and urlsplit(url).path.startswith(f"{path}/")
+    return (server == folder_server or is_upgraded) and urlsplit(url).path.startswith(f"{path}/")
 
 
 def is_loopback(host: str) -> bool:

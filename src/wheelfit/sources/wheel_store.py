@@ -127,12 +127,14 @@ class WheelStore:
         if wheel is None or wheel.sha256 != sha256:
             self._drop(entry)
             return None
-        seen = wheel.inspect()
-        changed = seen.changed
+        status = wheel.inspect()
+        changed = status.changed
         if changed is None and self._by_content:
-            kept = archive or self._store.wheel(sha256)
+            archive_path = archive or self._store.wheel(sha256)
             try:
-                changed = _differing(wheel, kept, {**(hashes or {}), "sha256": sha256}, where)
+                changed = _differing(
+                    wheel, archive_path, {**(hashes or {}), "sha256": sha256}, where
+                )
             except (OSError, IntegrityError):
                 self._note(
                     f"hashes are required, and the archive of {filename.text} is not in the cache "
@@ -146,10 +148,10 @@ class WheelStore:
             )
             self._drop(entry)
             return None
-        return replace(wheel, inodes=seen.inodes)
+        return replace(wheel, inodes=status.inodes)
 
     @contextmanager
-    def alone(self, sha256: str, progress: Progress = NO_PROGRESS) -> Iterator[None]:
+    def exclusive(self, sha256: str, progress: Progress = NO_PROGRESS) -> Iterator[None]:
         """Lock a wheel, so that one process fetches and unpacks it for all others.
 
         The lock only avoids work done twice: after ten minutes, and where there are no locks, it is
@@ -170,10 +172,12 @@ class WheelStore:
 
                 # `Path.glob` compiles a pattern for each wheel, a tenth of the time of a sync.
                 with suppress(OSError):
-                    for left in entry.parent.iterdir():
-                        if left.name.startswith(_stem(entry)) and left.name.endswith(_PARTIAL):
+                    for leftover in entry.parent.iterdir():
+                        if leftover.name.startswith(_stem(entry)) and leftover.name.endswith(
+                            _PARTIAL
+                        ):
                             # The process that made it has ended.
-                            shutil.rmtree(left, ignore_errors=True)
+                            shutil.rmtree(leftover, ignore_errors=True)
             yield
         finally:
             if lock is not None:
@@ -231,7 +235,7 @@ class WheelStore:
         from wheelfit.wheels.archive import WheelArchive
         from wheelfit.wheels.unpacking import unpack
 
-        def checked() -> str:
+        def checked_hash() -> str:
             check()
             return sha256
 
@@ -241,10 +245,10 @@ class WheelStore:
         with WheelArchive(source, plain, where=where) as archive:
             size = sum(member.size for member in archive.members)
             unpacking = progress.unpacking(size)
-            into = partial(
+            unpack_into = partial(
                 unpack,
                 archive,
-                sha256=checked,
+                sha256=checked_hash,
                 # A file of another wheel is what it was by its size and time, and not by content.
                 find_verified=None if self._by_content else find_verified,
                 advance=unpacking.advance,
@@ -254,13 +258,13 @@ class WheelStore:
             entry = self._entry(sha256)
             if entry is not None:
                 try:
-                    wheel = self._keep(entry, into)
+                    wheel = self._keep(entry, unpack_into)
                 except OSError as error:  # as its disk is full; the folder's need not be
                     self._store.complain(error)
                 else:
                     return replace(wheel, filename=filename)
             try:
-                return replace(self._put(folder, into), filename=filename)
+                return replace(self._put(folder, unpack_into), filename=filename)
             except OSError as error:
                 from wheelfit.wheels.disk_space import (
                     FULL,
@@ -277,16 +281,16 @@ class WheelStore:
                 ) from error
 
     @staticmethod
-    def _put(folder: Path, into: Callable[[Path], UnpackedWheel]) -> UnpackedWheel:
+    def _put(folder: Path, unpack_into: Callable[[Path], UnpackedWheel]) -> UnpackedWheel:
         """Unpack into a folder of its own; after an error nothing is left of it."""
         import shutil
         import tempfile
 
-        inside = Path(tempfile.mkdtemp(prefix="unpacked-", dir=folder))
+        own_folder = Path(tempfile.mkdtemp(prefix="unpacked-", dir=folder))
         try:
-            return into(inside)
+            return unpack_into(own_folder)
         except BaseException:
-            shutil.rmtree(inside, ignore_errors=True)
+            shutil.rmtree(own_folder, ignore_errors=True)
             raise
 
     def siblings(self, name: NormalizedName, least: int) -> Iterator[Sibling]:
@@ -311,7 +315,7 @@ class WheelStore:
                 if wheel is not None:
                     yield Sibling(archive, wheel)
 
-    def _place(self, inside: Path, entry: Path) -> None:
+    def _place(self, partial_folder: Path, entry: Path) -> None:
         """Rename an entry to its final name, unless another process has written the same one.
 
         :raises OSError: neither is possible.
@@ -320,7 +324,7 @@ class WheelStore:
 
         for _ in range(_ATTEMPTS):
             try:
-                self._files.move(inside, entry)
+                self._files.move(partial_folder, entry)
             except FileExistsError:
                 if self._by_content:  # that one was not compared
                     self._drop(entry)
@@ -342,17 +346,19 @@ class WheelStore:
         from wheelfit.wheels.unpacked import MANIFEST
 
         self._store.prepare(entry.parent)
-        inside = Path(tempfile.mkdtemp(prefix=_stem(entry), suffix=_PARTIAL, dir=entry.parent))
-        self._holder.hold(inside)
+        partial_folder = Path(
+            tempfile.mkdtemp(prefix=_stem(entry), suffix=_PARTIAL, dir=entry.parent)
+        )
+        self._holder.hold(partial_folder)
         try:
-            wheel = unpack_into(inside)
-            self._files.sync_tree(inside)
-            self._holder.hold(inside / MANIFEST)  # under its later name, too
+            wheel = unpack_into(partial_folder)
+            self._files.sync_tree(partial_folder)
+            self._holder.hold(partial_folder / MANIFEST)  # under its later name, too
             # The name need not be on the disk: after a power cut it is whole or missing.
-            self._place(inside, entry)
+            self._place(partial_folder, entry)
         finally:
-            if inside.exists():
-                shutil.rmtree(inside, ignore_errors=True)
+            if partial_folder.exists():
+                shutil.rmtree(partial_folder, ignore_errors=True)
         return replace(wheel, folder=entry)
 
     def digest_of(self, path: Path, status: os.stat_result) -> str | None:
@@ -388,11 +394,11 @@ class WheelStore:
         import tempfile
 
         with suppress(OSError):
-            away = Path(tempfile.mkdtemp(prefix=".", suffix=_PARTIAL, dir=entry.parent))
+            temporary = Path(tempfile.mkdtemp(prefix=".", suffix=_PARTIAL, dir=entry.parent))
             try:
-                self._files.move(entry, away / "entry")
+                self._files.move(entry, temporary / "entry")
             finally:
-                shutil.rmtree(away, ignore_errors=True)
+                shutil.rmtree(temporary, ignore_errors=True)
 
     def _entry(self, sha256: str) -> Path | None:
         return self._store.place(_KIND, sha256)

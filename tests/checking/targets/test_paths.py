@@ -341,7 +341,7 @@ class TestWheels:
             def start(self, total: int | None) -> None:
                 told.append(total)
 
-            def rest_is_here(self, size: int) -> None:
+            def set_full_size(self, size: int) -> None:
                 raise AssertionError(size)
 
             def unpacking(self, total: int) -> Bar:

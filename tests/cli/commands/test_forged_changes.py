@@ -232,7 +232,7 @@ def interrupted(place: Path) -> None:
     with (
         pytest.raises(Killed),
         Transaction(
-            EnvironmentFolders.of(environment.schemes, environment.seal), file_system=Killing(8)
+            EnvironmentFolders.of(environment.schemes, environment.signer), file_system=Killing(8)
         ) as transaction,
     ):
         transaction.switch(gone, changes=["remove demo 1.0"])

@@ -40,7 +40,7 @@ def target(run: Runner, tmp_path: Path, wheel: Path) -> Path:
 def interrupt(target: Path, after: int) -> None:
     """Kill a change that takes the package away, after some changes of the disk."""
     environment = open_environment(None, environ=os.environ, target=target)
-    places = EnvironmentFolders.of(environment.schemes, environment.seal)
+    places = EnvironmentFolders.of(environment.schemes, environment.signer)
     gone = {
         str(target / name): {path.name: "demo" for path in (target / name).iterdir()}
         for name in ("demo", "demo-1.0.dist-info")

@@ -23,7 +23,7 @@ def target() -> Target:
     """Return the running interpreter."""
     return open_environment(
         None, environ={"PATH": os.environ.get("PATH", "")}, may_be_own=True
-    ).target()
+    ).target
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ from typing import Any
 
 from packaging.utils import NormalizedName
 
-from wheelfit.sources.file_readers import ReadsContent
+from wheelfit.sources.file_readers import ContentFiles
 from wheelfit.sources.page import File, ProjectPage
-from wheelfit.sources.repository import Content, Elsewhere, content_of, url_of
+from wheelfit.sources.repository import Content, Redirect, content_of, url_of
 from wheelfit.testing.wheels import build_wheel, release_document
 from wheelfit.wheels.archive import WheelArchive
 
@@ -65,14 +65,14 @@ fft([1.0, 2.0, 3.0])
 """
 
 
-class MemoryIndex(ReadsContent):
+class MemoryIndex(ContentFiles):
     """An `Index` in memory."""
 
     name = "this index"
 
     def __init__(self, *, stamped: bool = False) -> None:
         self.pages: dict[str, tuple[File, ...]] = {}
-        self.contents: dict[str, Content | Elsewhere] = {}
+        self.contents: dict[str, Content | Redirect] = {}
         self.stamped = stamped
         self.error: Exception | None = None
         """What every question raises."""
@@ -127,7 +127,7 @@ class MemoryIndex(ReadsContent):
         """Return the number of files, if pages are stamped."""
         return len(self.pages.get(name, ())) if self.stamped else None
 
-    def content(self, filename: str) -> Content | Elsewhere | None:
+    def content(self, filename: str) -> Content | Redirect | None:
         """Return the bytes of a file."""
         self._answer()
         return self.contents.get(filename)

@@ -26,7 +26,7 @@ from wheelfit.server.site.rendering import visible
 from wheelfit.server.site.site import Site
 from wheelfit.server.store.records import RecentUpload
 from wheelfit.sources.page import File
-from wheelfit.sources.repository import Content, Elsewhere, url_of
+from wheelfit.sources.repository import Content, Redirect, url_of
 from wheelfit.testing.wheels import build_wheel, release_document
 from wheelfit_runtime.errors import Unreachable
 from wheelfit_runtime.platforms.presets import compose
@@ -504,7 +504,7 @@ class TestWhich:
             (b"<script>alert(1)</script>", "the host file is not TOML"),
             (b"\x00\xff", "the host file is not TOML"),
             (b"[metadata]\nversion = '0.1'\n[[provider]]\nnamespace = '<b>'\n", "<b>"),
-            (b"x" * (256 << 10) + b"x", "it has more than 262144 bytes"),
+            (b"x" * (256 << 10) + b"x", "has more than 262144 bytes"),
         ],
     )
     def test_bad_host_files(self, site: Site, content: bytes, says: str) -> None:
@@ -866,7 +866,7 @@ class TestBroken:
         index.add_document("some", "some-1.0-variants.json", DOCUMENT)
         for name in list(index.contents):
             if name.endswith((".whl", ".metadata")):
-                index.contents[name] = Elsewhere("https://elsewhere.example/x")
+                index.contents[name] = Redirect("https://elsewhere.example/x")
         site = Site(index)
         page = read(site, "/project/some/1.0/")
         assert "needs x86-64-v3" in page.text

@@ -185,11 +185,11 @@ class TestShared:
         sources = [MergedSource("own", declared, is_own=True), MergedSource("pypi", other)]
         page = Merged(sources).project(SMALL)
         assert page is not None
-        assert page.elsewhere == OtherPages(urls[:1], urls)
+        assert page.other_pages == OtherPages(urls[:1], urls)
         assert names(page) == names(FolderIndex(own).project(SMALL))  # nothing follows from it
         page = Merged(sources, Owners({SMALL: ("own", "pypi")})).project(SMALL)
         assert page is not None
-        assert page.elsewhere == OtherPages(urls, urls)
+        assert page.other_pages == OtherPages(urls, urls)
 
     def test_variants_of_a_release_are_of_one_source(
         self, own: Path, mirrored: Mirroring, wheels: Path

@@ -170,13 +170,13 @@ class TestPages:
         one.clock.now += 60 * 5
         assert one.page("small") == before
         assert any("small is served as" in note and "5 minutes ago" in note for note in one.notes)
-        assert one.index.in_trouble is not None
+        assert one.index.last_error is not None
         assert one.ask("/simple/large/").status == 502
         one.clock.now += 1000
         assert one.ask("/simple/small/").status == 502
         upstream.faults.status.clear()
         assert one.ask("/simple/small/").status == 200
-        assert one.index.in_trouble is None
+        assert one.index.last_error is None
 
     def test_pages_outlive_the_process(
         self, mirror: Opener, upstream: RecordingIndex, tmp_path: Path

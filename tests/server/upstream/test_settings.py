@@ -123,7 +123,7 @@ def test_what_no_wheel_is_for(table: dict[str, Any], problem: str) -> None:
     [
         ("pytroch", "unknown bridge 'pytroch'", "did you mean pytorch"),
         ("pytorch@ftp://x", "'ftp://x' is not an http or https URL", "as https://"),
-        ("pytorch@", "does not say where the indexes are", "pytorch alone"),
+        ("pytorch@", "has no URL of the indexes after the @", "pytorch alone"),
         ("xgboost", "xgboost has no indexes", "--mirror with the URL"),
     ],
 )

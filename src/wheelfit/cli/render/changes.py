@@ -205,6 +205,6 @@ def show_recovered(report: RecoverReport, output: Output) -> None:
 
 
 def _download(pin: Pin, size: FileSize) -> str:
-    if size.is_here:
+    if size.is_on_disk:
         return "local" if pin.file.is_local else "cached"
     return size_words(size.file)

@@ -118,7 +118,7 @@ def _lines(package: PackageDetails) -> Iterator[tuple[str, str]]:
 
 def _need(need: InstalledNeed) -> str:
     text = need.requirement.name
-    if need.found is None:
+    if need.installed is None:
         return f"{text} (not installed)"
     return text if need.is_met else f"{text} ({need.requirement.specifier} is not met)"
 

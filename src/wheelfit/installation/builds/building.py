@@ -84,7 +84,7 @@ def _quietly(_name: str) -> Progress:
     return NO_PROGRESS
 
 
-class Building:
+class BuildingRepository:
     """A ``Repository`` that builds wheels, one at a time; for several threads.
 
     :param scratch: returns a context with a temporary folder; called when one is needed.
@@ -271,8 +271,8 @@ class Building:
         """Return the size of a wheel; of a wheel built here that of its source."""
         if file.origin is None:
             return self._repository.size(file, unpacked=unpacked)
-        is_here = file.size is None or file.origin.is_built
-        return FileSize(file.size, is_here=is_here, why_unknown="it is built here first")
+        is_on_disk = file.size is None or file.origin.is_built
+        return FileSize(file.size, is_on_disk=is_on_disk, why_unknown="it is built here first")
 
     def open(self, file: File) -> ByteSource:
         """Return the bytes of a wheel, building it if need be."""

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.installation.builds.building import Building
+    from wheelfit.installation.builds.building import BuildingRepository
     from wheelfit.resolution.request import GivenSource, GivenWheel
     from wheelfit.sources.page import File, ProjectPage
     from wheelfit.sources.repository import Files, Repository
@@ -24,14 +24,14 @@ class DeferredBuilding(RepositoryWrapper):
     :param open_: returns the building repository.
     """
 
-    def __init__(self, repository: Repository, open_: Callable[[], Building]) -> None:
+    def __init__(self, repository: Repository, open_: Callable[[], BuildingRepository]) -> None:
         super().__init__(repository)
         self._open = open_
-        self._building: Building | None = None
+        self._building: BuildingRepository | None = None
         self._lock = Lock()
 
     @property
-    def building(self) -> Building:
+    def building(self) -> BuildingRepository:
         """The building repository."""
         with self._lock:
             if self._building is None:

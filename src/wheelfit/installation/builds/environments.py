@@ -162,7 +162,7 @@ class _Isolated:
             self._request,
             requirements=self._requirements,
             wheels=self._wheels,
-            installed={name: entry.present() for name, entry in by_name(installed).items()},
+            installed={name: entry.for_resolver() for name, entry in by_name(installed).items()},
         )
         planned = plan(resolve(request, self._candidates), installed)
         # The environment itself is short-lived: what no cache keeps lies in it.

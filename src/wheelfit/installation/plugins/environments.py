@@ -144,11 +144,11 @@ class PluginEnvironments:
                 )
         key = _key(interpreter, files)
         with self._locked(key):
-            there = self.find(interpreter, files)
-            if there is not None:
-                return there
-            for left in self.folder.glob(f".{key}-*"):  # by a process that was killed
-                shutil.rmtree(left, ignore_errors=True)
+            existing = self.find(interpreter, files)
+            if existing is not None:
+                return existing
+            for leftover in self.folder.glob(f".{key}-*"):  # by a process that was killed
+                shutil.rmtree(leftover, ignore_errors=True)
             stage = Path(tempfile.mkdtemp(prefix=f".{key}-", dir=self.folder))
             try:
                 self._fill(stage, interpreter, pins, wheels, files)
@@ -242,10 +242,10 @@ class PluginEnvironments:
 
 def environments_holding(folder: Path, digests: Iterable[str]) -> Iterator[Path]:
     """Yield the environments in a folder that have any of some wheels."""
-    wanted = set(digests)
+    hashes = set(digests)
     for record in sorted(folder.glob(f"*/{_RECORD}")):
         files = _read_json(record).get("files")
-        if isinstance(files, dict) and wanted.intersection(map(str, files.values())):
+        if isinstance(files, dict) and hashes.intersection(map(str, files.values())):
             yield record.parent
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.locking.export.license import License, license_of
-from wheelfit.sources.concurrency import at_once
+from wheelfit.sources.concurrency import map_concurrently
 from wheelfit_runtime.errors import FileProblem, IntegrityError, NetworkError
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ def contents_of(
     locked = {one.package.name: one.package for one in selection.chosen}
     read: list[CoreMetadata | str | None] = [None] * len(pins)
     if with_licenses:
-        read = at_once(pins, lambda pin: _core(pin, candidates), most=_AT_ONCE)
+        read = map_concurrently(pins, lambda pin: _core(pin, candidates), most=_AT_ONCE)
     packages, notes = [], list(resolution.notes)
     for pin, core in zip(pins, read, strict=True):
         unread = core if isinstance(core, str) else ""

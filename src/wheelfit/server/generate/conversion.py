@@ -30,7 +30,7 @@ from wheelfit.server.generate.manifest import MANIFEST, read_manifest
 from wheelfit.server.generate.publishing import CHANGED_FILE, by_version, paths_of, publish
 from wheelfit.server.generate.request import Generated
 from wheelfit.server.generate.targets import FILES, PublishedFile
-from wheelfit.sources.concurrency import at_once
+from wheelfit.sources.concurrency import map_concurrently
 from wheelfit.sources.urls import file_path, redact
 from wheelfit.wheels.conversion import convert_wheel, rename_null_variant
 from wheelfit.wheels.rewrite import RewriteOptions
@@ -185,7 +185,7 @@ class _Conversion:
             self._add_wheel(file, name)
         with_labels = {(name.name, name.version) for _, name in wheels if name.is_variant}
         listed = [file for files in index_files.values() for file in files]
-        bodies = iter(at_once(listed, self.repository.read, most=_CONCURRENT_READS))
+        bodies = iter(map_concurrently(listed, self.repository.read, most=_CONCURRENT_READS))
         for release, files in index_files.items():
             documents = [(file, next(bodies)) for file in files]
             self._add_document(release, documents)

@@ -18,7 +18,7 @@ from wheelfit.server.generate.manifest import MANIFEST, IndexManifest, read_mani
 from wheelfit.server.generate.request import Generated, TargetState
 from wheelfit.server.generate.targets import SIMPLE, PublishedFile
 from wheelfit.server.pages import HTML, JSON, write_project, write_projects
-from wheelfit.sources.file_readers import ReadsContent
+from wheelfit.sources.file_readers import ContentFiles
 from wheelfit.sources.page import OtherPages, ProjectPage
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.sources.repository import Content, content_of
@@ -187,7 +187,7 @@ def _pages(
         elsewhere = locations.get(name, OtherPages())
         is_same = before.files.get(name) == files
         is_same = is_same and before.elsewhere.get(name) == locations.get(name)
-        page = ProjectPage(canonicalize_name(name), files, source="", elsewhere=elsewhere)
+        page = ProjectPage(canonicalize_name(name), files, source="", other_pages=elsewhere)
         for file, kind in _KINDS.items():
             path = f"{SIMPLE}/{name}/{file}"
             add(path, is_same=is_same, write=partial(write_project, page, kind))
@@ -213,7 +213,7 @@ def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-class PublishedIndex(ReadsContent):
+class PublishedIndex(ContentFiles):
     """The pages of a target, with METADATA of wheels and variants documents: an `Index`.
 
     :param target: read once; it must not change meanwhile.

@@ -11,7 +11,7 @@ from copy import copy
 from typing import TYPE_CHECKING, TypeVar
 
 from wheelfit.errors import StorageUnavailable
-from wheelfit.sources.file_readers import ReadsContent
+from wheelfit.sources.file_readers import ContentFiles
 from wheelfit_runtime.errors import NetworkError
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from wheelfit.server.hosting.logs import Log
     from wheelfit.sources.page import ProjectPage
-    from wheelfit.sources.repository import Content, Elsewhere, Index
+    from wheelfit.sources.repository import Content, Index, Redirect
     from wheelfit_runtime.errors import WheelfitError
 
 
@@ -54,7 +54,7 @@ def public_error(error: _Error, log: Log) -> _Error:
     return public
 
 
-class PublicErrorsIndex(ReadsContent):
+class PublicErrorsIndex(ContentFiles):
     """An `Index` around another that raises errors as `public_error` returns them."""
 
     def __init__(self, index: Index, log: Log) -> None:
@@ -77,7 +77,7 @@ class PublicErrorsIndex(ReadsContent):
         with self._public_errors():
             return self._index.stamp(name)
 
-    def content(self, filename: str) -> Content | Elsewhere | None:
+    def content(self, filename: str) -> Content | Redirect | None:
         """Return the bytes of a listed file, or where they are."""
         with self._public_errors():
             return self._index.content(filename)

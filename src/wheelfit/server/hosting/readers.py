@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from wheelfit.core.filename import project_of
 from wheelfit.core.project_patterns import fits
 from wheelfit.server.hosting.access import TOKEN_NEEDED, Denied
-from wheelfit.sources.file_readers import ReadsContent
+from wheelfit.sources.file_readers import ContentFiles
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Hashable, Iterable, Iterator
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.sources.page import ProjectPage
-    from wheelfit.sources.repository import Content, Elsewhere, Index
+    from wheelfit.sources.repository import Content, Index, Redirect
 
 
 _SUFFIXES = (".metadata", ".provenance")
@@ -69,7 +69,7 @@ def is_shared(project: str) -> bool:
     return reader.sees_all or (project != "" and reader.may_read(project))  # type: ignore[arg-type]
 
 
-class ReadableIndex(ReadsContent):
+class ReadableIndex(ContentFiles):
     """An `Index` around another, filtered for each reader.
 
     For a private project, its methods raise `Denied` (401) to anonymous readers, whether that
@@ -94,7 +94,7 @@ class ReadableIndex(ReadsContent):
         """Return a value that stays equal as long as the page of a project does."""
         return self._index.stamp(name) if _admits(name) else None
 
-    def content(self, filename: str) -> Content | Elsewhere | None:
+    def content(self, filename: str) -> Content | Redirect | None:
         """Return the bytes of a listed file, or where they are."""
         base = filename
         for suffix in _SUFFIXES:

@@ -265,7 +265,7 @@ class Proxy:
                 self._pages.put(key, written)
             return written
 
-        return self._pages.peek(key) or self._pages.alone(key, kept_or_written)
+        return self._pages.peek(key) or self._pages.call_locked(key, kept_or_written)
 
     def _tell(self, note: str) -> None:
         if note not in self._told:

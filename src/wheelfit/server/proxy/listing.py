@@ -27,8 +27,8 @@ from wheelfit.server.proxy.choosing import (
     proxied_name,
     taken,
 )
-from wheelfit.sources.concurrency import at_once
-from wheelfit.sources.file_readers import OnePage
+from wheelfit.sources.concurrency import map_concurrently
+from wheelfit.sources.file_readers import SinglePageRepository
 from wheelfit.sources.memoized import Memo
 from wheelfit.sources.page import VARIANTS_SUFFIX, ProjectPage
 from wheelfit_runtime.errors import (
@@ -101,7 +101,7 @@ def list_project(
     releases = writer.releases_with_variants()
     if not releases:
         return writer.write(())
-    return writer.write(at_once(releases, writer.release, most=_CONCURRENT_RELEASES))
+    return writer.write(map_concurrently(releases, writer.release, most=_CONCURRENT_RELEASES))
 
 
 @dataclass(slots=True)
@@ -146,7 +146,7 @@ class _PageWriter:
     preferred: Version | None = None
 
     def __post_init__(self) -> None:
-        repository = OnePage(self.page, self.files)
+        repository = SinglePageRepository(self.page, self.files)
         self._candidates = self.profile.candidates(repository, self.client or self.profile.target)
         self._metadata_cache: Memo[object, bytes | None] = Memo()
         self._accelerated: Memo[None, Version | None] = Memo()

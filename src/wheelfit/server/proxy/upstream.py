@@ -25,7 +25,7 @@ from wheelfit.sources.bridges.repository import BridgedRepository
 from wheelfit.sources.cached_pages import Copy, SharedPages
 from wheelfit.sources.client import PAGE_LIMIT, Answer, unreachable
 from wheelfit.sources.cooldown import Cooldown
-from wheelfit.sources.file_readers import ReadsFiles
+from wheelfit.sources.file_readers import DelegatedFiles
 from wheelfit.sources.find_links import FileIndex
 from wheelfit.sources.memory_cache import Memory
 from wheelfit.sources.page import ACCEPT, BRIDGE, VARIANTS_SUFFIX
@@ -82,7 +82,7 @@ class RawPage:
         return _plain(self.body, self.url) if self.encoding else self.body
 
 
-class Upstream(ReadsFiles):
+class Upstream(DelegatedFiles):
     """An index: a `Repository` whose pages can also be read as received.
 
     :param rules: which files are offered.

@@ -17,7 +17,7 @@ from wheelfit.resolution.overview import metadata_of, overview
 from wheelfit.resolution.release_metadata import MetadataPolicy
 from wheelfit.server.site.machines import default_target, overview_hosts
 from wheelfit.server.site.readme import render_readme
-from wheelfit.sources.file_readers import OnePage
+from wheelfit.sources.file_readers import SinglePageRepository
 from wheelfit.sources.memory_cache import Memory
 from wheelfit.sources.page import VARIANTS_SUFFIX, time_of_upload
 from wheelfit_runtime.errors import FileProblem, InvalidWheel, WheelfitError
@@ -176,13 +176,13 @@ class SiteFacts:
         release = project.listing.releases[version]
         if not release.wheels:
             return {}
-        return _metadata(OnePage(project.page, self._index), _described(release))
+        return _metadata(SinglePageRepository(project.page, self._index), _described(release))
 
     def explanation(
         self, project: ProjectFacts, version: Version, machine: SiteMachine
     ) -> Explanation:
         """Return the wheel of a release that a machine would take, and why no other."""
-        files = OnePage(project.page, self._index)
+        files = SinglePageRepository(project.page, self._index)
         candidates = Candidates(files, machine.target, None, _POLICY, user_lists=machine.detector)
         name = project.page.name
         try:
@@ -194,7 +194,7 @@ class SiteFacts:
         return explain_choice(candidates, choice)
 
     def _look(self, project: ProjectFacts, release: Release) -> ReleaseFacts:
-        files = OnePage(project.page, self._index)
+        files = SinglePageRepository(project.page, self._index)
         candidates = Candidates(files, default_target(), None, _POLICY)
         metadata = metadata_of(candidates, release)
         unasked = len(release.wheels) > _MOST_ASKED

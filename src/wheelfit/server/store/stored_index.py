@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.core.filename import project_of
 from wheelfit.server.store.records import PUBLISHED
-from wheelfit.sources.file_readers import ReadsContent
+from wheelfit.sources.file_readers import ContentFiles
 from wheelfit.sources.page import VARIANTS_SUFFIX, File, ProjectPage
 from wheelfit.sources.repository import Content, content_of, url_of
 
@@ -24,7 +24,7 @@ _RECENT_FILES = 2_000
 """The number of files from which recent releases are found: some releases have hundreds."""
 
 
-class StoredIndex(ReadsContent):
+class StoredIndex(ContentFiles):
     """The uploaded files of a store: an `Index`.
 
     A page and the ``-variants.json`` that it lists are always consistent (F-74).

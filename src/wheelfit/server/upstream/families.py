@@ -13,7 +13,7 @@ from wheelfit.core.filename import project_of
 from wheelfit.server.messages import missing, moved, not_acceptable, page_answer
 from wheelfit.server.pages import choose_type, write_project
 from wheelfit.server.simple import SimpleIndex
-from wheelfit.sources.file_readers import ReadsContent
+from wheelfit.sources.file_readers import ContentFiles
 from wheelfit.sources.page import ProjectPage
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from wheelfit.server.messages import Answer, Request
     from wheelfit.server.upstream.opening import MirroredFamily
     from wheelfit.sources.page import File
-    from wheelfit.sources.repository import Content, Elsewhere, Index
+    from wheelfit.sources.repository import Content, Index, Redirect
 
 _FILES = "files"
 """The folder of files in each index; no project of a family is called so."""
@@ -118,7 +118,7 @@ class _OnePage:
         return page_answer(request, media_type, content, {"vary": "Accept"})
 
 
-class _OfFamily(ReadsContent):
+class _OfFamily(ContentFiles):
     """An `Index` of the projects of a family, with files beside the pages.
 
     :param index: has the projects.
@@ -143,7 +143,7 @@ class _OfFamily(ReadsContent):
         """Return a stamp that changes with the page."""
         return self._index.stamp(name) if self._family.stands_for(name) else None
 
-    def content(self, filename: str) -> Content | Elsewhere | None:
+    def content(self, filename: str) -> Content | Redirect | None:
         """Return the bytes of a file."""
         bare = filename.removesuffix(".metadata").removesuffix(".provenance")
         name = project_of(bare)

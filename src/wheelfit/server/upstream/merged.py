@@ -14,7 +14,7 @@ from msgspec import structs
 from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename, project_of
 from wheelfit.core.project_patterns import fits
 from wheelfit.errors import InvalidFilename
-from wheelfit.sources.file_readers import ReadsContent
+from wheelfit.sources.file_readers import ContentFiles
 from wheelfit.sources.memory_cache import Memory
 from wheelfit.sources.page import OtherPages, ProjectPage
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.sources.page import File
-    from wheelfit.sources.repository import Content, Elsewhere, Index
+    from wheelfit.sources.repository import Content, Index, Redirect
 
 
 _SUFFIXES = (".metadata", ".provenance")
@@ -56,7 +56,7 @@ class Owners:
     """Patterns of names that only own sources supply, as ``acme-*``."""
 
 
-class Merged(ReadsContent):
+class Merged(ContentFiles):
     """The projects of several indexes: an `Index`.
 
     The first in order that has a project owns it; files of the others are ignored. If a source
@@ -117,7 +117,7 @@ class Merged(ReadsContent):
                 return None
         return tuple(stamps) or None
 
-    def content(self, filename: str) -> Content | Elsewhere | None:
+    def content(self, filename: str) -> Content | Redirect | None:
         """Return the bytes of a file, from the owner of its project."""
         suffix = next((ending for ending in _SUFFIXES if filename.endswith(ending)), "")
         name = project_of(filename.removesuffix(suffix))
@@ -173,8 +173,8 @@ class Merged(ReadsContent):
                 "first source count"
             )
         elsewhere = OtherPages(
-            tuple(dict.fromkeys(url for page in pages for url in page.elsewhere.tracks)),
-            tuple(dict.fromkeys(url for page in pages for url in page.elsewhere.alternates)),
+            tuple(dict.fromkeys(url for page in pages for url in page.other_pages.tracks)),
+            tuple(dict.fromkeys(url for page in pages for url in page.other_pages.alternates)),
         )
         source = ", ".join(page.source for page in pages)
         # A source that withholds its files does not speak for the others.
@@ -186,14 +186,14 @@ class Merged(ReadsContent):
             files,
             source,
             tuple(notes),
-            elsewhere=elsewhere,
+            other_pages=elsewhere,
             status=status,
             withheld=withheld,
         )
 
     def _content_together(
         self, name: NormalizedName, filename: str, suffix: str
-    ) -> Content | Elsewhere | None:
+    ) -> Content | Redirect | None:
         base = filename.removesuffix(suffix)
         before: list[Sequence[File]] = []
         for source in self._candidates(name):
@@ -240,7 +240,7 @@ def _variant_release(filename: str) -> object:
     return (parsed.name, parsed.version) if parsed is not None and parsed.is_variant else None
 
 
-class IndexWithLocations(ReadsContent):
+class IndexWithLocations(ContentFiles):
     """The pages of another index with declared locations: an `Index`.
 
     :param elsewhere: the locations of each project, which replace those of the other index.
@@ -260,13 +260,15 @@ class IndexWithLocations(ReadsContent):
         page = self._index.project(name)
         declared = self._elsewhere.get(name)
         return (
-            page if page is None or declared is None else structs.replace(page, elsewhere=declared)
+            page
+            if page is None or declared is None
+            else structs.replace(page, other_pages=declared)
         )
 
     def stamp(self, name: NormalizedName) -> Hashable | None:
         """Return a stamp that changes with the page; declarations never change."""
         return self._index.stamp(name)
 
-    def content(self, filename: str) -> Content | Elsewhere | None:
+    def content(self, filename: str) -> Content | Redirect | None:
         """Return the bytes of a file."""
         return self._index.content(filename)

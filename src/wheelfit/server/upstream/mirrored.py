@@ -20,10 +20,10 @@ from wheelfit.server.upstream.listings import ProjectPages
 from wheelfit.server.upstream.pull_through import Pull, Pulls
 from wheelfit.server.upstream.pulled_files import KeptBytes
 from wheelfit.sources.cached_pages import SharedPages
-from wheelfit.sources.file_readers import ReadsContent
+from wheelfit.sources.file_readers import ContentFiles
 from wheelfit.sources.memory_cache import Memory
 from wheelfit.sources.page import ACCEPT, NO_HASHES, ProjectPage
-from wheelfit.sources.repository import Content, Elsewhere, content_of, url_of
+from wheelfit.sources.repository import Content, Redirect, content_of, url_of
 from wheelfit.sources.urls import is_loopback, origin, redact, split_userinfo
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.remote import RangeUnsupported, Suffix
@@ -104,7 +104,7 @@ class _ServedPage:
     stamp: Hashable
 
 
-class Mirrored(ReadsContent):
+class Mirrored(ContentFiles):
     """A mirror of another index: an `Index`.
 
     Pages are revalidated after the operator's time and not the upstream's, which cannot know how
@@ -154,7 +154,7 @@ class Mirrored(ReadsContent):
             waiting=lambda: upstream.turn(uses_other_hosts=True),
             asking=upstream.recording,
             note_stale=self._note_stale,
-            note_asked=lambda outcome: self.counts.add(_PAGES[outcome]),
+            note_request=lambda outcome: self.counts.add(_PAGES[outcome]),
         )
         self._pulls = Pulls(patience=settings.timeout, note=note)
         self._shown: Memory[_ServedPage] = Memory(
@@ -170,9 +170,9 @@ class Mirrored(ReadsContent):
         self._listed: tuple[float, tuple[NormalizedName, ...]] | None = None
 
     @property
-    def in_trouble(self) -> NetworkError | None:
+    def last_error(self) -> NetworkError | None:
         """The error of the last request to the upstream; None if it answered."""
-        return self._pages.in_trouble
+        return self._pages.last_error
 
     def projects(self) -> tuple[NormalizedName, ...]:
         """Return the names of the requested projects, or of all if the settings list all."""
@@ -187,7 +187,7 @@ class Mirrored(ReadsContent):
             return listed
         try:
             with self._upstream.turn(uses_other_hosts=True):
-                return self._shown.alone("", self._list)
+                return self._shown.call_locked("", self._list)
         except Unreachable:
             if self._listed is None:
                 raise
@@ -203,7 +203,7 @@ class Mirrored(ReadsContent):
         shown = self._show(name)
         return None if shown is None else shown.stamp
 
-    def content(self, filename: str) -> Content | Elsewhere | None:
+    def content(self, filename: str) -> Content | Redirect | None:
         """Return the bytes of a file, which come from the upstream if they are not here yet.
 
         :raises PolicyRefusal: the file is not offered, with the reason.
@@ -250,7 +250,7 @@ class Mirrored(ReadsContent):
         content = self.content(filename)
         if content is None:
             raise NetworkError(f"{filename} is listed by the upstream, and not there")
-        if isinstance(content, Elsewhere):
+        if isinstance(content, Redirect):
             raise NetworkError(f"{self.name} keeps no files: clients get them from the upstream")
         for piece in content.parts(0, content.size):
             tick(len(piece))
@@ -364,7 +364,7 @@ class Mirrored(ReadsContent):
             tuple(self._entry(file) for file in originals.values()),
             self.name,
             tuple(dict.fromkeys(notes)),
-            elsewhere=listed.elsewhere,
+            other_pages=listed.other_pages,
             status=listed.status,
             withheld=tuple(withheld.items()),
         )
@@ -458,7 +458,7 @@ class Mirrored(ReadsContent):
 
     # --- files ----------------------------------------------------------------------
 
-    def _content(self, name: NormalizedName, file: File, suffix: str) -> Content | Elsewhere | None:
+    def _content(self, name: NormalizedName, file: File, suffix: str) -> Content | Redirect | None:
         if suffix == _METADATA:
             return self._metadata(name, file)
         if suffix == _PROVENANCE:
@@ -467,7 +467,7 @@ class Mirrored(ReadsContent):
             return self._document(name, file)
         if self._settings.redirect and not self._web.client.user_at(file.url):
             self.counts.add("file redirect")
-            return Elsewhere(file.url)
+            return Redirect(file.url)
         sha256 = self._digest(file)
         if sha256 is not None:
             size = self._pulled.size(sha256)

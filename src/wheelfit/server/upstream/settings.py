@@ -196,7 +196,7 @@ def mirror_of_text(text: str, families: KnownFamilies = SHIPPED) -> MirrorSettin
     if (family := _FAMILY.fullmatch(text)) is not None:
         if family[2] and not family[3]:
             raise InvalidConfiguration(
-                f"{text[:80]!r} does not say where the indexes are",
+                f"{text[:80]!r} has no URL of the indexes after the @",
                 hint=f"{family[1]}@https://wheels.example.org/bridges/{family[1]}, or {family[1]} "
                 "alone",
             )

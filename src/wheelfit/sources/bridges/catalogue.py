@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from functools import cache, cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 from packaging.utils import canonicalize_name
 
@@ -20,7 +20,7 @@ from wheelfit_runtime.errors import FileProblem, UserError
 from wheelfit_runtime.platforms.cache_folder import state_folder_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from packaging.utils import NormalizedName
 
@@ -32,7 +32,7 @@ several. It rises whenever a file of a family changes."""
 ALL_KNOWN = "all-known"
 """Stands for every shipped family of names; those of indexes change the origin of files."""
 _NONE, _DEFAULT = "none", "default"
-"""Words that drop what was named before and what counts by default, and have the latter back."""
+"""Words that drop the families named before and the default ones, and restore the latter."""
 _SUFFIX = ".toml"
 _FOLDER = Path(__file__).with_name("definitions")
 _INDEXES = _FOLDER / "indexes"
@@ -44,8 +44,8 @@ _NAME = re.compile(r'"([^"]+)"')
 class KnownFamilies:
     """The families that wheelfit knows.
 
-    :param newer: the content of newer files by the name of the family, which go before the
-        shipped ones.
+    :param newer: the content of newer files by the name of the family; each replaces the shipped
+        one.
     :param version: the version of the newest files.
     """
 
@@ -66,7 +66,7 @@ class KnownFamilies:
         return {"version": self.version, "origin": origin, "shipped": SHIPPED_VERSION}
 
     def names(self) -> tuple[str, ...]:
-        """Return the names of all families, in the order of the alphabet."""
+        """Return the names of all families, sorted."""
         stems = {path.stem for path in _FOLDER.rglob(f"*{_SUFFIX}")}
         return tuple(sorted(stems | self._newer.keys()))
 
@@ -77,78 +77,82 @@ class KnownFamilies:
         :raises InvalidDocument: ``invalid-bridge``; a file breaks its rules.
         """
         if name in self._newer:
-            return _parsed(self._newer[name].encode(), f"{name}{_SUFFIX} of the update")
+            return _parse(self._newer[name].encode(), f"{name}{_SUFFIX} of the update")
         return shipped(name)
 
-    def unasked(self, name: str) -> BridgeFamily | None:
-        """Return a shipped family as it may count where the user does not name it.
+    def as_default(self, name: str) -> BridgeFamily | None:
+        """Return a shipped family in the form that counts where the user does not name it.
 
-        That is as its newest file has it, unless this would send people to places that the shipped
-        file does not name. An update turns no family on, and lets none stand for further projects.
+        The newest file counts, unless it refers to places that the shipped file does not name. An
+        update neither makes a family a default one nor adds projects that it stands for.
 
         :param name: normalised.
         """
-        known = shipped(name)
-        if known is None or name not in self._newer:
-            return known
+        shipped_family = shipped(name)
+        if shipped_family is None or name not in self._newer:
+            return shipped_family
         from dataclasses import replace  # start-up
 
-        newest = self.named(name) or known
-        counting = known if newest.new_locations(known) else newest
+        newest_family = self.named(name) or shipped_family
+        effective = shipped_family if newest_family.new_locations(shipped_family) else newest_family
         return replace(
-            counting,
-            by_default=newest.by_default and known.by_default,
-            projects=tuple(project for project in counting.projects if project in known.projects),
+            effective,
+            by_default=newest_family.by_default and shipped_family.by_default,
+            projects=tuple(
+                project for project in effective.projects if project in shipped_family.projects
+            ),
         )
 
     def restrictions(self, name: str) -> tuple[str, ...]:
-        """Return the parts of a family's newest file that count only by name, a clause each.
+        """Return the parts of a newest file that count only if the user names it, a clause each.
 
         :param name: normalised.
         """
-        newest, counting = self.named(name), self.unasked(name)
-        if newest is None or counting is None or not newest.by_default:
+        newest, effective = self.named(name), self.as_default(name)
+        if newest is None or effective is None or not newest.by_default:
             return ()
-        if not counting.by_default:
+        if not effective.by_default:
             return ("would count without --bridge",)
-        further = (f"names {clause}" for clause in newest.new_locations(counting))
-        projects = (one for one in newest.projects if one not in counting.projects)
+        further = (f"names {place}" for place in newest.new_locations(effective))
+        projects = (project for project in newest.projects if project not in effective.projects)
         return (*further, *(f"stands for {project}" for project in projects))
 
     def standing_for(self, project: NormalizedName) -> tuple[BridgeFamily, ...]:
-        """Return the families that stand for a project, active or not.
+        """Return the families that stand for a project, default or not.
 
         :param project: the requested project.
         """
-        own = [project] if project in self._names_of_one_project else []
+        same_name = [project] if project in self._names_of_one_project else []
         families = []
-        for name in (*own, *(name for name, _ in _of_indexes(project, self._indexes))):
-            family, unasked = self.named(name), self.unasked(name)
+        of_indexes = [index.name for index in self._index_families if index.is_for(project)]
+        for name in (*same_name, *of_indexes):
+            family, as_default = self.named(name), self.as_default(name)
             if family is not None and family.stands_for(project):
                 from dataclasses import replace  # start-up
 
-                is_default = unasked is not None and unasked.by_default
+                is_default = as_default is not None and as_default.by_default
                 families.append(replace(family, by_default=is_default))
         return tuple(families)
 
     def of_owners(self) -> tuple[BridgeFamily, ...]:
-        """Return the families of indexes that count by default, as they do."""
-        families = (self.unasked(name) for name, _, is_by_default in _indexes() if is_by_default)
-        return tuple(one for one in families if one is not None and one.by_default)
+        """Return the families of indexes that count by default."""
+        names = (index.name for index in _shipped_index_families() if index.is_default)
+        families = map(self.as_default, names)
+        return tuple(family for family in families if family is not None and family.by_default)
 
     @cached_property
-    def _indexes(self) -> tuple[_IndexesHead, ...]:
-        """The families of indexes: name, projects, and whether they count by default."""
+    def _index_families(self) -> tuple[_IndexFamily, ...]:
         if not self._newer:
-            return _indexes()
-        newer = (_head(name, text) for name, text in self._newer.items())
-        shipped_ones = (index for index in _indexes() if index[0] not in self._newer)
-        return (*shipped_ones, *filter(None, newer))
+            return _shipped_index_families()
+        newer = (_index_family(name, text) for name, text in self._newer.items())
+        remaining = (index for index in _shipped_index_families() if index.name not in self._newer)
+        return (*remaining, *filter(None, newer))
 
     @cached_property
-    def _names_of_one_project(self) -> frozenset[str]:
-        of_indexes = {name for name, _, _ in self._indexes}
-        return _of_one_project() | (self._newer.keys() - of_indexes)
+    def _names_of_one_project(self) -> Collection[str]:
+        """The names of the families that are called as the one project they stand for."""
+        shipped_names = {path.stem for path in _FOLDER.glob(f"*{_SUFFIX}")}
+        return shipped_names | (self._newer.keys() - {index.name for index in self._index_families})
 
     def find(self, text: str) -> BridgeFamily:
         """Return the family of a name or file.
@@ -159,15 +163,15 @@ class KnownFamilies:
         :raises InvalidDocument: ``invalid-bridge``; the file breaks its rules.
         """
         if text.endswith(_SUFFIX):
-            return _read(Path(text))
+            return _read_family(Path(text))
         family = self.named(canonicalize_name(text))
         if family is None:
             from difflib import get_close_matches
 
-            close = get_close_matches(text, self.names(), n=3)
-            meant = f"did you mean {' or '.join(close)}? " if close else ""
+            close_names = get_close_matches(text, self.names(), n=3)
+            suggestion = f"did you mean {' or '.join(close_names)}? " if close_names else ""
             raise UserError(
-                f"unknown bridge {text[:80]!r}", hint=f"{meant}`wheelfit bridges` lists them"
+                f"unknown bridge {text[:80]!r}", hint=f"{suggestion}`wheelfit bridges` lists them"
             )
         return family
 
@@ -199,11 +203,6 @@ def known_families(environ: Mapping[str, str], *, shipped_bridges: bool) -> Know
     return KnownFamilies(update.files, update.version)
 
 
-def shipped_names() -> tuple[str, ...]:
-    """Return the names of the shipped families, in the order of the alphabet."""
-    return SHIPPED.names()
-
-
 @cache
 def shipped(name: str) -> BridgeFamily | None:
     """Return a shipped family; None if there is none of that name.
@@ -211,7 +210,7 @@ def shipped(name: str) -> BridgeFamily | None:
     :param name: normalised.
     """
     path = shipped_file(name)
-    return None if path is None else _parsed(path.read_bytes(), path.name)
+    return None if path is None else _parse(path.read_bytes(), path.name)
 
 
 def shipped_file(name: str) -> Path | None:
@@ -219,74 +218,67 @@ def shipped_file(name: str) -> Path | None:
 
     :param name: normalised.
     """
-    if not (name.isascii() and name.replace("-", "").isalnum()):  # and no path
+    if not (name.isascii() and name.replace("-", "").isalnum()):  # a path, perhaps
         return None
     paths = (_FOLDER / f"{name}{_SUFFIX}", _INDEXES / f"{name}{_SUFFIX}")
     return next((path for path in paths if path.is_file()), None)
 
 
-_IndexesHead: TypeAlias = "tuple[str, Sequence[str], bool]"
-"""Of a family of indexes: its name, its projects, and whether it counts by default."""
+class _IndexFamily(NamedTuple):
+    """A family of indexes, as far as it is needed to find the family of a project."""
+
+    name: str
+    projects: Sequence[str]
+    """Names and patterns, as ``nvidia-*``."""
+    is_default: bool
+
+    def is_for(self, project: str) -> bool:
+        # Nearly all are plain names, and a pattern is compiled to a regular expression.
+        return any(
+            project == pattern or ("*" in pattern and fnmatchcase(project, pattern))
+            for pattern in self.projects
+        )
 
 
 @cache
-def _indexes() -> tuple[_IndexesHead, ...]:
+def _shipped_index_families() -> tuple[_IndexFamily, ...]:
     """Return the shipped families of indexes.
 
     Every requested project is looked up here, so the files are read no further than needed.
     """
     paths = sorted(_INDEXES.glob(f"*{_SUFFIX}"))
-    heads = (_head(path.stem, path.read_text(encoding="utf-8")) for path in paths)
-    return tuple(filter(None, heads))
+    families = (_index_family(path.stem, path.read_text(encoding="utf-8")) for path in paths)
+    return tuple(filter(None, families))
 
 
-def _head(name: str, text: str) -> _IndexesHead | None:
-    """Return name, projects and default of a family of indexes; None for another family."""
+def _index_family(name: str, text: str) -> _IndexFamily | None:
+    """Read the head of a family's file; return None if the family has no indexes."""
     head = text.partition("\n[[member]]")[0]
     if "\nbase = " not in head:
         return None
     listed = _PROJECTS.search(head)
     projects = [name] if listed is None else _NAME.findall(listed[1])
-    return name, projects, "\nby-default = true" in head
+    return _IndexFamily(name, projects, "\nby-default = true" in head)
 
 
-def _of_indexes(project: str, heads: Sequence[_IndexesHead]) -> Iterator[tuple[str, bool]]:
-    """Yield the names of families of indexes for a project, with whether they count by default."""
-    for name, projects, is_by_default in heads:
-        # Nearly all are plain names, and a pattern is compiled to a regular expression.
-        if any(project == one or ("*" in one and fnmatchcase(project, one)) for one in projects):
-            yield name, is_by_default
-
-
-def _owner_name(project: str) -> str:
-    owners = (name for name, is_by_default in _of_indexes(project, _indexes()) if is_by_default)
-    return next(owners, "")
-
-
-@cache
-def _of_one_project() -> frozenset[str]:
-    """Return the names of the shipped families that are called as the project they stand for."""
-    return frozenset(path.stem for path in _FOLDER.glob(f"*{_SUFFIX}"))
-
-
-def has_defaults(wanted: Iterable[str]) -> bool:
+def has_defaults(names: Iterable[str]) -> bool:
     """Return whether default families count, given the names from the user.
 
-    :param wanted: the names from the user, in order.
+    :param names: the names from the user, in order.
     """
-    words = [one for one in wanted if one in (_NONE, _DEFAULT)]
+    words = [name for name in names if name in (_NONE, _DEFAULT)]
     return words[-1:] != [_NONE]
 
 
 class BridgeCatalogue:
     """The families that count in one command.
 
-    :param wanted: names of families, ``all-known``, or paths of files that end with ``.toml``;
-        ``NAME@URL`` has the indexes of a family elsewhere; ``none`` drops those before it and those
-        that count by default, which ``default`` has back.
+    :param names: names of families, ``all-known``, or paths of files that end with ``.toml``;
+        ``NAME@URL`` replaces the URL of a family's indexes; ``none`` drops the families named
+        before it and the default ones, which ``default`` restores.
     :param is_of_registry: returns whether a project comes from the public registry and nowhere
         else, so that its owner's index may stand for it by default.
-    :param is_forbidden: returns whether none may stand for anything; called when one would.
+    :param is_forbidden: returns whether families are forbidden; called when one would be used.
     :param families: the known families.
     :raises UserError: there is no such family.
     :raises FileProblem: a file cannot be read.
@@ -295,7 +287,7 @@ class BridgeCatalogue:
 
     def __init__(
         self,
-        wanted: Iterable[str] = (),
+        names: Iterable[str] = (),
         *,
         is_of_registry: Callable[[NormalizedName], bool] = lambda _project: False,
         is_forbidden: Callable[[], bool] = lambda: False,
@@ -305,7 +297,7 @@ class BridgeCatalogue:
         self._defaults = True
         self._is_of_registry = is_of_registry
         self._is_forbidden = is_forbidden
-        self._unasked: dict[str, BridgeFamily | None] = {}
+        self._defaults_by_name: dict[str, BridgeFamily | None] = {}
         self._agreed: list[BridgeFamily] = []
         self.is_wanted: Callable[[BridgeFamily, FamilyMember], bool] = lambda _family, _member: True
         """Returns whether the target could get a member of a family of indexes; others need not be
@@ -313,8 +305,8 @@ class BridgeCatalogue:
         """
         self.bases: dict[NormalizedName, str] = {}
         """The URLs of a family's indexes where they replace its own."""
-        for text in wanted:
-            self._agree(text)
+        for name in names:
+            self._agree(name)
 
     def of(self, project: NormalizedName) -> BridgeFamily | None:
         """Return the family that stands for a project; None if there is none.
@@ -325,30 +317,27 @@ class BridgeCatalogue:
         return None if family is None or self._is_forbidden() else family
 
     def _of(self, project: NormalizedName) -> BridgeFamily | None:
-        agreed = next((one for one in self._agreed if one.stands_for(project)), None)
-        if agreed is not None or not self._defaults:
-            return agreed
-        family = self._as_unasked(project)
+        named = next((family for family in self._agreed if family.stands_for(project)), None)
+        if named is not None or not self._defaults:
+            return named
+        family = self._as_default(project)
         if family is not None and family.by_default and not family.is_of_indexes:
             return family
         if not self._is_of_registry(project):
             return None
-        owner = self._as_unasked(_owner_name(project))
+        indexes = (index for index in _shipped_index_families() if index.is_default)
+        index = next((index for index in indexes if index.is_for(project)), None)
+        owner = None if index is None else self._as_default(index.name)
         is_owner = owner is not None and owner.by_default and owner.stands_for(project)
         return owner if is_owner else None
 
     def has_owners(self) -> bool:
         """Return whether the index of an owner stands for any project."""
-        if not any(one.is_of_indexes for one in self._agreed) and not (
-            self._defaults
-            and any(
-                self._is_of_registry(canonicalize_name(project))
-                for _, projects, is_by_default in _indexes()
-                if is_by_default
-                for project in projects
-            )
-        ):
-            return False
+        if not any(family.is_of_indexes for family in self._agreed):
+            defaults = _shipped_index_families() if self._defaults else ()
+            projects = [name for index in defaults if index.is_default for name in index.projects]
+            if not any(self._is_of_registry(canonicalize_name(name)) for name in projects):
+                return False
         return not self._is_forbidden()
 
     def is_agreed(self, family: BridgeFamily) -> bool:
@@ -361,17 +350,14 @@ class BridgeCatalogue:
         return tuple(self._agreed)
 
     def named(self, name: str) -> BridgeFamily | None:
-        """Return a family, agreed to or not; None if there is none.
+        """Return a family by its name, agreed to or not; None if there is none."""
+        family = next((family for family in self._agreed if family.name == name), None)
+        return family or self._as_default(name) or self._families.named(name)
 
-        :param name: the name of the family.
-        """
-        own = next((one for one in self._agreed if one.name == name), None)
-        return own or self._as_unasked(name) or self._families.named(name)
-
-    def _as_unasked(self, name: str) -> BridgeFamily | None:
-        if name not in self._unasked:
-            self._unasked[name] = self._families.unasked(name)
-        return self._unasked[name]
+    def _as_default(self, name: str) -> BridgeFamily | None:
+        if name not in self._defaults_by_name:
+            self._defaults_by_name[name] = self._families.as_default(name)
+        return self._defaults_by_name[name]
 
     def __bool__(self) -> bool:
         return self._defaults or bool(self._agreed)
@@ -384,23 +370,23 @@ class BridgeCatalogue:
                 self.bases.clear()
             return
         if text == ALL_KNOWN:
-            for name in shipped_names():
-                known = self._as_unasked(name)
-                if known is not None and not known.is_of_indexes:
-                    self._agreed.insert(0, known)
+            for name in SHIPPED.names():
+                family = self._as_default(name)
+                if family is not None and not family.is_of_indexes:
+                    self._agreed.insert(0, family)
             return
         name, at, base = (text, "", "") if text.endswith(_SUFFIX) else text.partition("@")
-        family = self._families.find(name)
+        named = self._families.find(name)
         if at:
             if not base:
-                raise UserError(f"{text[:80]!r} does not say where the indexes are")
-            if not family.is_of_indexes:
-                raise UserError(f"the bridge {family.name} has no indexes that could be elsewhere")
-            self.bases[family.name] = base.rstrip("/")
-        self._agreed.insert(0, family)  # of several for one project the last one counts
+                raise UserError(f"{text[:80]!r} has no URL of the indexes after the @")
+            if not named.is_of_indexes:
+                raise UserError(f"the bridge {named.name} has no indexes, so it takes no URL")
+            self.bases[named.name] = base.rstrip("/")
+        self._agreed.insert(0, named)  # of several for one project the last one counts
 
 
-def _read(path: Path) -> BridgeFamily:
+def _read_family(path: Path) -> BridgeFamily:
     from wheelfit.core.bridge_file import MAX_SIZE
 
     try:
@@ -410,10 +396,10 @@ def _read(path: Path) -> BridgeFamily:
         raise FileProblem(
             f"the family cannot be read: {error.strerror or type(error).__name__}", where=str(path)
         ) from error
-    return _parsed(data, str(path))
+    return _parse(data, str(path))
 
 
-def _parsed(data: bytes, where: str) -> BridgeFamily:
+def _parse(data: bytes, where: str) -> BridgeFamily:
     from wheelfit.core.bridge_file import parse_family
 
     return parse_family(data, where=where)

@@ -13,7 +13,7 @@ from msgspec import structs
 from wheelfit.core.digests import sha256_of
 from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename
 from wheelfit.sources.client import REACH_HINT
-from wheelfit.sources.concurrency import at_once
+from wheelfit.sources.concurrency import map_concurrently
 from wheelfit.sources.page import BRIDGE
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.sources.repository import READ_LIMIT, FileSize, stamp_of
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from wheelfit.wheels.unpacked import UnpackedWheel
 
 _MOST = 8  # pages at the same time
-_GONE = (404, 410)
+_MISSING = (404, 410)
 
 
 class OpenIndex(Protocol):
@@ -76,7 +76,7 @@ class BridgedRepository:
     as far as the family describes them.
 
     :param repository: the repository of all other pages.
-    :param shelf: the families that count.
+    :param catalogue: the families that count.
     :param open_index: opens the indexes of families; None: there are none.
     :param store: keeps hashes of files whose index gives none; None: they are not kept.
     :param note: called with the name of a project that no index of its family has.
@@ -85,14 +85,14 @@ class BridgedRepository:
     def __init__(
         self,
         repository: Repository,
-        shelf: BridgeCatalogue,
+        catalogue: BridgeCatalogue,
         open_index: OpenIndex | None = None,
         store: Store | None = None,
         note: Callable[[str], None] = lambda _text: None,
     ) -> None:
         self.name = repository.name
         self._repository = repository
-        self._shelf = shelf
+        self._catalogue = catalogue
         self._open_index = open_index
         self._store = store
         self._note = note
@@ -110,7 +110,7 @@ class BridgedRepository:
 
         :param is_wanted: returns whether the target could get a member.
         """
-        self._shelf.is_wanted = is_wanted
+        self._catalogue.is_wanted = is_wanted
 
     # --- pages ------------------------------------------------------------------------
 
@@ -120,7 +120,7 @@ class BridgedRepository:
 
     def project(self, name: NormalizedName) -> ProjectPage | None:
         """Return the page of a project, that of a family with its members."""
-        family = self._shelf.of(name)
+        family = self._catalogue.of(name)
         if family is None:
             return self._repository.project(name)
         from wheelfit.sources.bridges.pages import page_of_names
@@ -130,12 +130,12 @@ class BridgedRepository:
         names = tuple(dict.fromkeys((name, *family.distributions)))
 
         def listed(project: NormalizedName) -> ProjectPage | None:
-            owner = None if project == name else self._shelf.of(project)
+            owner = None if project == name else self._catalogue.of(project)
             if owner is None or not owner.is_of_indexes:
                 return self._repository.project(project)
             return self._of_indexes(project, owner)
 
-        pages = dict(zip(names, at_once(names, listed, most=_MOST), strict=True))
+        pages = dict(zip(names, map_concurrently(names, listed, most=_MOST), strict=True))
         page = page_of_names(family, pages, {tag.platform for tag in self.here})
         return (
             None if page is None else structs.replace(page, fresh=0.0)
@@ -147,14 +147,14 @@ class BridgedRepository:
         :param name: the project.
         :param file: one of its files. One of an index that the user named is from elsewhere.
         """
-        family = self._shelf.of(name)
-        if family is None or file.source not in self._sources or self._shelf.is_agreed(family):
+        family = self._catalogue.of(name)
+        if family is None or file.source not in self._sources or self._catalogue.is_agreed(family):
             return ""
         return file.source
 
     def stamp(self, name: NormalizedName) -> str | None:
         """Return the stamp of a project's page; None for a family's."""
-        return stamp_of(self._repository, name) if self._shelf.of(name) is None else None
+        return stamp_of(self._repository, name) if self._catalogue.of(name) is None else None
 
     def _of_indexes(self, name: NormalizedName, family: BridgeFamily) -> ProjectPage | None:
         if self._open_index is None:
@@ -162,17 +162,18 @@ class BridgedRepository:
         from wheelfit.sources.bridges.pages import page_of_indexes
 
         members = [member for member in family.members if member.covers_project(name)]
-        wanted = [
+        usable = [
             member
             for member in members
-            if (family.registry and member.is_of_registry) or self._shelf.is_wanted(family, member)
+            if (family.registry and member.is_of_registry)
+            or self._catalogue.is_wanted(family, member)
         ]
-        if family.registry and all(one.is_of_registry and not one.when for one in wanted):
+        if family.registry and all(member.is_of_registry and not member.when for member in usable):
             plain = self._repository.project(name)
             if plain is not None and any(file.filename.endswith(".whl") for file in plain.files):
                 return plain  # nothing that is elsewhere is for this machine
-        if not all(one.is_of_registry for one in wanted):
-            members = wanted  # where the target could get none, all of them are the reasons
+        if not all(member.is_of_registry for member in usable):
+            members = usable  # where the target could get none, all of them are the reasons
         notes: list[str] = []
         places = {
             member.locations: member
@@ -180,28 +181,30 @@ class BridgedRepository:
             if family.registry or not member.is_of_registry
         }
         try:
-            listed = at_once(
+            listed = map_concurrently(
                 list(places.values()),
-                lambda one: self._listed(name, family, one, notes.append),
+                lambda member: self._listed(name, family, member, notes.append),
                 most=_MOST,
             )
         except NetworkError as error:
             if not any(member.is_of_registry for member in members):
                 raise
-            return self._instead(name, family, error)
+            return self._fallback(name, family, error)
         pages = dict(zip(places, listed, strict=True))
-        own = [
+        owners_places = [
             place for place in places.values() if not (place.is_of_registry or place.has_own_url)
         ]
-        listings = [pages[one.locations] for one in own]
-        if own and not (family.registry or any(listing and listing.files for listing in listings)):
+        listings = [pages[member.locations] for member in owners_places]
+        if owners_places and not (
+            family.registry or any(listing and listing.files for listing in listings)
+        ):
             self._tell_missing(name, family)
         page = self._with_record(page_of_indexes(family, name, pages, self._hosts(family)))
         return page and structs.replace(page, notes=(*page.notes, *notes))
 
     def _tell_missing(self, name: NormalizedName, family: BridgeFamily) -> None:
         """Report a project that its owner's index lacks; a mirror may have fewer projects."""
-        mirror = self._shelf.bases.get(family.name)
+        mirror = self._catalogue.bases.get(family.name)
         where = redact(mirror or family.base)
         text = f"no index of the bridge {family.name} has {name} (they are in {where})"
         self._note(text)
@@ -222,8 +225,8 @@ class BridgedRepository:
         """
         if member.is_of_registry:
             return self._repository.project(name)
-        base = self._shelf.bases.get(family.name, family.base)
-        is_mirror = family.name in self._shelf.bases
+        base = self._catalogue.bases.get(family.name, family.base)
+        is_mirror = family.name in self._catalogue.bases
         if is_mirror and "://" not in base and not Path(base, member.folder).exists():
             return None  # a mirror need not have all
         if member.files:
@@ -242,7 +245,7 @@ class BridgedRepository:
             note(f"the builds in {member.location} are left out: {error.message}")
             return None
 
-    def _instead(
+    def _fallback(
         self, name: NormalizedName, family: BridgeFamily, error: NetworkError
     ) -> ProjectPage | None:
         """Return the registry's page of a project whose own index is unreachable."""
@@ -258,7 +261,7 @@ class BridgedRepository:
 
     def _hosts(self, family: BridgeFamily) -> tuple[str, ...]:
         """Return the only hosts to contact; empty: any, as for a mirror."""
-        return () if family.name in self._shelf.bases else family.only_hosts
+        return () if family.name in self._catalogue.bases else family.only_hosts
 
     def _index(self, url: str, family: BridgeFamily, *, is_page: bool) -> Repository:
         with self._lock:
@@ -313,7 +316,7 @@ class BridgedRepository:
 
         files = self._files(file)
         inside = sum(map(len, files.values())) if unpacked else None
-        return FileSize(len(zipped(files)), inside, is_here=True)
+        return FileSize(len(zipped(files)), inside, is_on_disk=True)
 
     def open(self, file: File) -> ByteSource:
         """Return the bytes of a wheel."""
@@ -368,10 +371,10 @@ class BridgedRepository:
         recorded = RecordedHashes(self._store)
         files = []
         for file in page.files:
-            before = recorded.of(file) if self._is_unpromised(file) else None
-            if before is not None:
+            sha256 = recorded.of(file) if self._is_unpromised(file) else None
+            if sha256 is not None:
                 self._from_record.add(file.url)
-            files.append(structs.replace(file, hashes={"sha256": before}) if before else file)
+            files.append(structs.replace(file, hashes={"sha256": sha256}) if sha256 else file)
         return structs.replace(page, files=tuple(files))
 
     def _is_unpromised(self, file: File) -> bool:
@@ -408,7 +411,7 @@ class BridgedRepository:
         try:
             return self._reader(file).metadata(file.as_published)
         except UnexpectedStatus as error:
-            if error.status not in _GONE:
+            if error.status not in _MISSING:
                 raise
             raise InvalidWheel(error.message, where=error.where) from error
 
@@ -418,7 +421,7 @@ class BridgedRepository:
         from wheelfit.sources.bridges.selectors import needs_of
 
         filename = parse_wheel_filename(file.filename)
-        family = self._shelf.of(filename.name)
+        family = self._catalogue.of(filename.name)
         member = None if family is None else family.member_of_wheel(filename)
         needs = () if member is None else needs_of(member, filename)
         return structs.replace(file, needs=needs).with_needs(metadata)
@@ -446,7 +449,7 @@ class BridgedRepository:
 
     def _family(self, file: File) -> BridgeFamily:
         name = file.url.removeprefix(BRIDGE).partition("/")[0]
-        family = self._shelf.named(name)
+        family = self._catalogue.named(name)
         if family is None:
             raise FileProblem(
                 f"unknown bridge {name!r}",

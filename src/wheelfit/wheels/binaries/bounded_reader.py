@@ -30,7 +30,7 @@ class Allowance(Struct, frozen=True):
     looks: int
     total: int
     """Bytes of all looks together."""
-    at_once: int
+    map_concurrently: int
     """Bytes of one look."""
 
 
@@ -65,7 +65,7 @@ class Window:
         """Bytes of the file."""
         self._looks = min(allowance.looks, _FIRST_LOOKS + self.size // _BYTES_FOR_A_LOOK)
         self._left = allowance.total
-        self._at_once = allowance.at_once
+        self._at_once = allowance.map_concurrently
 
     def read(self, start: int, length: int) -> bytes:
         """Return bytes of the file."""
