@@ -370,7 +370,7 @@ class TestTimesOfUpload:
         assert "2026-01-31" in said
 
     def test_a_time_to_come(self, places: Places) -> None:
-        """A time in the future, which leaves nothing out, is an error."""
+        """A time in the future, which excludes nothing, is an error."""
         assert "in the future" in places.messages("plain", "--exclude-newer", "2999-01-01", code=2)
 
     def test_sync(self, dated: Places, run: Runner) -> None:

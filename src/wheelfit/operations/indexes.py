@@ -122,7 +122,7 @@ def _cooldown(request: SourceOptions, by_pip: Cooldown | None) -> Cooldown | Non
     now = datetime.now(UTC)
     if text and default is not None and default.at(now) > now:
         raise UsageError(
-            f"--uploaded-prior-to {text} is in the future, and leaves nothing out",
+            f"--uploaded-prior-to {text} is in the future, and excludes nothing",
             hint="name a time that has passed, or a duration as P7D",
         )
     return Cooldown(default, by_project)
@@ -280,7 +280,7 @@ def families_in_effect(
             note="it says bridges = []",
         )
     for base in catalogue.bases.values():
-        check_families_location(base, settings)
+        _check_location(base, settings)
     return catalogue
 
 
@@ -309,19 +309,16 @@ def with_family_hints(
     )
 
 
-def check_families_location(base: str, settings: SourceSettings) -> None:
-    """Raise if the base URL of indexes could be changed in transit.
+def _check_location(base: str, settings: SourceSettings) -> None:
+    """Raise if a third party could change the indexes below a base URL on their way.
 
-    :param base: the URL below which they lie, or a folder.
-    :param settings: with the trusted hosts.
-    :raises InvalidConfiguration: it is neither an https URL nor a folder, and its host is not
-        trusted.
+    :raises InvalidConfiguration: it is neither a folder nor an https URL, nor of a trusted host.
     """
     try:
-        where = origin(base) if "://" in base else None
+        address = origin(base) if "://" in base else None
     except ValueError:
-        where = None
-    if where is None or where.scheme not in {"http", "https"}:
+        address = None
+    if address is None or address.scheme not in {"http", "https"}:
         if Path(base).is_dir():
             return
         raise InvalidConfiguration(
@@ -333,7 +330,7 @@ def check_families_location(base: str, settings: SourceSettings) -> None:
         raise InvalidConfiguration(
             "the indexes of a bridge use plain HTTP, so they can be changed on the way",
             where=redact(base),
-            hint=f"--trusted-host {where.host} uses them anyway",
+            hint=f"--trusted-host {address.host} uses them anyway",
         )
 
 

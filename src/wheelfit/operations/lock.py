@@ -275,7 +275,11 @@ class _LockSession:
         rules = read_rules(context.environ, prefix)
         self._rules, self._project = rules, project
         self._may_ask = not (request.check or request.dry_run)
-        self._requirement_set = requirement_set = _read_requirements(request, context, rules)
+        requirement_set = read_requirements(
+            request, context.environ, may_be_empty=works_on_project(request)
+        )
+        requirement_set = with_pip_constraints(requirement_set, rules, context.environ)
+        self._requirement_set = requirement_set
         self._settings = read_settings(
             request, context.environ, requirement_set.files, prefix=prefix
         )
@@ -741,15 +745,6 @@ def _old_lock(path: Path, store: Callable[[], Store]) -> Lock | None:
     except InvalidLock as error:
         error.hint = error.hint or "delete it to lock anew, or name another file with --output"
         raise
-
-
-def _read_requirements(
-    request: LockRequest, context: Context, rules: InstallRules
-) -> RequestedRequirements:
-    """Return the requirements of options and files, without those of a project."""
-    environ = context.environ
-    requirement_set = read_requirements(request, environ, may_be_empty=works_on_project(request))
-    return with_pip_constraints(requirement_set, rules, environ)
 
 
 def _roots(

@@ -75,8 +75,8 @@ class ProxiedRequest(SourceOptions, EnvironmentOptions, MachineOptions, VariantO
     allow_private_host: tuple[str, ...] = ()
 
 
-class OpenedProxy:
-    """A proxy, and the resources opened for it.
+class ProxySession:
+    """A proxy with its connections and sources; a context manager that closes them.
 
     :param proxies: the proxies by their path.
     :param webs: the connections of the proxies; more may be added later.
@@ -124,7 +124,7 @@ def open_proxy(
     *,
     by_path: Mapping[str, SourceSettings] = MappingProxyType({}),
     denied: Advisories | None = None,
-) -> OpenedProxy:
+) -> ProxySession:
     """Open a proxy; no request is sent yet.
 
     :param by_path: the settings of further proxies, by the path at which each is served.
@@ -154,12 +154,14 @@ def open_proxy(
         for name, path_indexes in indexes.items()
     }
     root_proxy = proxies.pop("")
-    return OpenedProxy(
+    return ProxySession(
         PathRouter(root_proxy, proxies) if proxies else root_proxy,
         (root_proxy, *proxies.values()),
         upstreams.webs,
         repository,
-        has_logins=any(upstream.has_login for upstream in upstreams.opened),
+        has_logins=any(
+            index.has_login for path_indexes in indexes.values() for index in path_indexes
+        ),
     )
 
 
@@ -196,11 +198,6 @@ class _Upstreams:
         self._upstreams: dict[tuple[str, tuple[str, ...]], Upstream] = {}
         self.webs: list[Web] = []
         """The connections to them, and to the indexes of families queried since."""
-
-    @property
-    def opened(self) -> tuple[Upstream, ...]:
-        """The opened upstreams."""
-        return tuple(self._upstreams.values())
 
     def for_settings(self, settings: SourceSettings) -> tuple[Upstream, ...]:
         """Return the indexes of some settings, in their order."""
@@ -427,8 +424,8 @@ def proxy(
             "installers fetch from another index: set it for them too, or serve all files through "
             "the proxy with --full"
         )
-    with open_proxy(request, settings, context, denied=denied) as opened:
-        if not secret and opened.has_logins:
+    with open_proxy(request, settings, context, denied=denied) as session:
+        if not secret and session.has_logins:
             context.reporter.warn(
                 "the proxy sends your login to an index, so everybody who reaches the proxy can "
                 f"read what you can read there; set {SECRET} to restrict access"
@@ -439,40 +436,40 @@ def proxy(
                 "server with TLS in front of it in a network that you do not trust"
             )
         if secret:
-            opened.application = SecretPathGuard(opened.application, secret)
+            session.application = SecretPathGuard(session.application, secret)
 
         def ready(origin: str) -> None:
             base = f"{origin}/{secret}" if secret else origin
             started(ServedProxy(base, request.full, request.all_variants))
 
         try:
-            _serve(opened, request, context, ready)
+            _serve(session, request, context, ready)
         finally:
-            opened.cut()
+            session.cut()
 
 
 def _serve(
-    opened: OpenedProxy, request: ProxyRequest, context: Context, ready: Callable[[str], None]
+    session: ProxySession, request: ProxyRequest, context: Context, ready: Callable[[str], None]
 ) -> None:
     """Serve until interrupted; without the extra, on the loopback interface only."""
     host, port = request.listen_at, request.port
     try:
         serve_to_others(
-            opened.application,
+            session.application,
             host=host,
             port=port,
             names=request.allowed_host,
             ready=ready,
             failed=context.reporter.warn,
-            cancel=opened.cut,
+            cancel=session.cut,
         )
     except NeedsExtra:
         if not is_loopback(host):
             raise
         with open_loopback_server(
-            opened.application, port=port, names=request.allowed_host
+            session.application, port=port, names=request.allowed_host
         ) as server:
             ready(server.origin)
             with suppress(KeyboardInterrupt):
                 threading.Event().wait()
-            opened.cut()
+            session.cut()

@@ -140,7 +140,7 @@ def with_login(url: str, login: Login | None) -> str:
 
 
 _INDEX_URLS = {"upload.pypi.org": "https://pypi.org/simple/",
-           "test.pypi.org": "https://test.pypi.org/simple/"}  # fmt: skip
+               "test.pypi.org": "https://test.pypi.org/simple/"}  # fmt: skip
 """Hosts of the public registry, and the index URL of each."""
 _ENDINGS = ("/simple", "/legacy")
 TrustedPublishing = Literal["automatic", "always", "never"]

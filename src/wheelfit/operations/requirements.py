@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.core.labels import Label
-    from wheelfit.core.requirements import Requirement
     from wheelfit.operations.requests import RequirementOptions
     from wheelfit.resolution.listing import AllowedHashes
     from wheelfit.sources.pip_configuration import InstallRules
@@ -135,7 +134,7 @@ def read_requirements(
             hashes.setdefault(requirement.requirement.name, set()).update(line.hashes)
     constraint_lines = [line for file in (*files, *constraint_files) for line in file.constraints]
     constraint_lines += request.constraints
-    constraints = _requested(constraint_lines)
+    constraints = tuple(map(_parse_line, constraint_lines))
     for line, constraint in zip(constraint_lines, constraints, strict=True):
         _note_label(line, constraint.requirement.name, labels)
     return RequestedRequirements(
@@ -181,9 +180,9 @@ def _overrides(
             lines += file.constraints
         else:
             lines.append(RequirementLine(text, "--override"))
-    overrides = _requested(lines)
+    overrides = [_parse_line(line) for line in lines]
     overridden = {override.requirement.name for override in overrides}
-    settings = _requested(request.overrides)
+    settings = map(_parse_line, request.overrides)
     remaining = (each for each in settings if each.requirement.name not in overridden)
     return (*overrides, *remaining), files
 
@@ -218,7 +217,7 @@ def with_pip_constraints(
     """
     try:
         files = _constraint_files(rules.constraints, environ)
-        constraints = _requested(line for file in files for line in file.constraints)
+        constraints = [_parse_line(line) for file in files for line in file.constraints]
     except UserError as error:
         setting = f"the file is named by {rules.origin_of('constraint')}"
         error.note = "\n".join(filter(None, (error.note, setting)))
@@ -278,10 +277,10 @@ def _requirement_or_file(line: RequirementLine) -> RequestedRequirement | GivenW
     if line.editable:
         return _editable(line)
     if _NAMED_URL.match(text):
-        requested = RequestedRequirement(_requirement(line), line.where)
+        requested = _parse_line(line)
         source = source_of(requested)
         if source is None:
-            return _with_hashes_in_url(requested, line)
+            return _with_hashes(requested, line)
         return structs.replace(source, hashes=_hashes(source.url, line))
     path, extras = _split_extras(text)
     if _is_url(path, line.where):
@@ -307,7 +306,7 @@ def _requirement_or_file(line: RequirementLine) -> RequestedRequirement | GivenW
             hashes = _wheel_digests(file, line.hashes)
             return given_wheel(url, extras=extras, hashes=hashes, where=line.where)
         return GivenSource(_path_url(file, line), None, extras, _hashes("", line), where=line.where)
-    return RequestedRequirement(_requirement(line), line.where)
+    return _parse_line(line)
 
 
 def _wheel_digests(wheel: Path, allowed: Iterable[tuple[str, str]]) -> dict[str, str]:
@@ -326,19 +325,16 @@ def _wheel_digests(wheel: Path, allowed: Iterable[tuple[str, str]]) -> dict[str,
     return {algorithm: expected[0] for algorithm, expected in digests.items()}
 
 
-def _with_hashes_in_url(
-    requested: RequestedRequirement, line: RequirementLine
-) -> RequestedRequirement:
+def _with_hashes(requested: RequestedRequirement, line: RequirementLine) -> RequestedRequirement:
     """Add the hashes of a line to the URL of its wheel, since no index lists that file."""
     url = requested.requirement.url or ""
     algorithms = {algorithm for algorithm, _ in _hashes(url, None)}
     more = [f"{kind}={digest}" for kind, digest in line.hashes if kind not in algorithms]
-    if not more or len(dict(line.hashes)) < len(line.hashes):  # one of several is enough
+    has_alternatives = len(dict(line.hashes)) < len(line.hashes)  # which a URL cannot express
+    if has_alternatives or not more:
         return requested
-    with_hashes = url + ("&" if "#" in url else "#") + "&".join(more)
-    return structs.replace(
-        requested, requirement=structs.replace(requested.requirement, url=with_hashes)
-    )
+    url += ("&" if "#" in url else "#") + "&".join(more)
+    return structs.replace(requested, requirement=structs.replace(requested.requirement, url=url))
 
 
 def _editable(line: RequirementLine) -> GivenSource:
@@ -351,10 +347,7 @@ def _editable(line: RequirementLine) -> GivenSource:
 
 
 def _path_url(path: Path, line: RequirementLine) -> str:
-    """Return the URL of a folder or archive.
-
-    :raises FileProblem: it does not exist.
-    """
+    """Return the URL of an existing folder or archive."""
     if not path.exists():
         raise _missing("the path does not exist", path, line)
     return Path(os.path.abspath(path)).as_uri()  # noqa: PTH100  # links stay as named
@@ -375,15 +368,13 @@ def source_of(requested: RequestedRequirement) -> GivenSource | None:
     requirement = requested.requirement
     if requirement.url is None or not _names_source(requirement.url):
         return None
-    hashes = _hashes(requirement.url, None)
     return GivenSource(
         requirement.url,
         requirement.name,
         requirement.extras,
-        hashes,
-        False,
-        requirement.marker,
-        requested.where,
+        _hashes(requirement.url, None),
+        marker=requirement.marker,
+        where=requested.where,
     )
 
 
@@ -397,12 +388,12 @@ def _names_source(url: str) -> bool:
 
 def _hashes(url: str, line: RequirementLine | None) -> frozenset[tuple[str, str]]:
     """Return the digests on a line and in the fragment of its URL."""
-    promised = set(() if line is None else line.hashes)
+    digests = set(() if line is None else line.hashes)
     for part in url.partition("#")[2].split("&"):
         algorithm, _, digest = part.partition("=")
         if algorithm in KNOWN_HASHES and digest:
-            promised.add((algorithm, digest.lower()))
-    return frozenset(promised)
+            digests.add((algorithm, digest.lower()))
+    return frozenset(digests)
 
 
 def _is_url(text: str, where: str) -> bool:
@@ -423,13 +414,10 @@ def _split_extras(text: str) -> tuple[str, frozenset[NormalizedName]]:
     )
 
 
-def _requested(lines: Iterable[RequirementLine]) -> tuple[RequestedRequirement, ...]:
-    return tuple(RequestedRequirement(_requirement(line), line.where) for line in lines)
-
-
-def _requirement(line: RequirementLine) -> Requirement:
+def _parse_line(line: RequirementLine) -> RequestedRequirement:
     try:
-        return parse_requirement(line.text, allow_variant_markers=False)
+        requirement = parse_requirement(line.text, allow_variant_markers=False)
     except InvalidRequirement as error:
         error.where = line.where or None
         raise
+    return RequestedRequirement(requirement, line.where)

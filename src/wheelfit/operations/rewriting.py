@@ -157,7 +157,7 @@ def rewrite(
         ]
         results = _Results(staging, jobs, folders, request, urls)
         _run_jobs(jobs, request, context, results.add)
-        results.publish_rest()
+        results.publish_waiting()
     return RewriteReport(request.dry_run, tuple(results.done), tuple(results.failed), urls)
 
 
@@ -197,8 +197,7 @@ class _Results:
     ) -> None:
         self._staging = staging
         self._urls = urls
-        self._sources = [job.source for job in jobs]
-        self._temporary_folders = [job.folder for job in jobs]
+        self._jobs = jobs
         self._folders = folders
         self._request = request
         self._waiting: list[tuple[WheelJobResult, Path]] = []
@@ -211,10 +210,9 @@ class _Results:
         """Add the result of a job."""
         if isinstance(result, WheelfitError):
             # Users do not know the temporary folder of a result.
-            temporary_folder = str(self._temporary_folders[index])
-            if result.where is not None and result.where.startswith(temporary_folder):
-                result.where = f"{self._folders[index]}{result.where[len(temporary_folder) :]}"
-            source = self._sources[index]
+            source, temporary = self._jobs[index].source, str(self._jobs[index].folder)
+            if result.where is not None and result.where.startswith(temporary):
+                result.where = f"{self._folders[index]}{result.where.removeprefix(temporary)}"
             if result.where == str(source):
                 result.where = self._urls.get(source, result.where)
             if not self._request.keep_going:
@@ -224,14 +222,14 @@ class _Results:
         self._waiting.append((result, self._folders[index]))
         if self._request.keep_going:
             try:
-                self.publish_rest()
+                self.publish_waiting()
             except WheelfitError as error:
-                self.failed.append((self._sources[index], error))
+                self.failed.append((self._jobs[index].source, error))
                 self._waiting.clear()
 
-    def publish_rest(self) -> None:
-        """Rename results that have temporary names."""
-        published, pairs, replaced_sources = [], [], set()
+    def publish_waiting(self) -> None:
+        """Give waiting results their final names."""
+        published, pairs, replaced = [], [], set()
         for result, folder in self._waiting:
             if not result.is_new:
                 published.append(result)
@@ -241,12 +239,10 @@ class _Results:
                 raise FileProblem("another result already has this name", where=str(path))
             pairs.append((result.path, path))
             if path.name == result.source.name and _is_same_path(path.parent, result.source.parent):
-                replaced_sources.add(path)
+                replaced.add(path)
             published.append(replace(result, path=path))
         check_consistency({path: result for result, path in pairs})
-        overwrite = [
-            path for _, path in pairs if self._request.overwrite or path in replaced_sources
-        ]
+        overwrite = [path for _, path in pairs if self._request.overwrite or path in replaced]
         self._staging.publish(pairs, overwrite=overwrite, rehearse=self._request.dry_run)
         self.done += published
         self._waiting.clear()

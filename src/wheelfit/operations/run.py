@@ -138,9 +138,11 @@ def run(request: RunRequest, context: Context) -> int:
             "pip queries its --index-url beside the proxy, and takes the newest release of both; "
             "remove the option, or pass it to `wheelfit run`"
         )
-    with open_proxy(request, settings, context, by_path=installers.by_name()) as opened:
+    with open_proxy(request, settings, context, by_path=installers.by_name()) as session:
         secret = "" if request.port is not None else secrets.token_urlsafe(24)
-        application = SecretPathGuard(opened.application, secret) if secret else opened.application
+        application = (
+            SecretPathGuard(session.application, secret) if secret else session.application
+        )
         with open_loopback_server(application, port=request.port or 0) as server:
             base = f"{server.origin}/{secret}/" if secret else f"{server.origin}/"
             context.reporter.detail(f"proxy: {server.origin}/{'…/' * bool(secret)}simple/")
@@ -158,4 +160,4 @@ def run(request: RunRequest, context: Context) -> int:
             try:
                 return run_in_place(request.command, environ)
             finally:
-                opened.cut()
+                session.cut()
