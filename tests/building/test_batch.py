@@ -127,6 +127,7 @@ def test_faults_of_ours(tmp_path: Path, fault: str, code: Code, attempts: int, w
         assert "in carry_out" in (bad.error.note or "")
 
 
+@pytest.mark.integration
 def test_a_killed_process_costs_its_items_an_attempt(tmp_path: Path) -> None:
     """The work goes on in new processes, and those that were beside it are done."""
     errands = [BatchItem(n, tmp_path, "killed" if n == 5 else "", times=1) for n in range(20)]

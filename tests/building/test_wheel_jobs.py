@@ -61,6 +61,7 @@ def test_travels(act: Act, tmp_path: Path, out: Path) -> None:
     assert done.path.parent == out
 
 
+@pytest.mark.integration
 def test_in_other_processes(tmp_path: Path, out: Path) -> None:
     """B-39: workers write what this process writes; an error comes back as it is."""
     wheels = [build_wheel(tmp_path / name, name, "1.0") for name in ("a", "b")]

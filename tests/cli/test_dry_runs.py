@@ -112,6 +112,7 @@ def test_a_source(place: Place, run: Runner) -> None:
         refused(install, words, place, 3)
 
 
+@pytest.mark.integration
 def test_a_package_manager(place: Place, run: Runner, managed: Path) -> None:
     """PEP 668: not even a plan is made for what belongs to another package manager."""
     words = ("--no-index", "-f", place.wheels, "--python", managed, "demo")

@@ -170,6 +170,7 @@ class TestBars:
         summaries = [line.partition(" (")[0] for line in summaries]
         assert summaries == ["Resolved 1 package", "Downloaded 1 wheel", "Installed 1 package"]
 
+    @pytest.mark.integration
     def test_one_bar_for_all(self, tmp_path: Path) -> None:
         """Many wheels have one bar together; those that take a while have their own as well."""
         names = [f"quick{number}" for number in range(12)]
@@ -216,9 +217,8 @@ class TestBars:
         assert not any(BAR in line for line in lines)
         assert done.shown.rindex("\x1b[?25h") > done.shown.rindex("\x1b[?25l"), "no cursor"
 
-    @pytest.mark.parametrize(
-        ("more", "environ"), sampled([(["--no-progress"], {}), ([], {"CI": "1"})], fast={0})
-    )
+    @pytest.mark.integration
+    @pytest.mark.parametrize(("more", "environ"), [(["--no-progress"], {}), ([], {"CI": "1"})])
     def test_no_bar_when_unwanted(
         self, more: list[str], environ: dict[str, str], slow_index: RecordingIndex, tmp_path: Path
     ) -> None:
@@ -232,6 +232,7 @@ class TestBars:
 class TestEndingEarly:
     """Nobody waits for what is not wanted any more."""
 
+    @pytest.mark.integration
     def test_one_failure_ends_the_others(self, slow_index: RecordingIndex, tmp_path: Path) -> None:
         """A wrong hash is reported at once, not after every other download has come."""
         slow_index.faults.trickle["slow-1.0-py3-none-any.whl"] = 0.5  # 20 s
@@ -273,8 +274,9 @@ class TestEndingEarly:
 
             interrupt([*command, "--target", str(tmp_path / "target")], begun, tmp_path)
 
-    @pytest.mark.parametrize("number", sampled([signal.SIGINT, signal.SIGTERM], fast={1}))
-    @pytest.mark.parametrize("size", [SLOW, pytest.param(20 << 20, marks=pytest.mark.integration)])
+    @pytest.mark.integration
+    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+    @pytest.mark.parametrize("size", [SLOW, 20 << 20])
     def test_interrupted_while_a_server_is_silent(
         self, size: int, number: signal.Signals, tmp_path: Path
     ) -> None:

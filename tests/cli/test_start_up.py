@@ -204,6 +204,7 @@ COMMANDS: dict[str, tuple[list[str], set[str], int]] = {
 }
 
 
+@pytest.mark.integration
 def test_no_interpreter_is_started_again(place: tuple[Path, str], tmp_path: Path) -> None:
     """For another environment nothing is asked that is known: its interpreter may be slow."""
     folder, url = place
@@ -232,6 +233,7 @@ def test_little_is_imported(what: str, place: tuple[Path, str]) -> None:
     assert counted(names) <= most, sorted(names)
 
 
+@pytest.mark.integration
 def test_the_network_needs_more(place: tuple[Path, str]) -> None:
     """What is forbidden above is imported where it is needed, so the names are right."""
     folder, _ = place

@@ -116,10 +116,9 @@ class TestSwitch:
         change(places, Changing(look))
         assert seen == {("old", False), ("new", True)}
 
+    @pytest.mark.integration
     @pytest.mark.parametrize(
-        "error",
-        sampled([OSError(errno.EIO, "broken"), KeyboardInterrupt()], fast={1}),
-        ids=["error", "interrupt"],
+        "error", [OSError(errno.EIO, "broken"), KeyboardInterrupt()], ids=["error", "interrupt"]
     )
     def test_failure(self, error: BaseException, root: Path, expected: dict[str, str]) -> None:
         """Whatever change of the disk fails, all is as before; or as after, if that was decided."""

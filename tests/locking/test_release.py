@@ -77,6 +77,7 @@ from wheelfit_runtime.platforms.discovery import Machine
 print(Machine().detect("nvidia").status, file=sys.stderr)
 """
 
+    @pytest.mark.integration
     def test_with_and_without_a_gpu(self, fake_driver: FakeDriver) -> None:
         """A driver that shows a GPU changes nothing, for no probe is even imported (F-120)."""
         tests = Path(__file__).parents[1]

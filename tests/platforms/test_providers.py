@@ -213,6 +213,7 @@ def test_maintainers_are_guided(told: dict[str, Any]) -> None:
     }
 
 
+@pytest.mark.integration
 def test_commands_show_it(grown: Path, tmp_path: Path) -> None:
     """`host list`, `providers` and `probe` need to be told nothing."""
     environ = {"HOME": str(tmp_path), "WHEELFIT_CACHE_DIR": str(tmp_path / "cache")}

@@ -139,6 +139,7 @@ def shape(value: object) -> object:
     return [shape(one) for one in value] if isinstance(value, list) else type(value)
 
 
+@pytest.mark.integration
 @pytest.mark.skipif(sys.platform != "linux", reason="caches are found as on Linux")
 def test_wheels_with_a_label_are_signed_alike(
     sigstore: Sigstore, instance: Path, tmp_path: Path

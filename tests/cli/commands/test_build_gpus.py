@@ -88,6 +88,7 @@ def test_no_plain_wheel_is_built_to_compare_with(yard: Yard, tmp_path: Path) -> 
     assert (tmp_path / "demo" / "count").read_text() == "x"
 
 
+@pytest.mark.integration
 def test_a_label_that_lies(yard: Yard) -> None:
     """A project that names its architectures itself makes a wheel that no such GPU can run."""
     deaf = 'def code():\n    return ["sm_75"]\n'

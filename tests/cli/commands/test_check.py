@@ -397,7 +397,7 @@ class TestEnvironment:
 
 
 @pytest.mark.parametrize(
-    "options", sampled([["-j", "1"], ["-j", "2"], ["--executor", "processes"]], fast={1})
+    "options", sampled([["-j", "1"], ["-j", "2"], ["--executor", "processes"]], fast={0})
 )
 def test_who_works_makes_no_difference(
     spoilt: Path, run: Runner, monkeypatch: pytest.MonkeyPatch, options: list[str]

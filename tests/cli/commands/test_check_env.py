@@ -428,6 +428,7 @@ class TestConsent:
         assert place.installed()["torch"] == ("2.9", "cu130")
 
 
+@pytest.mark.integration
 @pytest.mark.skipif(sys.platform != "linux", reason="the fake driver is found as on Linux")
 def test_a_driver_is_exchanged(
     run: Runner, tmp_path: Path, fake_driver: FakeDriver, monkeypatch: pytest.MonkeyPatch

@@ -138,6 +138,7 @@ class TestWriting:
         }
         assert lock["changes"][0] == {"name": "app", "before": [], "after": ["1.0"], "what": None}
 
+    @pytest.mark.integration
     def test_on_a_terminal(self, office: Office) -> None:
         """It is shown for what is resolved; at the end nothing of that is left."""
         words = ["-m", "wheelfit", "lock", "-i", office.index.url, "--no-cache-dir", "app"]

@@ -74,6 +74,7 @@ def by_label(report: dict[str, Any]) -> dict[str, Any]:
     return {one["label"] or "plain": one for one in report["results"]}
 
 
+@pytest.mark.integration
 def test_each_wheel(run: Runner) -> None:
     """Each wheel is tested as it is installed; one that fails, or cannot run, never passes."""
     add_wheel(None)
