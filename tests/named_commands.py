@@ -37,18 +37,18 @@ class Named:
     where: str
 
 
-@cache
-@cache
 def messages_of(path: Path, word: str) -> tuple[tuple[str, int], ...]:
     """Return the strings of a module that are no docstrings, with their lines.
 
     :param word: part of any string that matters; a module without it is not parsed.
     """
-    source = path.read_text(encoding="utf-8")
-    if word not in source:
-        return ()
+    return _strings(path) if word in path.read_text(encoding="utf-8") else ()
+
+
+@cache
+def _strings(path: Path) -> tuple[tuple[str, int], ...]:
     found: list[tuple[str, int]] = []
-    pending: list[ast.AST] = [ast.parse(source)]
+    pending: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
     while pending:
         match pending.pop():
             case ast.Expr(ast.Constant()):

@@ -121,7 +121,7 @@ def test_nothing_installs_by_the_bare_name() -> None:
         f"{path.relative_to(REPOSITORY)}:{number}: {line.strip()}"
         for path in INSTALLING
         for number, line in enumerate(path.read_text("utf-8").splitlines(), 1)
-        if installed_by_name(line)
+        if "wheelfit" in line and installed_by_name(line)
     ]
     assert not lines
 

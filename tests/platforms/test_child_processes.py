@@ -59,7 +59,7 @@ def test_a_program_that_does_not_exist_is_data() -> None:
 
 def test_a_hanging_child_is_killed_at_the_deadline() -> None:
     """P-37: the deadline, then the kill."""
-    answer = _run("echo before; exec sleep 1000", deadline=1)
+    answer = _run("echo before; exec sleep 1000", deadline=0.5)
     assert answer.ending is Ending.LATE
     assert answer.output == b"before\n"
 
@@ -68,14 +68,14 @@ def test_a_child_that_cannot_be_collected_is_abandoned() -> None:
     """P-37: pipes held by someone else are not waited for without limit."""
     # In a session of its own the sleeper outlives the kill.
     sleeper = "import os, time; os.setsid(); print(os.getpid(), flush=True); time.sleep(1000)"
-    answer = _run(f"{sys.executable} -S -c '{sleeper}' & sleep 1000", deadline=2)
+    answer = _run(f"{sys.executable} -S -c '{sleeper}' & sleep 1000", deadline=1)
     assert answer.ending is Ending.LATE
     os.kill(int(answer.output), signal.SIGKILL)  # it is still there
 
 
 def test_what_the_child_started_is_killed_with_it() -> None:
     """P-37: a kill ends the whole session, so no grandchild goes on."""
-    answer = _run("sleep 1000 & echo $!; exec sleep 1000", deadline=1)
+    answer = _run("sleep 1000 & echo $!; exec sleep 1000", deadline=0.5)
     assert answer.ending is Ending.LATE
     # What was killed is collected by another process, a little later.
     while _is_running(int(answer.output)):
@@ -150,6 +150,7 @@ def test_an_abandoned_child_neither_delays_the_end_nor_is_complained_about() -> 
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.integration
 def test_a_child_whose_pipes_are_held_does_not_delay_the_end() -> None:
     """P-37: the threads that listened to it are not waited for either."""
     sleeper = "import os, time; os.setsid(); print(os.getpid(), flush=True); time.sleep(1000)"

@@ -65,6 +65,7 @@ def world(tmp_path: Path) -> World:
     return found
 
 
+@pytest.mark.integration
 def test_what_loads(world: World) -> None:
     """What goes well is said to, and for how long it took."""
     told = world.told()

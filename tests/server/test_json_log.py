@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sampled_cases import sampled
 from server.running import clean_environ, raw
 
 pytest.importorskip("uvicorn", reason="needs the extra `server`")
@@ -93,15 +94,18 @@ if os.environ.get("LIBRARY_STARTS"):
 
 @pytest.mark.parametrize(
     ("options", "environ", "code", "reference"),
-    [
-        (["--log-format=json", "--bogus"], {}, 2, "usage"),
-        (["--bogus", "--log-format", "json"], {}, 2, "usage"),
-        (["--bogus"], {"WHEELFIT_SERVER_LOG_FORMAT": "json"}, 2, "usage"),
-        (["--log-format=json", "--port=none"], {}, 1, "invalid-configuration"),
-        (["--port=TAKEN"], {}, 1, "invalid-configuration"),  # not a terminal: JSON as well
-        (["--log-format=json", "--database=mysql://x"], {}, 1, "invalid-configuration"),
-        (["--log-format=json", "--settings=absent.toml"], {}, 1, "file-problem"),
-    ],
+    sampled(
+        fast={0, 1, 2, 4},
+        cases=[
+            (["--log-format=json", "--bogus"], {}, 2, "usage"),
+            (["--bogus", "--log-format", "json"], {}, 2, "usage"),
+            (["--bogus"], {"WHEELFIT_SERVER_LOG_FORMAT": "json"}, 2, "usage"),
+            (["--log-format=json", "--port=none"], {}, 1, "invalid-configuration"),
+            (["--port=TAKEN"], {}, 1, "invalid-configuration"),  # not a terminal: JSON as well
+            (["--log-format=json", "--database=mysql://x"], {}, 1, "invalid-configuration"),
+            (["--log-format=json", "--settings=absent.toml"], {}, 1, "file-problem"),
+        ],
+    ),
 )
 def test_errors_before_the_socket_is_open(
     options: Sequence[str], environ: dict[str, str], code: int, reference: str, tmp_path: Path
@@ -123,6 +127,7 @@ def test_errors_before_the_socket_is_open(
     assert results == ([reference] if is_explicit else [])
 
 
+@pytest.mark.integration
 def test_traceback(tmp_path: Path) -> None:
     """With --debug an error has its traceback, without the password of a URL in it."""
     ended = subprocess.run(
@@ -138,7 +143,7 @@ def test_traceback(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("after", "settings"),
-    [([], ""), (["--settings=settings.toml"], 'log-format = "json"\n')],
+    sampled([([], ""), (["--settings=settings.toml"], 'log-format = "json"\n')], fast={0}),
 )
 def test_traceback_of_a_start(after: Sequence[str], settings: str, tmp_path: Path) -> None:
     """An error of the server's start has a traceback with --debug as well."""

@@ -326,6 +326,7 @@ def test_pip_agrees(tmp_path: Path, user: str, named: str | None, environ: dict[
     assert {**ours, **{k: list(v) for k, v in ours.items() if isinstance(v, tuple)}} == expected
 
 
+@pytest.mark.integration
 def test_pip_appends_options_too() -> None:
     """Lists given on pip's command line are appended to what is configured."""
     run = subprocess.run(

@@ -52,6 +52,7 @@ def verified(questions: list[tuple[str, ...]], environ: Mapping[str, str]) -> li
     return done.stdout.splitlines()
 
 
+@pytest.mark.integration
 @pytest.mark.skipif(sys.platform != "linux", reason="caches are found as on Linux")
 def test_what_it_signs(authority: SigningAuthority, tmp_path: Path) -> None:
     """An attestation holds for its file and workflow, by the authority that is trusted."""

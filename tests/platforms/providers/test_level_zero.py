@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from platforms.pci_bus import add_intel_gpu
+from sampled_cases import sampled
 
 from wheelfit.testing.drivers import FakeLevelZero
 from wheelfit_runtime.platforms.child_processes import Answer, Ending
@@ -158,7 +159,7 @@ def test_a_driver_that_does_not_start_is_told_about(
     assert detection.evidence
 
 
-@pytest.mark.parametrize("function", ["zeInitDrivers", "zeDeviceGetProperties"])
+@pytest.mark.parametrize("function", sampled(["zeInitDrivers", "zeDeviceGetProperties"], fast={1}))
 def test_a_hanging_driver_costs_the_deadline_and_no_more(
     root: Path, fake_level_zero: FakeLevelZero, function: str
 ) -> None:

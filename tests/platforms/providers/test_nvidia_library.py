@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from sampled_cases import sampled
 
 from wheelfit_runtime.platforms.child_processes import Answer, Ending
 from wheelfit_runtime.platforms.discovery import Machine
@@ -166,7 +167,9 @@ def test_a_mismatch_of_nvml_leaves_libcuda_a_chance(root: Path, fake_driver: Fak
     assert _first_values(_detect(root, fake_driver, environ))["sm_arch"] == "90_real"
 
 
-@pytest.mark.parametrize("function", ["nvmlInitWithFlags", "nvmlDeviceGetCount_v2"])
+@pytest.mark.parametrize(
+    "function", sampled(["nvmlInitWithFlags", "nvmlDeviceGetCount_v2"], fast={1})
+)
 def test_a_hanging_driver_costs_the_deadline_and_no_more(
     root: Path, fake_driver: FakeDriver, function: str
 ) -> None:

@@ -91,6 +91,7 @@ def test_locks_that_cannot_be(program: Callable[..., Any], tmp_path: Path) -> No
     assert program("answer = tell(initialize_cuda('12', ['cudart']))")["cudart"] == 12090
 
 
+@pytest.mark.integration
 def test_a_disk_that_is_full(environ: dict[str, str], tmp_path: Path) -> None:
     """On a full disk it is said, nothing half-written stays, and with space it works."""
     inner = (
