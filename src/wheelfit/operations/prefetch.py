@@ -26,7 +26,7 @@ from wheelfit.operations.requirements import read_requirements
 from wheelfit.server.hosting.settings import read_settings
 from wheelfit.server.store.opening import open_store
 from wheelfit.server.store.stored_index import StoredIndex
-from wheelfit.server.upstream.mirrored import Mirrored
+from wheelfit.server.upstream.mirrored import MirroredIndex
 from wheelfit.server.upstream.opening import open_mirrors_in
 from wheelfit.sources.advisories import Advisories
 from wheelfit.sources.concurrency import map_concurrently
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from wheelfit.operations.context import Context
     from wheelfit.server.hosting.settings import ServerSettings
-    from wheelfit.server.upstream.merged import Merged
+    from wheelfit.server.upstream.merged import MergedIndex
     from wheelfit.server.upstream.opening import MirroredFamily, Mirrors
     from wheelfit.sources.page import File, ProjectPage
     from wheelfit.sources.progress import Progress
@@ -144,7 +144,7 @@ def prefetch(request: PrefetchRequest, context: Context) -> PrefetchReport:
             settings.mirror_storage,
             environ=context.environ,
             note=context.reporter.detail,
-            denied=denied,
+            advisories=denied,
         )
         try:
             index = mirrors.with_own(
@@ -268,7 +268,7 @@ def _read_selection(request: PrefetchRequest, environ: Mapping[str, str]) -> _Se
 class _MirrorFile:
     """A file that a mirror will keep."""
 
-    mirror: Mirrored
+    mirror: MirroredIndex
     file: File
     is_kept: bool
 
@@ -302,14 +302,14 @@ class _PageToRead:
     """A project, and the function that reads its pages."""
 
     name: NormalizedName
-    read: Callable[[NormalizedName], Iterable[tuple[Mirrored, ProjectPage]]]
+    read: Callable[[NormalizedName], Iterable[tuple[MirroredIndex, ProjectPage]]]
 
 
 def _plan(
     request: PrefetchRequest,
     selection: _Selection,
     mirrors: Mirrors,
-    index: Merged,
+    index: MergedIndex,
     progress: Progress,
 ) -> _Plan:
     """Read the pages of all requested projects."""
@@ -373,14 +373,16 @@ def _family(name: str, mirrors: Mirrors) -> MirroredFamily:
     return family
 
 
-def _pages(index: Merged, name: NormalizedName) -> Iterator[tuple[Mirrored, ProjectPage]]:
+def _pages(index: MergedIndex, name: NormalizedName) -> Iterator[tuple[MirroredIndex, ProjectPage]]:
     """Yield the pages of a project with their mirrors; uploaded files need no fetch."""
     for source, page in index.pages(name):
-        if isinstance(source.index, Mirrored):
+        if isinstance(source.index, MirroredIndex):
             yield source.index, page
 
 
-def _page(mirror: Mirrored, name: NormalizedName) -> Iterator[tuple[Mirrored, ProjectPage]]:
+def _page(
+    mirror: MirroredIndex, name: NormalizedName
+) -> Iterator[tuple[MirroredIndex, ProjectPage]]:
     page = mirror.project(name)
     if page is not None:
         yield mirror, page
@@ -405,9 +407,9 @@ def _family_pages(
                 yield _PageToRead(name, partial(_page, mirror))
 
 
-def _with_size(mirror: Mirrored, file: File) -> _MirrorFile:
+def _with_size(mirror: MirroredIndex, file: File) -> _MirrorFile:
     """Return a file with its size, which its server is asked for if the page has none."""
-    mirror_file = _MirrorFile(mirror, file, mirror.keeps(file))
+    mirror_file = _MirrorFile(mirror, file, mirror.is_stored(file))
     if file.size is not None or mirror_file.is_kept or mirror_file.is_document:
         return mirror_file
     return replace(mirror_file, file=replace_file(file, size=mirror.size_of(file.filename)))

@@ -11,9 +11,9 @@ from typing import Any
 from wheelfit.server.messages import Answer, Request
 from wheelfit.server.simple import SimpleIndex
 from wheelfit.server.store.folder import FolderBlobs
-from wheelfit.server.upstream.mirrored import Mirrored
+from wheelfit.server.upstream.mirrored import MirroredIndex
 from wheelfit.server.upstream.opening import open_mirror
-from wheelfit.server.upstream.pulled_files import Pulled
+from wheelfit.server.upstream.pulled_files import PulledFiles
 from wheelfit.server.upstream.settings import MirrorSettings
 from wheelfit.sources.advisories import Advisories
 from wheelfit_runtime.errors import NetworkError
@@ -57,14 +57,14 @@ class Mirroring:
         self.blobs = FolderBlobs(folder / "blobs")
         defaults: dict[str, Any] = {"timeout": 5.0}
         self.settings = MirrorSettings(url, **{**defaults, **settings})
-        self.index: Mirrored = open_mirror(
+        self.index: MirroredIndex = open_mirror(
             self.settings,
-            Pulled(self.blobs, self.settings.max_size, clock=self.clock),
+            PulledFiles(self.blobs, self.settings.max_size, clock=self.clock),
             folder / "cache" if cache else None,
             environ={},
             note=self.notes.append,
             clock=self.clock,
-            denied=denied,
+            advisories=denied,
         )
         self.application = SimpleIndex(self.index)
 

@@ -14,7 +14,12 @@ from wheelfit.server.folder import FolderIndex
 from wheelfit.server.messages import Request
 from wheelfit.server.simple import SimpleIndex
 from wheelfit.server.store.folder import FolderBlobs
-from wheelfit.server.upstream.merged import IndexWithLocations, Merged, MergedSource, Owners
+from wheelfit.server.upstream.merged import (
+    IndexWithLocations,
+    MergedIndex,
+    MergedSource,
+    OwnerRules,
+)
 from wheelfit.server.upstream.opening import Mirrors, open_mirrors
 from wheelfit.server.upstream.settings import MirrorSettings
 from wheelfit.sources.page import OtherPages, ProjectPage
@@ -45,14 +50,14 @@ def mirrored(mirror: Opener) -> Mirroring:
     return mirror(max_age=0)
 
 
-def merged(own: Path, mirrored: Mirroring, **options: object) -> Merged:
+def merged(own: Path, mirrored: Mirroring, **options: object) -> MergedIndex:
     """Put both together."""
-    owners = Owners(**options)  # type: ignore[arg-type]
+    owners = OwnerRules(**options)  # type: ignore[arg-type]
     sources = [
         MergedSource("own", FolderIndex(own), is_own=True),
         MergedSource("pypi", mirrored.index),
     ]
-    return Merged(sources, owners)
+    return MergedIndex(sources, owners)
 
 
 def names(page: ProjectPage | None) -> list[str]:
@@ -103,7 +108,7 @@ class TestOwners:
             MergedSource("own", FolderIndex(own), is_own=True, claims=claims),
             MergedSource("pypi", mirrored.index),
         ]
-        index = Merged(sources)
+        index = MergedIndex(sources)
         assert index.project(PRIVATE) is None
         assert index.stamp(PRIVATE) is None
         assert index.content("acme_tools-99-py3-none-any.whl") is None
@@ -120,7 +125,7 @@ class TestOwners:
         """The next one is not asked in its place."""
         first, second = mirror(max_age=0), mirror(folder="second")
         upstream.faults.resets["/simple/small/"] = 9
-        index = Merged([MergedSource("a", first.index), MergedSource("b", second.index)])
+        index = MergedIndex([MergedSource("a", first.index), MergedSource("b", second.index)])
         with pytest.raises(NetworkError):
             index.project(SMALL)
 
@@ -141,7 +146,7 @@ class TestStamps:
 
     def test_it_stays_until_the_page_changes(self, mirrored: Mirroring, wheels: Path) -> None:
         """Equal for one page, another for another."""
-        index = Merged([MergedSource("pypi", mirrored.index)])
+        index = MergedIndex([MergedSource("pypi", mirrored.index)])
         first = index.stamp(SMALL)
         assert first is not None
         assert index.stamp(SMALL) == first
@@ -183,11 +188,11 @@ class TestShared:
         declared = IndexWithLocations(FolderIndex(own), {SMALL: OtherPages(urls[:1], urls)})
         other = IndexWithLocations(mirrored.index, {SMALL: OtherPages(urls[1:], urls)})
         sources = [MergedSource("own", declared, is_own=True), MergedSource("pypi", other)]
-        page = Merged(sources).project(SMALL)
+        page = MergedIndex(sources).project(SMALL)
         assert page is not None
         assert page.other_pages == OtherPages(urls[:1], urls)
         assert names(page) == names(FolderIndex(own).project(SMALL))  # nothing follows from it
-        page = Merged(sources, Owners({SMALL: ("own", "pypi")})).project(SMALL)
+        page = MergedIndex(sources, OwnerRules({SMALL: ("own", "pypi")})).project(SMALL)
         assert page is not None
         assert page.other_pages == OtherPages(urls, urls)
 
@@ -252,7 +257,7 @@ class TestOpening:
     def test_mistakes(self, mirrors: Mirrors, tmp_path: Path) -> None:
         """Each is told before anything is served."""
         with pytest.raises(InvalidConfiguration, match="not a source"):
-            mirrors.with_own(FolderIndex(tmp_path), owners=Owners(named={"small": ("third",)}))
+            mirrors.with_own(FolderIndex(tmp_path), owners=OwnerRules(named={"small": ("third",)}))
         twice = [MirrorSettings("https://index.example/simple/")] * 2
         with pytest.raises(InvalidConfiguration, match="two sources"):
             open_mirrors(twice, FolderBlobs(tmp_path), None, environ={})

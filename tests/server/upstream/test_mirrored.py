@@ -17,7 +17,7 @@ from wheelfit.server.messages import Answer, Request
 from wheelfit.server.store.blobs import Blobs, Draft
 from wheelfit.server.store.folder import FolderBlobs
 from wheelfit.server.upstream.opening import open_mirror
-from wheelfit.server.upstream.pulled_files import Pulled
+from wheelfit.server.upstream.pulled_files import PulledFiles
 from wheelfit.server.upstream.settings import MirrorSettings
 from wheelfit.sources.html_links import read_links
 from wheelfit.sources.repository import Content
@@ -437,7 +437,7 @@ class TestStorage:
         notes: list[str] = []
         blobs = FullBlobs(FolderBlobs(tmp_path / "blobs"))
         settings = MirrorSettings(upstream.url)
-        index = open_mirror(settings, Pulled(blobs), None, environ={}, note=notes.append)
+        index = open_mirror(settings, PulledFiles(blobs), None, environ={}, note=notes.append)
         for _ in range(2):
             content = index.content(LARGE)
             assert isinstance(content, Content)
@@ -457,7 +457,7 @@ class TestStorage:
         """A file that came and is not stored is an error, also if no transfer has one any more."""
         upstream.faults.hashes = hashes
         blobs = ForgetfulBlobs(FolderBlobs(tmp_path / "blobs"))
-        index = open_mirror(MirrorSettings(upstream.url), Pulled(blobs), None, environ={})
+        index = open_mirror(MirrorSettings(upstream.url), PulledFiles(blobs), None, environ={})
         with pytest.raises(StorageUnavailable):
             index.keep(SMALL, lambda count: blobs.is_read.set() if count else None)
         index.close()
@@ -606,4 +606,4 @@ class TestDocuments:
         build_wheel(wheels, "fast", "1.0", label="open", document=other)
         one = mirror(documents=True)
         assert one.ask("/files/fast-1.0-variants.json").status == 404
-        assert any("fast-1.0-variants.json is not made" in note for note in one.notes)
+        assert any("fast-1.0-variants.json is not generated" in note for note in one.notes)

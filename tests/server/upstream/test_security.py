@@ -19,8 +19,8 @@ from server.upstream.mirroring import JSON, Mirroring, read
 from wheelfit.server.allowed_addresses import AddressRules, UrlRules
 from wheelfit.server.messages import Answer, Request
 from wheelfit.server.store.folder import FolderBlobs
-from wheelfit.server.upstream.mirrored import Mirrored
-from wheelfit.server.upstream.pulled_files import Pulled
+from wheelfit.server.upstream.mirrored import MirroredIndex
+from wheelfit.server.upstream.pulled_files import PulledFiles
 from wheelfit.server.upstream.settings import MirrorSettings
 from wheelfit.sources.open import open_web
 from wheelfit.sources.settings import SourceSettings
@@ -179,8 +179,8 @@ class TestReach:
             home=tmp_path,
             is_allowed_address=AddressRules(frozenset({"localhost"}), 0),
         )
-        pulled = Pulled(FolderBlobs(tmp_path / "blobs"))
-        index = Mirrored(MirrorSettings(named), web, pulled, may_name=lambda _url: True)
+        pulled = PulledFiles(FolderBlobs(tmp_path / "blobs"))
+        index = MirroredIndex(MirrorSettings(named), web, pulled, may_name=lambda _url: True)
         assert index.project(canonicalize_name("small")) is not None
         with pytest.raises(NetworkError, match=r"private network.*hosts = \[\.\.\.\] of a mirror"):
             index.content(SMALL)

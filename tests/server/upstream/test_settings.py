@@ -10,7 +10,7 @@ from packaging.utils import canonicalize_name
 
 from wheelfit.core.project_patterns import check_patterns
 from wheelfit.core.table_reader import FirstFault, Table
-from wheelfit.server.upstream.merged import Owners
+from wheelfit.server.upstream.merged import OwnerRules
 from wheelfit.server.upstream.settings import (
     MirrorSettings,
     check_names,
@@ -96,11 +96,11 @@ def test_which_wheels(python: tuple[str, ...], platforms: tuple[str, ...], wante
         "f": "own-1.tar.gz",
     }
     settings = MirrorSettings(URL, python=python, platforms=platforms)
-    found = "".join(key for key, name in files.items() if settings.wants(name))
+    found = "".join(key for key, name in files.items() if settings.admits_file(name))
     assert found == (wanted if python != ("3.11",) else "df")
     abi3 = "own-1-cp39-abi3-manylinux_2_17_x86_64.whl"
     is_of_python = not python or not python[0].endswith("t")
-    assert settings.wants(abi3) == (is_of_python and platforms != ("win_amd64",))
+    assert settings.admits_file(abi3) == (is_of_python and platforms != ("win_amd64",))
 
 
 @pytest.mark.parametrize(
@@ -245,7 +245,7 @@ def test_flags_variables_and_files_of_a_server(tmp_path: Path) -> None:
     settings = read_settings({}, {}, str(file))
     assert [one.label for one in settings.mirrors] == ["a", "index.example"]
     assert [one.max_size for one in settings.mirrors] == [1 << 30] * 2
-    assert settings.owners == Owners({"small-one": ("a",), "other": ("own", "a")}, ("acme-*",))
+    assert settings.owners == OwnerRules({"small-one": ("a",), "other": ("own", "a")}, ("acme-*",))
     environ = {"WHEELFIT_SERVER_MIRROR": f"x={URL} y={URL}c/", "WHEELFIT_SERVER_RESERVED": "a b"}
     settings = read_settings({}, environ, str(file))
     assert [one.label for one in settings.mirrors] == ["x", "y"]

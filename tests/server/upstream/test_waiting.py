@@ -13,7 +13,7 @@ from server.upstream.mirroring import Mirroring
 
 from wheelfit.server.messages import Answer, Request
 from wheelfit.server.store.folder import FolderBlobs
-from wheelfit.server.upstream.mirrored import MOST
+from wheelfit.server.upstream.mirrored import MAX_THREADS
 from wheelfit.server.upstream.opening import open_mirrors
 from wheelfit.server.upstream.settings import MirrorSettings
 from wheelfit.testing.index import RecordingIndex
@@ -60,12 +60,12 @@ def test_a_silent_upstream_takes_no_other_ones_threads(
             environ={},
         )
         one, other = mirrors.indexes
-        with ThreadPoolExecutor(MOST) as pool:
+        with ThreadPoolExecutor(MAX_THREADS) as pool:
             waiting = [
                 pool.submit(one.project, canonicalize_name(f"some{number}"))
-                for number in range(MOST)
+                for number in range(MAX_THREADS)
             ]
-            for _ in range(MOST // 2):
+            for _ in range(MAX_THREADS // 2):
                 assert silent.asked.acquire(timeout=20)
             page = other.project(canonicalize_name("small"))
             assert page is not None
@@ -89,10 +89,10 @@ def test_a_silent_upstream_lists_what_it_listed(mirror: Opener, silent: Silent) 
         one = mirror(index.url, timeout=15.0, lists_all=True, max_age=0.0)
         assert b"some" in b"".join(one.ask("/simple/").body)
         is_well.clear()
-        with ThreadPoolExecutor(MOST) as pool:
-            for number in range(MOST):
+        with ThreadPoolExecutor(MAX_THREADS) as pool:
+            for number in range(MAX_THREADS):
                 pool.submit(one.ask, f"/simple/some{number}/")
-            for _ in range(MOST):
+            for _ in range(MAX_THREADS):
                 assert silent.asked.acquire(timeout=20)
             assert b"some" in b"".join(one.ask("/simple/").body)
             silent.speak.set()
@@ -108,10 +108,10 @@ def test_a_silent_upstream_has_its_pages_from_the_disk(mirror: Opener, silent: S
     with RecordingIndex(answer) as index:
         assert mirror(index.url).page("kept")
         one = mirror(index.url, timeout=15.0)
-        with ThreadPoolExecutor(MOST) as pool:
-            for number in range(MOST):
+        with ThreadPoolExecutor(MAX_THREADS) as pool:
+            for number in range(MAX_THREADS):
                 pool.submit(one.ask, f"/simple/some{number}/")
-            for _ in range(MOST):
+            for _ in range(MAX_THREADS):
                 assert silent.asked.acquire(timeout=20)
             assert one.page("kept")
             silent.speak.set()

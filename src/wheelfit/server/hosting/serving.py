@@ -114,7 +114,7 @@ def run_server(
             index = mirrors.with_own(index, owners=settings.owners, claims=store.records.claims)
             bridges = {
                 name: FamilyIndexes(
-                    mirror, around=lambda index: ReadableIndex(PublicErrorsIndex(index, log))
+                    mirror, wrap=lambda index: ReadableIndex(PublicErrorsIndex(index, log))
                 )
                 for name, mirror in mirrors.families.items()
             }
@@ -388,7 +388,7 @@ def _mirroring(
         settings.mirror_storage,
         environ=environ,
         note=lambda text: log("mirror", message=text),
-        denied=advisories if settings.denies_vulnerable else None,
+        advisories=advisories if settings.denies_vulnerable else None,
     )
     try:
         yield mirrors

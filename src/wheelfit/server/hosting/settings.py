@@ -24,7 +24,7 @@ from wheelfit.server.hosting.webhooks import EVENTS, Webhook, check_webhook
 from wheelfit.server.rebinding_guard import host_name
 from wheelfit.server.store.audit import ACTIONS
 from wheelfit.server.store.project_rules import ProjectRules
-from wheelfit.server.upstream.merged import Owners
+from wheelfit.server.upstream.merged import OwnerRules
 from wheelfit.server.upstream.settings import (
     MirrorSettings,
     check_names,
@@ -82,7 +82,7 @@ class ServerSettings:
     """Seconds for which entries of the audit log are kept."""
     mirrors: tuple[MirrorSettings, ...] = ()
     """Other indexes whose projects are served too, the most important first."""
-    owners: Owners = Owners()
+    owners: OwnerRules = OwnerRules()
     """Rules about the sources that may supply each project."""
     elsewhere: Mapping[NormalizedName, OtherPages] = field(default_factory=dict, hash=False)
     """Other locations of each project on its page (PEP 708)."""
@@ -227,12 +227,12 @@ def _with_origin(origin: str) -> Iterator[None]:
         raise InvalidConfiguration(str(error), where=origin) from None
 
 
-def _owners(reserved: tuple[str, ...] | None, file: Table) -> Owners:
+def _owners(reserved: tuple[str, ...] | None, file: Table) -> OwnerRules:
     """Return the rules about owners."""
     patterns = file.strings("reserved") if reserved is None else reserved
     check_patterns(patterns, where="reserved")
     owners = _by_project(file.table("owners"))
-    return Owners({str(project): sources for project, sources in owners.items()}, patterns)
+    return OwnerRules({str(project): sources for project, sources in owners.items()}, patterns)
 
 
 def _private(values: Mapping[str, Any], tables: Table) -> tuple[str, ...]:

@@ -31,7 +31,7 @@ from wheelfit.server.messages import (
 )
 from wheelfit.server.offering import why_withheld
 from wheelfit.server.pages import JSON, choose_type, write_project, write_projects
-from wheelfit.server.proxy.choosing import fingerprint, original_of
+from wheelfit.server.proxy.choosing import find_original, fingerprint
 from wheelfit.server.proxy.listing import WrittenPage, list_project
 from wheelfit.server.proxy.user_agents import UNKNOWN, read_user_agent
 from wheelfit.server.proxy.wheels import RewrittenWheels
@@ -209,7 +209,7 @@ class Proxy:
             return missing("the project has no variants; other indexes have it")
         if (
             page.must_be_written
-            or upstream.wants_login(page.url)
+            or upstream.must_be_served(page.url)
             or not _fits(page.content_type, media_type)
         ):
             written = self._written(upstream, page, normal, asked, profile, asker, media_type)
@@ -237,7 +237,7 @@ class Proxy:
         # The inputs of a page; the profile is one object as long as it means one machine.
         key = (
             *(name, upstream.url, page.digest, id(profile), asked.all_variants, media_type),
-            *(asker.implementation, asker.python, asker.platforms, self._rewriting.learnt),
+            *(asker.implementation, asker.python, asker.platforms, self._rewriting.hash_count),
         )
 
         def write() -> _ClientPage:
@@ -249,7 +249,7 @@ class Proxy:
                 all_variants=asked.all_variants,
                 client=client,
                 known_hash=lambda file, digest: self._rewriting.hash_of(upstream, file, digest),
-                is_served=lambda file: upstream.wants_login(file.url),
+                is_served=lambda file: upstream.must_be_served(file.url),
             )
             for note in (*listed.notes, *dict.fromkeys(why for _, why in parsed.withheld)):
                 self._tell(note)
@@ -287,7 +287,7 @@ class Proxy:
         upstream, page = upstream_and_page
         wheel = filename.removesuffix(".metadata")
         parsed = upstream.parsed(normal, page)
-        file = original_of(parsed.files, wheel)
+        file = find_original(parsed.files, wheel)
         if file is None and (reason := why_withheld(parsed, release_of(wheel))):
             return Answer.text(403, reason)
         if file is None or not hmac.compare_digest(fingerprint(file), match[1]):
@@ -333,14 +333,14 @@ class Proxy:
         rewriting = self._rewriting
         if text is not None:
             served = rewriting.with_metadata(upstream, file, text)
-            parts = lambda start, stop: rewriting.sending(  # noqa: E731
+            parts = lambda start, stop: rewriting.send(  # noqa: E731
                 upstream, file, text, start, stop
             )
             return content_answer(request, parts, served.size, etag=etag, headers=headers)
         sha256 = file.hashes.get("sha256")
         is_kept = sha256 is not None and upstream.web.store.wheel(sha256) is not None
-        if is_kept or upstream.wants_login(file.url) or not file.url.startswith("http"):
-            served = rewriting.as_it_is(upstream, file)
+        if is_kept or upstream.must_be_served(file.url) or not file.url.startswith("http"):
+            served = rewriting.unchanged(upstream, file)
             return content_answer(request, served.parts, served.size, etag=etag, headers=headers)
         # A signed URL ends some day; others may be kept.
         kept = {"cache-control": "no-store"} if "?" in file.url else _LASTING

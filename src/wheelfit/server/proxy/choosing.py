@@ -22,7 +22,7 @@ from wheelfit.core.requirements import marker_start
 from wheelfit.errors import InvalidFilename
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from packaging.tags import Tag
 
@@ -40,7 +40,7 @@ class MarkerPlatform(NamedTuple):
     platform_machine: str
 
     @property
-    def is_here(self) -> str:
+    def marker(self) -> str:
         """The marker of that platform."""
         return (
             f"sys_platform == '{self.sys_platform}' and "
@@ -48,7 +48,7 @@ class MarkerPlatform(NamedTuple):
         )
 
     @property
-    def is_elsewhere(self) -> str:
+    def other_platforms_marker(self) -> str:
         """The marker of all other platforms."""
         return (
             f"(sys_platform != '{self.sys_platform}' or "
@@ -75,43 +75,47 @@ def _platforms(tag: str) -> Iterable[MarkerPlatform | None]:
         yield MarkerPlatform(values["sys_platform"], values["platform_machine"])
 
 
-def merged_requirements(needs: Mapping[MarkerPlatform | None, Sequence[str]]) -> tuple[str, ...]:
+def merged_requirements(
+    requirements: Mapping[MarkerPlatform | None, Sequence[str]],
+) -> tuple[str, ...]:
     """Return requirements with markers of the platforms that have them.
 
     >>> linux = MarkerPlatform("linux", "x86_64")
     >>> merged_requirements({linux: ["one", "two"], None: ["one"]})
     ('one', "two ; sys_platform == 'linux' and platform_machine == 'x86_64'")
 
-    :param needs: the requirements of each platform, in order; None: of all that are not named.
+    :param requirements: by platform, in order; None: all platforms that are not named.
     """
-    named = [platform for platform in needs if platform is not None]
     platforms_of: dict[str, set[MarkerPlatform | None]] = {}
-    for platform, requirements in needs.items():
-        for text in requirements:
+    for platform, texts in requirements.items():
+        for text in texts:
             platforms_of.setdefault(text, set()).add(platform)
-    return tuple(_limited(text, places, named, needs) for text, places in platforms_of.items())
+    return tuple(_limited(text, own, requirements.keys()) for text, own in platforms_of.items())
 
 
 def _limited(
     text: str,
-    places: set[MarkerPlatform | None],
-    named: Sequence[MarkerPlatform],
-    needs: Mapping[MarkerPlatform | None, Sequence[str]],
+    platforms: set[MarkerPlatform | None],
+    all_platforms: Collection[MarkerPlatform | None],
 ) -> str:
-    if len(places) == len(needs):
+    """Return a requirement with a marker of the platforms that have it."""
+    if len(platforms) == len(all_platforms):
         return text
-    if None in places:
-        where = " and ".join(platform.is_elsewhere for platform in named if platform not in places)
+    if None in platforms:
+        others = (platform for platform in all_platforms if platform not in platforms)
+        marker = " and ".join(platform.other_platforms_marker for platform in others if platform)
     else:
-        parts = [platform.is_here for platform in named if platform in places]
-        where = parts[0] if len(parts) == 1 else " or ".join(f"({part})" for part in parts)
+        parts = [
+            platform.marker for platform in all_platforms if platform and platform in platforms
+        ]
+        marker = parts[0] if len(parts) == 1 else " or ".join(f"({part})" for part in parts)
     start = marker_start(text)
     if start is None:
-        return f"{text} ; {where}"
-    return f"{text[:start].rstrip()} ; ({text[start + 1 :].strip()}) and ({where})"
+        return f"{text} ; {marker}"
+    return f"{text[:start].rstrip()} ; ({text[start + 1 :].strip()}) and ({marker})"
 
 
-_LONGEST = 255
+_MAX_LENGTH = 255
 
 
 def highest_build(filenames: Iterable[WheelFilename]) -> int:
@@ -129,7 +133,7 @@ def proxied_name(filename: WheelFilename, number: int) -> str | None:
     name, version, *rest = filename.plain.removesuffix(".whl").split("-")
     tags = "-".join(rest[-3:])
     text = f"{name}-{version}-{number}_{filename.label}-{tags}.whl"
-    if len(text) > _LONGEST:
+    if len(text) > _MAX_LENGTH:
         return None
     try:
         parse_wheel_filename(text)
@@ -138,7 +142,7 @@ def proxied_name(filename: WheelFilename, number: int) -> str | None:
     return text
 
 
-def original_of(files: Iterable[File], name: str) -> File | None:
+def find_original(files: Iterable[File], name: str) -> File | None:
     """Return the file that the proxy lists under an untrusted name."""
     number = name.split("-")[2].partition("_")[0] if name.count("-") == 5 else ""
     for file in files:
@@ -159,8 +163,8 @@ def original_of(files: Iterable[File], name: str) -> File | None:
 
 def fingerprint(file: File) -> str:
     """Return the key of a file in URLs of the proxy, which identifies its bytes."""
-    known = file.hashes.get("sha256") or f"{file.url}\n{file.filename}"
-    return hashlib.sha256(known.encode()).hexdigest()[:16]
+    sha256_or_url = file.hashes.get("sha256") or f"{file.url}\n{file.filename}"
+    return hashlib.sha256(sha256_or_url.encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,12 +174,12 @@ class OfferedRelease:
     variants: tuple[Wheel, ...]
     """At most one for each set of tags, best label first."""
     plain: tuple[Wheel, ...]
-    """The plain wheels that no variant has to go before."""
+    """The plain wheels whose tags do not outrank the chosen variant."""
     chosen: Wheel | None = None
     """The wheel that the client will take, if its tags are known and a wheel fits."""
 
 
-def offer(
+def select_wheels(
     wheels: Iterable[Wheel], ranks: Mapping[Label, int], tags: TagPreference | None
 ) -> OfferedRelease:
     """Return the listed wheels of a release.
@@ -214,9 +218,9 @@ def _for_client(
     ]
     if not fitting:
         candidates = [
-            (rank, one)
-            for one in plain
-            if one.rejection is None and (rank := tags.best(one.filename.tags)) is not None
+            (rank, wheel)
+            for wheel in plain
+            if wheel.rejection is None and (rank := tags.best(wheel.filename.tags)) is not None
         ]
         chosen = min(candidates, key=lambda item: item[0])[1] if candidates else None
         return OfferedRelease(tuple(variants), tuple(plain), chosen)
@@ -224,13 +228,15 @@ def _for_client(
     _, chosen_rank, chosen = min(fitting, key=lambda item: item[:2])
     label = chosen.filename.label
 
-    def stays(wheel: Wheel) -> bool:
+    def is_listed(wheel: Wheel) -> bool:
         rank = tags.best(wheel.filename.tags)
         if wheel.filename.label is None:
             return rank is None or rank >= chosen_rank
         return rank is None or wheel.filename.label == label
 
-    return OfferedRelease(tuple(filter(stays, variants)), tuple(filter(stays, plain)), chosen)
+    return OfferedRelease(
+        tuple(filter(is_listed, variants)), tuple(filter(is_listed, plain)), chosen
+    )
 
 
 def _order(filename: WheelFilename, ranks: Mapping[Label, int]) -> tuple[int, int, str]:
@@ -238,10 +244,12 @@ def _order(filename: WheelFilename, ranks: Mapping[Label, int]) -> tuple[int, in
     return ranks[filename.label], -build, filename.text  # type: ignore[index]  # a variant
 
 
-def taken(
-    offered: OfferedRelease, ranks: Mapping[Label, int], here: frozenset[MarkerPlatform | None]
+def builds_by_platform(
+    offered: OfferedRelease,
+    ranks: Mapping[Label, int],
+    client_platforms: frozenset[MarkerPlatform | None],
 ) -> dict[MarkerPlatform | None, Wheel]:
-    """Return a wheel of the build that is taken on each platform; None: wherever else."""
+    """Return a wheel of the build that is chosen on each platform; None: on all others."""
     wheel_of: dict[MarkerPlatform | None, Wheel] = {}
     worst = len(ranks)
 
@@ -249,20 +257,20 @@ def taken(
         label = wheel.filename.label
         return worst if label is None else ranks[label]
 
-    everywhere: list[Wheel] = []
+    for_all_platforms: list[Wheel] = []
     wheels = (*offered.variants, *offered.plain)
     for wheel in wheels:
         for platform in platforms_of_tags(wheel.filename.tags):
             if platform is None:
-                everywhere.append(wheel)
+                for_all_platforms.append(wheel)
             known = wheel_of.get(platform)
             if known is None or rank(wheel) < rank(known):
                 wheel_of[platform] = wheel
-    for wheel in everywhere:
+    for wheel in for_all_platforms:
         for platform, known in wheel_of.items():
             if rank(wheel) < rank(known):
                 wheel_of[platform] = wheel
     if offered.chosen is not None:
-        for platform in here & wheel_of.keys():
+        for platform in client_platforms & wheel_of.keys():
             wheel_of[platform] = offered.chosen
     return wheel_of

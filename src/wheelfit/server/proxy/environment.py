@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 
-_HERE = ("127.0.0.1", "localhost")
+_LOOPBACK_HOSTS = ("127.0.0.1", "localhost")
 
 
 def environment_for(
@@ -41,14 +41,14 @@ def environment_for(
     :param cutoff: files uploaded later are too new, also on the indexes beside the proxy; None: as
         pip and uv are configured.
     """
-    changed = dict(environ)
+    variables = dict(environ)
     for_pip, for_uv = f"{base}pip/simple/", f"{base}uv/simple/"
-    changed["PDM_PYPI_URL"] = f"{base}pdm/full/simple/"
-    # Of the newer variables `uv add` writes the URLs down, in the project's own file.
+    variables["PDM_PYPI_URL"] = f"{base}pdm/full/simple/"
+    # `uv add` writes the URLs of the newer variables into the project's own file.
     if whole:
         for name in ("UV_INDEX", "UV_DEFAULT_INDEX"):
-            changed.pop(name, None)
-        changed |= {
+            variables.pop(name, None)
+        variables |= {
             # pip ignores an empty variable, and uses its configuration.
             "PIP_INDEX_URL": for_pip,
             "PIP_EXTRA_INDEX_URL": for_pip,
@@ -57,32 +57,34 @@ def environment_for(
             "UV_INDEX_URL": for_uv,
         }
     else:
-        own = environ.get("UV_INDEX", "").split()
-        if not own:
+        uv_indexes = environ.get("UV_INDEX", "").split()
+        if not uv_indexes:
             extra = environ.get("UV_EXTRA_INDEX_URL", "").split()
-            changed["UV_EXTRA_INDEX_URL"] = " ".join([for_uv, *extra])
+            variables["UV_EXTRA_INDEX_URL"] = " ".join([for_uv, *extra])
         elif not in_project:
-            changed["UV_INDEX"] = " ".join([for_uv, *own])  # its own come before the others
+            # Indexes of this variable come before those of uv's files.
+            variables["UV_INDEX"] = " ".join([for_uv, *uv_indexes])
         if whole_for_pip:
-            all_of_pip = f"{base}pip/full/simple/"
-            changed |= {"PIP_INDEX_URL": all_of_pip, "PIP_EXTRA_INDEX_URL": all_of_pip}
+            full_for_pip = f"{base}pip/full/simple/"
+            variables |= {"PIP_INDEX_URL": full_for_pip, "PIP_EXTRA_INDEX_URL": full_for_pip}
         else:
-            changed["PIP_EXTRA_INDEX_URL"] = " ".join([*extra_index_urls, for_pip])
+            variables["PIP_EXTRA_INDEX_URL"] = " ".join([*extra_index_urls, for_pip])
             if pip_index is not None:
-                changed["PIP_INDEX_URL"] = pip_index
+                variables["PIP_INDEX_URL"] = pip_index
         if uv_index is not None:
-            changed.pop("UV_DEFAULT_INDEX", None)
-            changed["UV_INDEX_URL"] = uv_index
+            variables.pop("UV_DEFAULT_INDEX", None)
+            variables["UV_INDEX_URL"] = uv_index
     if cutoff is not None and not whole:
         text = cutoff.astimezone(UTC).isoformat(timespec="seconds")
-        for name in ("PIP_UPLOADED_PRIOR_TO",) * (not whole_for_pip) + ("UV_EXCLUDE_NEWER",):
-            changed[name] = environ.get(name) or text
+        variables["UV_EXCLUDE_NEWER"] = environ.get("UV_EXCLUDE_NEWER") or text
+        if not whole_for_pip:
+            variables["PIP_UPLOADED_PRIOR_TO"] = environ.get("PIP_UPLOADED_PRIOR_TO") or text
     for name in ("NO_PROXY", "no_proxy"):
-        known = [host.strip() for host in _first(environ, name).split(",") if host.strip()]
-        changed[name] = ",".join(dict.fromkeys((*known, *_HERE)))
-    return changed
+        hosts = [host.strip() for host in _variable(environ, name).split(",") if host.strip()]
+        variables[name] = ",".join(dict.fromkeys((*hosts, *_LOOPBACK_HOSTS)))
+    return variables
 
 
-def _first(environ: Mapping[str, str], name: str) -> str:
+def _variable(environ: Mapping[str, str], name: str) -> str:
     """Return a variable by its name in upper or lower case."""
     return environ.get(name) or environ.get(name.swapcase()) or ""

@@ -19,13 +19,13 @@ from wheelfit.errors import InvalidFilename
 from wheelfit.resolution.bridges import accelerated_releases
 from wheelfit.server.proxy.choosing import (
     OfferedRelease,
+    builds_by_platform,
     fingerprint,
     highest_build,
     merged_requirements,
-    offer,
     platforms_of_tags,
     proxied_name,
-    taken,
+    select_wheels,
 )
 from wheelfit.sources.concurrency import map_concurrently
 from wheelfit.sources.file_readers import SinglePageRepository
@@ -203,7 +203,7 @@ class _PageWriter:
         )
 
     def _newest_accelerated(self) -> Version | None:
-        with self.profile.asking:
+        with self.profile.detection_lock:
             versions = accelerated_releases(self._candidates, self.page.name, {}, prereleases=False)
         return next(iter(versions), None)
 
@@ -228,7 +228,9 @@ class _PageWriter:
         if self.all_variants:
             offered = _all_wheels(release, ranks)
         else:
-            offered = offer(release.wheels, ranks, self.client.tags if self.client else None)
+            offered = select_wheels(
+                release.wheels, ranks, self.client.tags if self.client else None
+            )
         build_number = highest_build(wheel.filename for wheel in release.wheels)
         metadata = {wheel.filename.text: self._metadata(wheel) for wheel in _wheels(offered)}
         if self.all_variants and _differ(metadata):
@@ -277,7 +279,7 @@ class _PageWriter:
         # Installed packages are unknown, so no build for a certain version of one is used (P-51).
         known = KnownVersions(self.profile.policy.providers.abi_versions)
         namespaces = namespaces_used(document.variants.values())
-        with self.profile.asking:
+        with self.profile.detection_lock:
             support = self._candidates.support_of(document, namespaces, known)
         ranked = order_labels(document, support, preferences)
         pinned = preferences.labels.get(release.name)
@@ -382,7 +384,7 @@ class _PageWriter:
             plain=tuple(w for w in offered.plain if metadata[w.filename.text] is not None),
         )
         client_platforms = _client_platforms(self.client or self.profile.target)
-        builds = taken(valid, ranks, client_platforms)
+        builds = builds_by_platform(valid, ranks, client_platforms)
         merged = self._merged_metadata(release, builds, client_platforms, support, metadata)
 
         for wheel in _wheels(offered):

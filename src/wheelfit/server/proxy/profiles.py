@@ -29,7 +29,7 @@ class Profile:
     """The properties of a host file or a preset, which take precedence."""
     policy: ChoicePolicy = field(default_factory=ChoicePolicy)
     plugins: Plugins = field(default_factory=NoPlugins)
-    asking: Lock = field(default_factory=Lock, repr=False, compare=False)
+    detection_lock: Lock = field(default_factory=Lock, repr=False, compare=False)
     """A lock for detection, which need not support two threads at once."""
 
     def candidates(self, repository: Repository, target: Target) -> Candidates:

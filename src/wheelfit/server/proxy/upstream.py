@@ -49,12 +49,12 @@ if TYPE_CHECKING:
 
 
 _ACCEPT_HTML = "application/vnd.pypi.simple.v1+html, text/html; q=0.9"
-_MARK = VARIANTS_SUFFIX.encode()
-_WITHHELD = b"quarantined"
-_PLAIN = frozenset({"", "identity"})
-_MOST_IN_MEMORY = 64 << 20
+_VARIANTS_MARK = VARIANTS_SUFFIX.encode()
+_QUARANTINED = b"quarantined"
+_UNCOMPRESSED = frozenset({"", "identity"})
+_MAX_IN_MEMORY = 64 << 20
 """Bytes of pages; all of them are on disk too."""
-_MOST_WAITING = 24
+_MAX_THREADS = 24
 """Threads that may use one index at once, of the 64 of a server."""
 
 
@@ -106,8 +106,8 @@ class Upstream(DelegatedFiles):
         self._note = note
         self._pages: SharedPages[RawPage] = SharedPages(
             structs.replace(web.pages, packed=True),
-            Memory(_MOST_IN_MEMORY, lambda page: len(page[1].body) + 1024),
-            asking=upstream_dependency(self.url, _MOST_WAITING).turn,
+            Memory(_MAX_IN_MEMORY, lambda page: len(page[1].body) + 1024),
+            asking=upstream_dependency(self.url, _MAX_THREADS).turn,
         )
         self._parsed: Memory[ProjectPage] = Memory(64, lambda _page: 1)
 
@@ -116,8 +116,8 @@ class Upstream(DelegatedFiles):
         """Whether requests to it have a login."""
         return bool(self.web.client.user_at(f"{self.url}/"))
 
-    def wants_login(self, url: str) -> bool:
-        """Return whether requests for a URL without credentials have a login here."""
+    def must_be_served(self, url: str) -> bool:
+        """Return whether clients cannot fetch a URL themselves, for it needs a login."""
         return bool(self.web.client.user_at(url))
 
     def raw(self, name: NormalizedName, *, html: bool = False) -> RawPage | None:
@@ -156,27 +156,27 @@ class Upstream(DelegatedFiles):
         return self._rules.without_withheld(parsed, self._note)
 
     def _raw(self, url: str, *, html: bool) -> RawPage | None:
-        copy_and_page = self._pages.get(url, _ACCEPT_HTML if html else ACCEPT, _made)
+        copy_and_page = self._pages.get(url, _ACCEPT_HTML if html else ACCEPT, _raw_page)
         return None if copy_and_page is None else copy_and_page[1]
 
 
-def _made(answer: Answer) -> RawPage:
+def _raw_page(answer: Answer) -> RawPage:
     encoding = answer.headers.get("content-encoding", "").strip().lower()
     content_type = answer.headers.get("content-type", "")
-    plain = _plain(answer.body, answer.url) if encoding not in _PLAIN else answer.body
+    plain = _plain(answer.body, answer.url) if encoding not in _UNCOMPRESSED else answer.body
     try:
-        lasting = with_lasting_links(plain, content_type, answer.url)
+        absolute = with_absolute_links(plain, content_type, answer.url)
     except ValueError:
         raise InvalidPage("the page cannot be understood", where=redact(answer.url)) from None
-    is_packed = lasting is plain and "gzip" in encoding
+    is_packed = absolute is plain and "gzip" in encoding
     return RawPage(
-        answer.body if is_packed else lasting,
+        answer.body if is_packed else absolute,
         "gzip" if is_packed else "",
         content_type,
         answer.url,
-        hashlib.sha256(lasting).hexdigest(),
-        _MARK in plain,
-        _WITHHELD in plain,
+        hashlib.sha256(absolute).hexdigest(),
+        _VARIANTS_MARK in plain,
+        _QUARANTINED in plain,
     )
 
 
@@ -199,7 +199,7 @@ _HEAD = pattern(rb"<head\b[^>]*>", re.IGNORECASE)
 _DOCTYPE = pattern(rb"\s*<!doctype[^>]*>", re.IGNORECASE)
 
 
-def with_lasting_links(body: bytes, content_type: str, url: str) -> bytes:
+def with_absolute_links(body: bytes, content_type: str, url: str) -> bytes:
     """Return a page whose relative links work from any URL.
 
     :param body: the page, decompressed.
@@ -224,19 +224,20 @@ def _json(body: bytes, url: str) -> bytes:
 
 
 def _html(body: bytes, url: str) -> bytes:
-    first = _FIRST_LINK.search(body)
-    base = _BASE.search(body, 0, first.start() if first else len(body))
+    first_link = _FIRST_LINK.search(body)
+    links_start = first_link.start() if first_link else len(body)
+    base = _BASE.search(body, 0, links_start)
     if base is not None:
         href = _BASE_HREF.search(base[0])
-        named = b"" if href is None else next((group for group in href.groups() if group), b"")
-        url = join(url, unescape(named.decode("utf-8", "replace")))
-        return body[: base.start()] + _tag(url) + body[base.end() :]
-    place = _HEAD.search(body, 0, first.start() if first else len(body)) or _DOCTYPE.match(body)
-    stop = place.end() if place else 0
-    return body[:stop] + _tag(url) + body[stop:]
+        value = b"" if href is None else next(filter(None, href.groups()), b"")
+        url = join(url, unescape(value.decode("utf-8", "replace")))
+        return body[: base.start()] + _base_tag(url) + body[base.end() :]
+    before = _HEAD.search(body, 0, links_start) or _DOCTYPE.match(body)
+    stop = before.end() if before else 0
+    return body[:stop] + _base_tag(url) + body[stop:]
 
 
-def _tag(url: str) -> bytes:
+def _base_tag(url: str) -> bytes:
     return f'<base href="{escape(url)}">'.encode()
 
 
@@ -253,17 +254,17 @@ class FolderUpstream(Upstream):
         """Whether requests to it have a login: there are none."""
         return False
 
-    def wants_login(self, url: str) -> bool:
+    def must_be_served(self, url: str) -> bool:
         """Return whether clients cannot fetch a URL themselves."""
-        return url.startswith("file:") or super().wants_login(url)
+        return url.startswith("file:") or super().must_be_served(url)
 
     def raw(self, name: NormalizedName, *, html: bool = False) -> RawPage | None:  # noqa: ARG002
         """Return the page of a project, or None if it has no folder."""
         page = self._listed(name)
         if page is None:
             return None
-        listed = [(file.filename, file.url, sorted(file.hashes.items())) for file in page.files]
-        body = json.dumps(listed).encode()
+        entries = [(file.filename, file.url, sorted(file.hashes.items())) for file in page.files]
+        body = json.dumps(entries).encode()
         has_variants = any(file.filename.endswith(VARIANTS_SUFFIX) for file in page.files)
         digest = hashlib.sha256(body).hexdigest()
         return RawPage(body, "", JSON, self.url, digest, has_variants)
@@ -286,49 +287,49 @@ class BridgedUpstream(Upstream):
     """An index in which the pages of families have their members.
 
     :param plain: the index itself.
-    :param shelf: the families.
+    :param catalogue: the families.
     :param open_index: opens the indexes of families; None: they are not used.
     """
 
     def __init__(
-        self, plain: Upstream, shelf: BridgeCatalogue, open_index: OpenIndex | None = None
+        self, plain: Upstream, catalogue: BridgeCatalogue, open_index: OpenIndex | None = None
     ) -> None:
         super().__init__(plain.url, plain.web)
         self.name = plain.name
-        self._shelf = shelf
+        self._catalogue = catalogue
         self._plain = plain
         self._has_indexes = open_index is not None
-        self._bridged = BridgedRepository(self._plain, shelf, open_index)
+        self._bridged = BridgedRepository(self._plain, catalogue, open_index)
         self._files = self._bridged
 
-    def wants_login(self, url: str) -> bool:
+    def must_be_served(self, url: str) -> bool:
         """Return whether clients cannot fetch a URL themselves."""
-        return url.startswith(BRIDGE) or super().wants_login(url)
+        return url.startswith(BRIDGE) or super().must_be_served(url)
 
     def raw(self, name: NormalizedName, *, html: bool = False) -> RawPage | None:
         """Return the page of a project; that of a family has variants."""
-        own = self._plain.raw(name, html=html)
-        family = self._shelf.of(name)
+        plain_page = self._plain.raw(name, html=html)
+        family = self._catalogue.of(name)
         if family is None or (family.is_of_indexes and not self._has_indexes):
-            return own
+            return plain_page
         page = self._bridged.project(name)
         if page is None or page.bridge is None:
-            return own
+            return plain_page
         if family.is_of_indexes:
             files = " ".join(f"{file.url} {file.filename}" for file in page.files)
             digest = hashlib.sha256(files.encode()).hexdigest()
-            if own is None:
+            if plain_page is None:
                 return RawPage(b"", "", JSON, f"{self.url}/{name}/", digest, has_variants=True)
-            return replace(own, digest=digest, has_variants=True)
+            return replace(plain_page, digest=digest, has_variants=True)
         # It is another page whenever that of a member is.
         names = tuple(dict.fromkeys((name, *family.distributions)))
         pages = [raw for raw in map(self._plain.raw, names) if raw is not None]
         digest = hashlib.sha256("\n".join(raw.digest for raw in pages).encode()).hexdigest()
-        return replace(own or pages[0], digest=digest, has_variants=True)
+        return replace(plain_page or pages[0], digest=digest, has_variants=True)
 
     def parsed(self, name: NormalizedName, page: RawPage) -> ProjectPage:
         """Return a page, parsed."""
-        if self._shelf.of(name) is not None:
+        if self._catalogue.of(name) is not None:
             bridged = self._bridged.project(name)
             if bridged is not None and bridged.bridge is not None:
                 return bridged

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-_LONGEST = 4096
+_MAX_LENGTH = 4096
 PROJECT_COMMANDS = frozenset(
     {"add", "audit", "export", "lock", "remove", "run", "sync", "tree", "upgrade", "version"}
 )
@@ -66,8 +66,8 @@ class ClientDescription:
         version = Version(self.python)
         environment = {**base.environment, **interpreter_values(self.implementation, version)}
         platforms = self.platforms
-        own = platform_values(platforms[0]) if platforms else {}
-        if any(base.environment.get(name) != own.get(name) for name in _SAME):
+        client_values = platform_values(platforms[0]) if platforms else {}
+        if any(base.environment.get(key) != client_values.get(key) for key in _PLATFORM_VARIABLES):
             platforms = tuple(
                 dict.fromkeys(tag.platform for tag in base.tags if tag.platform != "any")
             )
@@ -75,8 +75,8 @@ class ClientDescription:
             base.python_full_version.major,
             base.python_full_version.minor,
         ) and self.implementation == base.environment.get("implementation_name")
-        own_tags = {tag.platform for tag in base.tags} - {"any"}
-        if same_python and own_tags == set(platforms):
+        base_platforms = {tag.platform for tag in base.tags} - {"any"}
+        if same_python and base_platforms == set(platforms):
             return base
         if not platforms:
             return None
@@ -88,13 +88,13 @@ class ClientDescription:
 
 
 UNKNOWN = ClientDescription()
-_SAME = ("sys_platform", "platform_machine")
+_PLATFORM_VARIABLES = ("sys_platform", "platform_machine")
 
 
 def read_user_agent(text: str) -> ClientDescription:
     """Return the description of a client; empty fields are unknown."""
     tool, _, rest = text.partition("/")
-    if tool not in ("pip", "uv") or len(text) > _LONGEST:
+    if tool not in ("pip", "uv") or len(text) > _MAX_LENGTH:
         return UNKNOWN
     _, _, data = rest.partition(" ")
     try:
@@ -123,13 +123,13 @@ def _platforms(agent: Mapping[str, Any]) -> tuple[str, ...]:
     match _text(_mapping(agent, "system"), "name"):
         case "Linux":
             libc = _mapping(distro, "libc")
-            major, minor = _pair(_text(libc, "version"))
+            major, minor = _version_pair(_text(libc, "version"))
             if _text(libc, "lib") == "glibc" and major == 2:
                 return linux_platforms(machine, glibc=minor)
             if _text(libc, "lib") == "musl" and major == 1:
                 return linux_platforms(machine, musl=minor)
         case "Darwin":
-            major, minor = _pair(_text(distro, "version"))
+            major, minor = _version_pair(_text(distro, "version"))
             if major >= 10:
                 return macos_platforms(machine, major, minor)
         case "Windows":
@@ -138,7 +138,7 @@ def _platforms(agent: Mapping[str, Any]) -> tuple[str, ...]:
     return ()
 
 
-def _pair(text: str) -> tuple[int, int]:
+def _version_pair(text: str) -> tuple[int, int]:
     """Read two numbers of a version; both 0 if it is invalid."""
     parts = [*text.split("."), "0"][:2]
     if not all(part.isascii() and part.isdecimal() and len(part) < 4 for part in parts):
@@ -152,8 +152,8 @@ def _version(text: str) -> str:
         version = parse_version(text)
     except InvalidVersion:
         return ""
-    known = version.major == 3 and version.minor < 100 and len(version.release) <= 3
-    return text if known else ""
+    is_known = version.major == 3 and version.minor < 100 and len(version.release) <= 3
+    return text if is_known else ""
 
 
 def _mapping(values: Mapping[str, Any], key: str) -> Mapping[str, Any]:

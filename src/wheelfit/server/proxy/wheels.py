@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from wheelfit.wheels.virtual_wheel import VirtualWheel
 
 
-_KIND = "members"
-_MOST = 64 << 20
+_STORE_KIND = "members"
+_MAX_IN_MEMORY = 64 << 20
 """Bytes of ends of wheels in memory; a large wheel has 2 MB."""
 
 
@@ -58,14 +58,14 @@ class ServedWheel:
         self.size = original.size if wheel is None else wheel.size
         """Bytes of the whole."""
         self.sha256: str | None = None
-        """Learnt once all of it was sent."""
+        """Known once all of it was sent."""
 
     @property
     def cost(self) -> int:
         """Bytes of memory that it takes."""
-        kept = 0 if self._wheel is None else len(self._wheel.tail)
+        tail_size = 0 if self._wheel is None else len(self._wheel.tail)
         left_out = () if self._wheel is None else self._wheel.left_out
-        return kept + sum(len(data) for _, data in left_out) + 1024
+        return tail_size + sum(len(data) for _, data in left_out) + 1024
 
     def parts(self, start: int, stop: int) -> Iterable[bytes]:
         """Yield the bytes between two positions.
@@ -88,20 +88,20 @@ class ServedWheel:
         left_out = dict(wheel.left_out)
         position = 0
 
-        def pass_over() -> None:
+        def skip_left_out() -> None:
             nonlocal position
             while (data := left_out.get(position)) is not None:
                 arrived.update(data)
                 position += len(data)
 
         for start, stop in wheel.kept:
-            pass_over()
+            skip_left_out()
             for piece in self._original.parts(start, stop):
                 sent.update(piece)
                 arrived.update(piece)
                 yield piece
             position = stop
-        pass_over()
+        skip_left_out()
         if self._original.sha256 not in (None, arrived.hexdigest()):
             raise Disconnect  # without its end it is not a valid wheel
         sent.update(wheel.tail)
@@ -113,11 +113,11 @@ class RewrittenWheels:
     """Wheels with another METADATA, and their remembered hashes."""
 
     def __init__(self) -> None:
-        self._served: Memory[ServedWheel] = Memory(_MOST, lambda served: served.cost)
+        self._served: Memory[ServedWheel] = Memory(_MAX_IN_MEMORY, lambda served: served.cost)
         self._hashes: dict[str, str] = {}
         self._scratch: tempfile.TemporaryDirectory[str] | None = None
-        self.learnt = 0
-        """The number of learnt hashes, by which pages are found outdated."""
+        self.hash_count = 0
+        """The number of new hashes so far; pages made with fewer are outdated."""
 
     def close(self) -> None:
         """Remove files fetched for this process only."""
@@ -130,15 +130,15 @@ class RewrittenWheels:
         :param digest: SHA-256 of the METADATA.
         """
         key = _key(file, digest)
-        known = self._hashes.get(key)
-        if known is None and "sha256" in file.hashes:
-            entry = upstream.web.store.read(_KIND, key)
+        sha256 = self._hashes.get(key)
+        if sha256 is None and "sha256" in file.hashes:
+            entry = upstream.web.store.read(_STORE_KIND, key)
             if entry is not None:
-                known = self._hashes[key] = entry.body.decode("ascii")
-        return known
+                sha256 = self._hashes[key] = entry.body.decode("ascii")
+        return sha256
 
-    def as_it_is(self, upstream: Upstream, file: File) -> ServedWheel:
-        """Return an original, to be sent through us."""
+    def unchanged(self, upstream: Upstream, file: File) -> ServedWheel:
+        """Return a wheel that is sent unchanged through the proxy."""
 
         def make() -> ServedWheel:
             original, source = self._opened(upstream, file)
@@ -166,23 +166,23 @@ class RewrittenWheels:
 
         return self._served.get((file.url, fingerprint(file), digest), make)
 
-    def sending(
+    def send(
         self, upstream: Upstream, file: File, metadata: bytes, start: int, stop: int
     ) -> Iterator[bytes]:
-        """Yield the bytes of such a wheel between two positions, and learn its hash."""
+        """Yield the bytes of a wheel with another METADATA, and store its hash at the end."""
         served = self.with_metadata(upstream, file, metadata)
         yield from served.parts(start, stop)
         if served.sha256 is not None:
-            self._learn(upstream, file, hashlib.sha256(metadata).hexdigest(), served.sha256)
+            self._store_hash(upstream, file, hashlib.sha256(metadata).hexdigest(), served.sha256)
 
-    def _learn(self, upstream: Upstream, file: File, digest: str, sha256: str) -> None:
+    def _store_hash(self, upstream: Upstream, file: File, digest: str, sha256: str) -> None:
         key = _key(file, digest)
         if self._hashes.get(key) == sha256:
             return
         self._hashes[key] = sha256
         if "sha256" in file.hashes:
-            upstream.web.store.write(_KIND, key, {}, sha256.encode("ascii"))
-        self.learnt += 1
+            upstream.web.store.write(_STORE_KIND, key, {}, sha256.encode("ascii"))
+        self.hash_count += 1
 
     def _opened(self, upstream: Upstream, file: File) -> tuple[Content, ByteSource]:
         """Return the original twice: to be sent in pieces, and to be read."""
@@ -190,7 +190,7 @@ class RewrittenWheels:
         path = upstream.web.store.wheel(sha256) if sha256 is not None else None
         if path is None and file.is_local:  # of a folder: pages of servers name no such file
             path = path_of(file)
-        if path is None and not file.is_selector:  # that of a bridge is nowhere yet
+        if path is None and not file.is_selector:  # the selector of a bridge is on no server
             client = upstream.web.client
             with suppress(RangeUnsupported):
                 source = RangedFile(partial(client.get_range, file.url), where=redact(file.url))
@@ -211,15 +211,15 @@ def _remote_parts(
     """Yield the bytes between two positions of a file on its server."""
     attempt = 0
     while start < stop:
-        asked = Span(start, stop)
-        headers = {"Range": asked.header, "Accept-Encoding": "identity"}
+        span = Span(start, stop)
+        headers = {"Range": span.header, "Accept-Encoding": "identity"}
         before = start
         try:
             with client.stream(url, headers=headers) as (response, where):
                 if response.status in {401, 403, 404, 410}:
                     raise unexpected(response.status, where)
                 extent = announced_extent(
-                    asked, response.status, response.headers, where=redact(where)
+                    span, response.status, response.headers, where=redact(where)
                 )
                 if (extent.total, extent.validator) != (size, validator):
                     raise UnexpectedStatus(
@@ -229,9 +229,9 @@ def _remote_parts(
                         hint="try again",
                     )
                 for piece in response.chunks():
-                    wanted = piece[: stop - start]
-                    start += len(wanted)
-                    yield wanted
+                    data = piece[: stop - start]
+                    start += len(data)
+                    yield data
                     if start == stop:
                         break
         except Interrupted as interrupted:
@@ -244,13 +244,13 @@ def _check_small(source: ByteSource, file: File) -> None:
 
     :raises HashMismatch: it does not match.
     """
-    promised = file.hashes.get("sha256")
-    if promised is None or source.size > FIRST_REQUEST:
+    expected = file.hashes.get("sha256")
+    if expected is None or source.size > FIRST_REQUEST:
         return
     actual = hashlib.sha256(source.read_at(0, source.size)).hexdigest()
-    if actual != promised:
+    if actual != expected:
         raise HashMismatch(
-            algorithm="sha256", expected=[promised], actual=actual, where=redact(file.url)
+            algorithm="sha256", expected=[expected], actual=actual, where=redact(file.url)
         )
 
 

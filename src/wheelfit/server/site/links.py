@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, urlencode
 
@@ -87,12 +88,15 @@ def part_of(
 
 
 def query_of_part(
-    fields: Mapping[str, str], also: Mapping[str, str] | None = None
+    fields: Mapping[str, str], current: Mapping[str, str] = MappingProxyType({})
 ) -> Callable[[int, str], str]:
-    """Return a function that makes the query of another page of a list."""
-    kept = {name: (also or {})[name] for name in ("page", "files") if name in (also or {})}
+    """Return a function that makes the query of another page of a list.
+
+    :param current: the query of this page, whose other lists stay where they are.
+    """
+    other_parts = {name: current[name] for name in ("page", "files") if name in current}
 
     def query(number: int, field: str = "page") -> str:
-        return "?" + urlencode({**fields, **kept, field: str(number)})
+        return "?" + urlencode({**fields, **other_parts, field: str(number)})
 
     return query

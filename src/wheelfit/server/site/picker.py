@@ -69,8 +69,8 @@ def button_groups(machines: Mapping[str, str]) -> tuple[ButtonGroup, ...]:
         VERSION: ("Driver or toolkit", "the newest"),
     }
     groups = [
-        ButtonGroup(field, words, (Button("", nothing), *buttons[field].values()))
-        for field, (words, nothing) in titles.items()
+        ButtonGroup(field, words, (Button("", empty_label), *buttons[field].values()))
+        for field, (words, empty_label) in titles.items()
         if buttons[field]
     ]
     pythons = (Button(name, name) for name in PYTHON_NAMES)

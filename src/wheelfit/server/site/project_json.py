@@ -37,17 +37,17 @@ def project_json(
     metadata: RawMetadata,
     *,
     url_of: Callable[[File], str],
-    has_all: bool,
+    all_releases: bool,
     vulnerabilities: Iterable[Vulnerability] | None = None,
 ) -> dict[str, Any]:
     """Return the description of a release.
 
     :param metadata: of one of its wheels.
     :param url_of: returns the link to a file.
-    :param has_all: whether the files of all other releases are described as well.
+    :param all_releases: whether the files of all other releases are described as well.
     :param vulnerabilities: of the release; None: there are no records.
     """
-    by_version: dict[Version, list[dict[str, Any]]] = {one: [] for one in project.listing.releases}
+    by_version: dict[Version, list[dict[str, Any]]] = {key: [] for key in project.listing.releases}
     for file in project.page.files:
         release = release_of(file.filename)
         if release is not None and release[1] in by_version:
@@ -56,8 +56,8 @@ def project_json(
         "info": _info(project, version, metadata),
         "urls": by_version[version],
     }
-    if has_all:
-        document["releases"] = {str(one): files for one, files in by_version.items()}
+    if all_releases:
+        document["releases"] = {str(key): files for key, files in by_version.items()}
     if vulnerabilities is not None:
         document["vulnerabilities"] = list(map(_vulnerability, vulnerabilities))
     return document

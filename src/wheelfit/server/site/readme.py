@@ -35,9 +35,9 @@ _IMAGE = pattern(r'<img(?: [\w-]+(?:="[^"]*")?)*? alt="([^"]*)"(?: [\w-]+(?:="[^
 _HEADING = pattern(r"(</?)h([1-6])(?=[ >])")
 _EMPTY_LINK = pattern(r'<a(?: [\w-]+="[^"]*")*></a>')  # of headings, to themselves
 _LEVELS_ABOVE = 2
-_LONGEST = 50_000  # characters; the time for hostile texts grows with the square of it
-_MOST_TAGS = 5_000
-_DEEP = pattern(r"(?:>[ \t]*){50}")
+_MAX_LENGTH = 50_000  # characters; the time for hostile texts grows with the square of it
+_MAX_TAGS = 5_000
+_DEEP_QUOTES = pattern(r"(?:>[ \t]*){50}")
 
 
 def render_readme(text: str, content_type: str, may_link: Callable[[str], bool]) -> str:
@@ -51,12 +51,12 @@ def render_readme(text: str, content_type: str, may_link: Callable[[str], bool])
     :raises NeedsExtra: the libraries are not installed.
     """
     render = _renderer(content_type)
-    is_costly = len(text) > _LONGEST or text.count("<") > _MOST_TAGS or _DEEP.search(text)
+    is_costly = len(text) > _MAX_LENGTH or text.count("<") > _MAX_TAGS or _DEEP_QUOTES.search(text)
     if render is None or is_costly:
         return ""
     try:
         rendered = render("\n".join(map(_visible, text.splitlines())))
-    except Exception:  # noqa: BLE001 - whatever a library stumbles over, the text can be shown
+    except Exception:  # noqa: BLE001 - the page shows the plain text if the library fails
         return ""
     return _cleaned(rendered, may_link) if rendered else ""
 
@@ -92,9 +92,8 @@ def _cleaned(rendered: str, may_link: Callable[[str], bool]) -> str:
             return f"#{_ID_PREFIX}{value[1:]}"
         return value if may_link(value) else None
 
-    texts = _IMAGE.sub(lambda image: html.escape(html.unescape(image[1]), quote=False), rendered)
     cleaned = nh3.clean(
-        texts,
+        _IMAGE.sub(lambda image: html.escape(html.unescape(image[1]), quote=False), rendered),
         tags=ALLOWED_TAGS - _DROPPED_TAGS,
         attributes=_ATTRIBUTES,
         attribute_filter=attribute,
@@ -102,8 +101,8 @@ def _cleaned(rendered: str, may_link: Callable[[str], bool]) -> str:
         link_rel="nofollow noopener noreferrer",
         url_schemes={"http", "https"},
     )
-    return _EMPTY_LINK.sub("", _HEADING.sub(_below, cleaned))
+    return _EMPTY_LINK.sub("", _HEADING.sub(_lower_heading, cleaned))
 
 
-def _below(tag: re.Match[str]) -> str:
+def _lower_heading(tag: re.Match[str]) -> str:
     return f"{tag[1]}h{min(6, int(tag[2]) + _LEVELS_ABOVE)}"

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.page import File
 
 
-_MOST_WORDS = 4
+_MAX_WORDS = 4
 
 
 class Templates:
@@ -48,7 +48,7 @@ def _environment() -> Environment:
     except ImportError:
         raise NeedsExtra("server", "jinja2") from None
 
-    def shown(value: object) -> object:
+    def escape_invisible(value: object) -> object:
         if isinstance(value, str) and not isinstance(value, Markup):
             return visible(value)
         return value
@@ -60,7 +60,7 @@ def _environment() -> Environment:
     environment = Environment(
         loader=PackageLoader("wheelfit.server.site", "templates"),
         autoescape=True,
-        finalize=shown,
+        finalize=escape_invisible,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -69,7 +69,7 @@ def _environment() -> Environment:
     environment.filters |= {
         "bytes": size_in_words,
         "date": _date,
-        "few": _few,
+        "few": _join_some,
         "platforms": platforms_in_words,
         "prose": prose,
         "pythons": pythons_in_words,
@@ -90,8 +90,8 @@ def visible(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(
-        sign if sign.isprintable() or sign == "\N{NO-BREAK SPACE}" else f"⟨U+{ord(sign):04X}⟩"
-        for sign in text
+        char if char.isprintable() or char == "\N{NO-BREAK SPACE}" else f"⟨U+{ord(char):04X}⟩"
+        for char in text
     )
 
 
@@ -104,10 +104,10 @@ def _tags(row: LabelRow) -> set[Tag]:
     return {tag for wheel in row.wheels for tag in wheel.filename.tags}
 
 
-def _few(words: Sequence[str]) -> str:
+def _join_some(words: Sequence[str]) -> str:
     """Join some words, and count the rest."""
-    if len(words) > _MOST_WORDS + 1:
-        words = [*words[:_MOST_WORDS], f"{len(words) - _MOST_WORDS} more"]
+    if len(words) > _MAX_WORDS + 1:
+        words = [*words[:_MAX_WORDS], f"{len(words) - _MAX_WORDS} more"]
     return ", ".join(words)
 
 
@@ -116,5 +116,5 @@ def _sizes(row: LabelRow) -> str:
     sizes = [wheel.file.size for wheel in row.wheels if wheel.file.size is not None]
     if not sizes:
         return ""
-    least, most = size_in_words(min(sizes)), size_in_words(max(sizes))
-    return most if least == most else f"{least} to {most}"
+    smallest, largest = size_in_words(min(sizes)), size_in_words(max(sizes))
+    return largest if smallest == largest else f"{smallest} to {largest}"

@@ -217,13 +217,13 @@ class Site:
     def _json(self, request: Request, name: str, version: str | None) -> Answer:
         """Answer as the JSON API of the public registry does."""
         project = self._facts.project(canonicalize_name(name))
-        wanted = None if project is None else project.newest
+        requested = None if project is None else project.newest
         if version is not None:
-            wanted = _version(version)
-        if project is None or wanted is None or wanted not in project.listing.releases:
-            release = None if wanted is None else (canonicalize_name(name), wanted)
-            why = "" if project is None else why_withheld(project.page, release)
-            message = why or "there is no such release"
+            requested = _version(version)
+        if project is None or requested is None or requested not in project.listing.releases:
+            release = None if requested is None else (canonicalize_name(name), requested)
+            reason = "" if project is None else why_withheld(project.page, release)
+            message = reason or "there is no such release"
             missing = json.dumps({"message": message}).encode()
             return self._answer(request, missing, "application/json", 404)
         url = self._url(request)
@@ -236,16 +236,16 @@ class Site:
             return link if is_web_address(link) else base + link.removeprefix("./")
 
         try:
-            metadata = self._facts.metadata(project, wanted)
+            metadata = self._facts.metadata(project, requested)
         except (FileProblem, IntegrityError):  # the page of the release has the reason
             metadata = {}
         document = project_json(
             project,
-            wanted,
+            requested,
             metadata,
             url_of=url_of,
-            has_all=version is None,
-            vulnerabilities=self._vulnerabilities(project, wanted),
+            all_releases=version is None,
+            vulnerabilities=self._vulnerabilities(project, requested),
         )
         content = json.dumps(document).encode("utf-8", "replace")
         return self._answer(request, content, "application/json")
@@ -259,12 +259,12 @@ class Site:
         return self._advisories.affecting(project.page.name, version)
 
     def _missing(self, segments: Sequence[str]) -> _Page:
-        """Return the page for an address that there is not, with projects that may be meant."""
+        """Return the page for a missing address, with the names of similar projects."""
         named = segments[1:] if segments[0] == "project" else segments
         search = named[0][:_LONGEST_SEARCH] if named else ""
-        wanted = canonicalize_name(search)
-        alike = [name for name in self._index.projects() if name[:2] == wanted[:2]]
-        close = get_close_matches(wanted, alike[:_MOST_ALIKE], n=5)
+        requested = canonicalize_name(search)
+        similar_names = [name for name in self._index.projects() if name[:2] == requested[:2]]
+        close = get_close_matches(requested, similar_names[:_MOST_ALIKE], n=5)
         values = {**_problem_values("There is no such page"), "close": close, "search": search}
         return _Page("problem.html", values, 404)
 
@@ -285,10 +285,10 @@ class Site:
     def _projects(self, query: Mapping[str, str]) -> _Page:
         search = query.get("q", "")[:_LONGEST_SEARCH]
         names = list(self._index.projects())
-        matching = _found(names, search)
+        matching = _matching(names, search)
         part = self._part(matching, query, _PROJECTS_ON_A_PAGE)
-        enough = time.monotonic() + self._patience
-        rows = [self._row(name, enough) for name in part.items]
+        deadline = time.monotonic() + self._patience
+        rows = [self._row(name, deadline) for name in part.items]
         values = {
             "search": search,
             "count": len(names),
@@ -299,11 +299,11 @@ class Site:
         }
         return _Page("projects.html", values)
 
-    def _row(self, name: NormalizedName, enough: float) -> dict[str, Any]:
+    def _row(self, name: NormalizedName, deadline: float) -> dict[str, Any]:
         """Return the row of a project; only its name if it cannot be read in time."""
         row: dict[str, Any] = {"name": name, "path": f"{segment(name)}/", "letter": name[:1]}
         row |= {"newest": None, "problem": "", "summary": ""}
-        if time.monotonic() >= enough:
+        if time.monotonic() >= deadline:
             return row
         try:
             facts = self._facts.project(name)
@@ -330,7 +330,7 @@ class Site:
         }
 
     def _project(self, query: Mapping[str, str], name: str) -> Answer | _Page | None:
-        if (elsewhere := _spelled(name, "../")) is not None:
+        if (elsewhere := _redirect_to_name(name, "../")) is not None:
             return elsewhere
         project = self._facts.project(canonicalize_name(name))
         if project is None:
@@ -354,16 +354,18 @@ class Site:
                     "newest": version == newest,
                 }
             )
-        shown = None if newest is None else self._facts.release(project, newest)
+        newest_facts = None if newest is None else self._facts.release(project, newest)
         values = {
             "project": project,
             "newest": newest,
-            "shown": shown,
-            "buttons": () if shown is None else button_groups(shown.overview.machines),
+            "shown": newest_facts,
+            "buttons": ()
+            if newest_facts is None
+            else button_groups(newest_facts.overview.machines),
             "part": part._replace(items=rows),
             "more": query_of_part({}),
             "install": _requirement(project.page.name, newest),
-            "has_variants": shown is not None and bool(shown.labels),
+            "has_variants": newest_facts is not None and bool(newest_facts.labels),
             "withheld": project.page.withheld,
         }
         return _Page("project.html", values)
@@ -401,7 +403,7 @@ class Site:
         return self._answer(request, content, "application/atom+xml")
 
     def _release(self, query: Mapping[str, str], name: str, version: str) -> Answer | _Page | None:
-        if (elsewhere := _spelled(name, "../../", f"{segment(version)}/")) is not None:
+        if (elsewhere := _redirect_to_name(name, "../../", f"{segment(version)}/")) is not None:
             return elsewhere
         project_and_facts = self._find(name, version)
         if project_and_facts is None:
@@ -410,7 +412,7 @@ class Site:
         release = facts.release
         if version != str(release.version):
             return _redirect(f"../{segment(str(release.version))}/")
-        wheels = sorted(release.wheels, key=lambda one: one.filename.text)
+        wheels = sorted(release.wheels, key=lambda wheel: wheel.filename.text)
         values = {
             "project": project,
             "facts": facts,
@@ -419,22 +421,22 @@ class Site:
             "is_newest": project.newest in (None, release.version),
             "part": self._part(facts.overview.rows, query, _LABELS_ON_A_PAGE),
             "wheels": self._part(wheels, query, _WHEELS_ON_A_PAGE, "files"),
-            "more": query_of_part({}, also=query),
+            "more": query_of_part({}, query),
             "groups": _groups(facts.overview),
             "notes": _notes(facts.overview),
             "is_yanked": release.version in project.yanked,
             "why_yanked": project.yanked.get(release.version),
             "attested": sum(wheel.file.provenance is not None for wheel in wheels),
-            "asked": MachineQuery(),
+            "machine_query": MachineQuery(),
             "action": "which/",
             "buttons": button_groups(facts.overview.machines),
             "picked": {},
             "install": _requirement(project.page.name, release.version),
             "has_variants": bool(facts.labels),
             "vulnerabilities": [
-                one
-                for one in self._vulnerabilities(project, release.version) or ()
-                if one.withdrawn is None
+                vulnerability
+                for vulnerability in self._vulnerabilities(project, release.version) or ()
+                if vulnerability.withdrawn is None
             ],
         }
         return _Page("release.html", values)
@@ -444,25 +446,28 @@ class Site:
         if project_and_facts is None:
             return None
         project, facts = project_and_facts
-        asked, query = MachineQuery(), read_query(request.query)
+        machine_query, query = MachineQuery(), read_query(request.query)
         machine: SiteMachine | None = None
         explanation: Explanation | None = None
         problem: UserError | None = None
         try:
             if request.method == "POST":
-                asked = read_upload(request)
+                machine_query = read_upload(request)
             else:
                 picked = picked_preset(query, facts.overview.machines)
-                asked = MachineQuery(query.get("preset", "") or picked, query.get("python", ""))
-            if asked.preset or asked.data is not None:
-                machine = asked.machine(wheel.filename.tags for wheel in facts.release.wheels)
+                preset = query.get("preset", "") or picked
+                machine_query = MachineQuery(preset, query.get("python", ""))
+            if machine_query.preset or machine_query.data is not None:
+                machine = machine_query.machine(
+                    wheel.filename.tags for wheel in facts.release.wheels
+                )
                 explanation = self._facts.explanation(project, facts.release.version, machine)
             elif "preset" in query:
                 problem = UserError("no preset was given", hint="try cuda-12.8-sm90")
         except UserError as error:
             problem = error
         candidates = () if explanation is None else explanation.candidates
-        again = {"preset": asked.preset, "python": asked.python}
+        again = {"preset": machine_query.preset, "python": machine_query.python}
         values = {
             "machine": machine,
             "explanation": explanation,
@@ -473,9 +478,9 @@ class Site:
             "part": self._part(candidates, query, _WHEELS_ON_A_PAGE),
             "more": query_of_part({name: value for name, value in again.items() if value}),
             # An uploaded file is gone when the next page is requested.
-            "cut": asked.data is not None,
+            "cut": machine_query.data is not None,
             "sizes": {wheel.filename.text: wheel.file for wheel in facts.release.wheels},
-            "asked": replace(asked, data=None),
+            "machine_query": replace(machine_query, data=None),
             "action": "./",
             "buttons": button_groups(facts.overview.machines),
             "picked": query,
@@ -530,13 +535,13 @@ def _requirement(name: NormalizedName, version: Version | None) -> str:
     return name if version is None else f"{name}=={version}"
 
 
-def _found(names: Sequence[NormalizedName], search: str) -> Sequence[NormalizedName]:
+def _matching(names: Sequence[NormalizedName], search: str) -> Sequence[NormalizedName]:
     """Return the projects that match a search: the same name, the same beginning, the others."""
-    wanted = canonicalize_name(search)
-    if not wanted:
+    part = canonicalize_name(search)
+    if not part:
         return names
-    matching = [name for name in names if wanted in name]
-    return sorted(matching, key=lambda name: (name != wanted, not name.startswith(wanted), name))
+    matching = [name for name in names if part in name]
+    return sorted(matching, key=lambda name: (name != part, not name.startswith(part), name))
 
 
 def _groups(overview: Overview) -> tuple[Group, ...]:
@@ -549,15 +554,15 @@ def _groups(overview: Overview) -> tuple[Group, ...]:
         label = (takes[name] or "plain wheel") if name in takes else "nothing"
         groups.setdefault(group_of(name), []).append((name, words, label))
     return tuple(
-        Group(kind, tuple(machines), tuple(_counted(label for *_, label in machines)))
-        for kind, machines in groups.items()
+        Group(name, tuple(machines), tuple(_counted(label for *_, label in machines)))
+        for name, machines in groups.items()
     )
 
 
 def _notes(overview: Overview) -> list[str]:
     """Return the notes of an overview that are not shown as problems already."""
-    shown = tuple(map(str, overview.degradations))
-    return [note for note in overview.notes if not note.endswith(shown)]
+    degradations = tuple(map(str, overview.degradations))
+    return [note for note in overview.notes if not note.endswith(degradations)]
 
 
 def _counted(labels: Iterable[str]) -> Iterable[tuple[str, int]]:
@@ -583,7 +588,7 @@ def _day(project: ProjectFacts, version: Version) -> str:
     return "" if time is None else time.date().isoformat()
 
 
-def _spelled(name: str, up: str, rest: str = "") -> Answer | None:
+def _redirect_to_name(name: str, up: str, rest: str = "") -> Answer | None:
     """Redirect another spelling of a project to its name; None: it is that name."""
     normalised = canonicalize_name(name)
     if name == normalised:
@@ -595,5 +600,5 @@ def _redirect(path: str) -> Answer:
     return _plain(301, "see there", {"location": path})
 
 
-def _plain(status: int, sentence: str, headers: Mapping[str, str]) -> Answer:
-    return Answer.text(status, sentence, {**_PAGE_HEADERS, **headers})
+def _plain(status: int, message: str, headers: Mapping[str, str]) -> Answer:
+    return Answer.text(status, message, {**_PAGE_HEADERS, **headers})

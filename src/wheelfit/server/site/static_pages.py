@@ -30,13 +30,13 @@ _ICON = "favicon.svg"
 _LIST = "project/pages.json"
 """The list of written pages, so that pages of removed projects are removed, too."""
 
-_OURS = re.compile(
+_GENERATED_PATH = re.compile(
     r"index\.html|feed\.xml|site\.css|favicon\.svg|"
     r"project/(?:(?!\.)[^/\\\0]+/){1,2}index\.html|project/(?!\.)[^/\\\0]+/feed\.xml"
 )
 """Names of pages for people: nothing else is ever removed."""
 
-_AT_ONCE = 100
+_BATCH_SIZE = 100
 """Pages that are in memory together, and reach the disk together."""
 
 
@@ -77,21 +77,21 @@ def publish_pages(index: Index, target: Target, *, public_url: str | None = None
     written: list[str] = []
     if before is None:  # from now on, written pages are recorded as ours
         target.put_pages([(_LIST, _list({}))])
-    waiting: list[tuple[str, bytes]] = []
+    pending: list[tuple[str, bytes]] = []
     for path, content in static_pages(index, public_url=public_url):
         digest = digests[path] = hashlib.sha256(content).hexdigest()
         if (before or {}).get(path) == digest and target.has_page(path, digest):
             continue
-        waiting.append((path, content))
+        pending.append((path, content))
         written.append(path)
-        if len(waiting) == _AT_ONCE:
-            target.put_pages(waiting)
-            waiting = []
-    target.put_pages(waiting)
-    gone = sorted((before or {}).keys() - digests.keys())
+        if len(pending) == _BATCH_SIZE:
+            target.put_pages(pending)
+            pending = []
+    target.put_pages(pending)
+    removed = sorted((before or {}).keys() - digests.keys())
     if digests != before:
         target.put_pages([(_LIST, _list(digests))])
-    target.remove(gone)
+    target.remove(removed)
     return written
 
 
@@ -117,7 +117,7 @@ def check_pages(target: Target) -> dict[str, str] | None:
     except (ValueError, LookupError, TypeError, AttributeError):
         return {}  # ours but unreadable: all pages are written again
     for path in pages:
-        if not _OURS.fullmatch(path):
+        if not _GENERATED_PATH.fullmatch(path):
             raise FileProblem(
                 f"{_LIST} names {path[:100]!r}, which is not a page",
                 where=target.name,

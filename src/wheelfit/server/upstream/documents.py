@@ -28,45 +28,45 @@ if TYPE_CHECKING:
     from wheelfit.sources.repository import Files
 
 
-MADE = "made:"
-"""The prefix of addresses of documents made here; no link of a page has it."""
-_MOST_LABELS = 64
+GENERATED = "made:"
+"""The prefix of addresses of generated documents; no link of a page has it."""
+_MAX_LABELS = 64
 """Labels of a release that are looked up, each with a few requests."""
 
 
-def documents_of(files: Iterable[File]) -> dict[str, File]:
-    """Return entries for the documents that an upstream should have and has not."""
+def missing_documents(files: Iterable[File]) -> dict[str, File]:
+    """Return entries for the documents that an upstream lacks, by file name."""
     wheels: defaultdict[tuple[NormalizedName, Version], list[str]] = defaultdict(list)
-    there: set[tuple[NormalizedName, Version]] = set()
+    listed_releases: set[tuple[NormalizedName, Version]] = set()
     for file in files:
         listed = parse_index_file_name(file.filename)
         if listed is not None:
-            there.add(listed)
+            listed_releases.add(listed)
             continue
         release = _release(file)
         if release is not None:
             wheels[release].append(f"{file.filename} {sorted(file.hashes.items())} {file.url}")
-    made: dict[str, File] = {}
+    documents: dict[str, File] = {}
     for (name, version), lines in wheels.items():
-        if (name, version) not in there:
+        if (name, version) not in listed_releases:
             filename = index_file_name(name, version)
             # Other wheels make it another file.
-            state = hashlib.sha256("\n".join(sorted(lines)).encode()).hexdigest()
-            made[filename] = File(filename=filename, url=f"{MADE}{state}")
-    return made
+            digest = hashlib.sha256("\n".join(sorted(lines)).encode()).hexdigest()
+            documents[filename] = File(filename=filename, url=f"{GENERATED}{digest}")
+    return documents
 
 
 def make_document(
     document: File, files: Iterable[File], reader: Files, note: Callable[[str], None]
 ) -> bytes:
     """Return the document of the wheels; empty if there can be none."""
-    wanted = parse_index_file_name(document.filename)
+    release = parse_index_file_name(document.filename)
     by_label: dict[Label, File] = {}
     for file in files:
-        if not file.url.startswith(MADE) and _release(file) == wanted:
+        if not file.url.startswith(GENERATED) and _release(file) == release:
             by_label.setdefault(parse_wheel_filename(file.filename).label or NULL, file)
-    if len(by_label) > _MOST_LABELS:
-        note(f"{document.filename} is not made: there are {len(by_label)} labels")
+    if len(by_label) > _MAX_LABELS:
+        note(f"{document.filename} is not generated: there are {len(by_label)} labels")
         return b""
     try:
         read = [
@@ -78,7 +78,7 @@ def make_document(
         ]
         return write_document(combine(read), accept_losses=False)
     except (IntegrityError, InconsistentDocuments, InvalidDocument, NetworkError) as error:
-        note(f"{document.filename} is not made: {error.message}")
+        note(f"{document.filename} is not generated: {error.message}")
         return b""
 
 

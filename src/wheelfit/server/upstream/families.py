@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _FILES = "files"
 """The folder of files in each index; no project of a family is called so."""
-_BESIDE = ".files/"
+_FILES_SUFFIX = ".files/"
 """Follows on the path of a page in those of its files."""
 
 
@@ -41,41 +41,43 @@ class FamilyIndexes:
     vendor has it, with its files at ``/{page}.files/{file}``, and so are files that no page lists.
 
     :param mirrored: the family, and its mirrored projects; no others are served.
-    :param around: wraps an index for clients.
+    :param wrap: wraps an index for clients.
     """
 
     def __init__(
-        self, mirrored: MirroredFamily, *, around: Callable[[Index], Index] = lambda index: index
+        self, mirrored: MirroredFamily, *, wrap: Callable[[Index], Index] = lambda index: index
     ) -> None:
-        def shown(index: Index) -> Index:
-            return around(_OfFamily(index, mirrored.family))
+        def for_clients(index: Index) -> Index:
+            return wrap(_FamilyIndex(index, mirrored.family))
 
         self._folders = {
-            folder: SimpleIndex(shown(index)) for folder, index in mirrored.folders.items()
+            folder: SimpleIndex(for_clients(index)) for folder, index in mirrored.folders.items()
         }
-        self._pages = {page: _OnePage(shown(index), page) for page, index in mirrored.pages.items()}
+        self._pages = {
+            page: _OnePage(for_clients(index), page) for page, index in mirrored.pages.items()
+        }
         self._files = dict.fromkeys(mirrored.files)
-        of_files = next(iter(mirrored.files.values()), None)
-        self._by_rule = None if of_files is None else SimpleIndex(shown(of_files))
+        unlisted = next(iter(mirrored.files.values()), None)
+        self._unlisted_files = None if unlisted is None else SimpleIndex(for_clients(unlisted))
 
     def __call__(self, request: Request) -> Answer:
         """Answer a request."""
         path = request.path.removeprefix("/")
         plain = unquote(path)
         for page, answer in self._pages.items():
-            if plain == page or plain.startswith(f"{page}{_BESIDE}"):
+            if plain == page or plain.startswith(f"{page}{_FILES_SUFFIX}"):
                 return answer(request, plain.removeprefix(page))
-        if self._by_rule is not None and plain.removesuffix(".metadata") in self._files:
+        if self._unlisted_files is not None and plain.removesuffix(".metadata") in self._files:
             name = path.rpartition("/")[2]
-            return self._by_rule(replace(request, path=f"/{_FILES}/{name}"))
-        for folder, answers in self._folders.items():
+            return self._unlisted_files(replace(request, path=f"/{_FILES}/{name}"))
+        for folder, index in self._folders.items():
             if path == folder:
                 return moved(f"{folder.rpartition('/')[2]}/")
             rest = path.removeprefix(f"{folder}/")
             if rest != path:
                 is_file = rest.startswith(f"{_FILES}/") and rest != f"{_FILES}/"
-                below = f"/{rest}" if is_file else f"/simple/{rest}"
-                return answers(replace(request, path=below))
+                inner_path = f"/{rest}" if is_file else f"/simple/{rest}"
+                return index(replace(request, path=inner_path))
         return missing()
 
 
@@ -89,7 +91,7 @@ class _OnePage:
     def __init__(self, index: Index, path: str) -> None:
         self._index = index
         self._answers = SimpleIndex(index)
-        self._files = f"{quote(path.rpartition('/')[2])}{_BESIDE}"
+        self._files = f"{quote(path.rpartition('/')[2])}{_FILES_SUFFIX}"
 
     def __call__(self, request: Request, rest: str) -> Answer:
         """Answer a request for the page, or for a file beside it.
@@ -97,7 +99,7 @@ class _OnePage:
         :param rest: the part of the path after that of the page.
         """
         if rest:
-            name = quote(rest.removeprefix(_BESIDE), safe="")
+            name = quote(rest.removeprefix(_FILES_SUFFIX), safe="")
             return self._answers(replace(request, path=f"/{_FILES}/{name}"))
         media_type = choose_type(request.headers.get("accept"))
         if media_type is None:
@@ -118,7 +120,7 @@ class _OnePage:
         return page_answer(request, media_type, content, {"vary": "Accept"})
 
 
-class _OfFamily(ContentFiles):
+class _FamilyIndex(ContentFiles):
     """An `Index` of the projects of a family, with files beside the pages.
 
     :param index: has the projects.
@@ -137,7 +139,7 @@ class _OfFamily(ContentFiles):
     def project(self, name: NormalizedName) -> ProjectPage | None:
         """Return the page of a project."""
         page = self._index.project(name) if self._family.stands_for(name) else None
-        return page and structs.replace(page, files=tuple(map(_beside, page.files)))
+        return page and structs.replace(page, files=tuple(map(_with_links_beside, page.files)))
 
     def stamp(self, name: NormalizedName) -> Hashable | None:
         """Return a stamp that changes with the page."""
@@ -145,13 +147,13 @@ class _OfFamily(ContentFiles):
 
     def content(self, filename: str) -> Content | Redirect | None:
         """Return the bytes of a file."""
-        bare = filename.removesuffix(".metadata").removesuffix(".provenance")
-        name = project_of(bare)
+        base = filename.removesuffix(".metadata").removesuffix(".provenance")
+        name = project_of(base)
         is_known = name is not None and self._family.stands_for(name)
         return self._index.content(filename) if is_known else None
 
 
-def _beside(file: File) -> File:
+def _with_links_beside(file: File) -> File:
     """Return a file whose links lead one folder less up than those of other indexes."""
     provenance = file.provenance and file.provenance.removeprefix("../")
     return structs.replace(file, url=file.url.removeprefix("../"), provenance=provenance)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 _SUFFIXES = (".metadata", ".provenance")
-_MOST = 50_000
+_MAX_CACHED = 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class MergedSource:
 
 
 @dataclass(frozen=True, slots=True)
-class Owners:
+class OwnerRules:
     """The operator's rules about which source supplies which project."""
 
     named: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
@@ -56,7 +56,7 @@ class Owners:
     """Patterns of names that only own sources supply, as ``acme-*``."""
 
 
-class Merged(ContentFiles):
+class MergedIndex(ContentFiles):
     """The projects of several indexes: an `Index`.
 
     The first in order that has a project owns it; files of the others are ignored. If a source
@@ -66,16 +66,16 @@ class Merged(ContentFiles):
     :raises ValueError: a rule names a source that does not exist.
     """
 
-    def __init__(self, sources: Sequence[MergedSource], owners: Owners | None = None) -> None:
+    def __init__(self, sources: Sequence[MergedSource], owners: OwnerRules | None = None) -> None:
         self._sources = tuple(sources)
         self.name = ", ".join(source.name for source in self._sources)
-        self._owners = owners if owners is not None else Owners()
+        self._owners = owners if owners is not None else OwnerRules()
         self._by_name = {source.name: source for source in self._sources}
         for project, names in self._owners.named.items():
             for name in names:
                 if name not in self._by_name:
-                    raise ValueError(f"{project} is to come from {name}, which is not a source")
-        self._page_at: Memory[tuple[Hashable, bool]] = Memory(_MOST, lambda _one: 1)
+                    raise ValueError(f"the owner of {project} is {name}, which is not a source")
+        self._page_cache: Memory[tuple[Hashable, bool]] = Memory(_MAX_CACHED, lambda _one: 1)
 
     def projects(self) -> Iterable[NormalizedName]:
         """Return the names of all projects, sorted."""
@@ -90,7 +90,7 @@ class Merged(ContentFiles):
     def project(self, name: NormalizedName) -> ProjectPage | None:
         """Return the page of a project, from its owner."""
         if self._is_shared(name):
-            return self._together(name)
+            return self._merged_page(name)
         return next((page for _, page in self.pages(name)), None)
 
     def pages(self, name: NormalizedName) -> Iterator[tuple[MergedSource, ProjectPage]]:
@@ -124,7 +124,7 @@ class Merged(ContentFiles):
         if name is None:
             return None
         if self._is_shared(name):
-            return self._content_together(name, filename, suffix)
+            return self._merged_content(name, filename, suffix)
         for source in self._candidates(name):
             content = source.index.content(filename)
             if content is not None:
@@ -152,15 +152,15 @@ class Merged(ContentFiles):
         """Return whether a source has a project, without making its page again and again."""
         if stamp is None:
             return source.index.project(name) is not None
-        known = self._page_at.peek((source.name, name))
-        if known is None or known[0] != stamp:
-            known = (stamp, source.index.project(name) is not None)
-            self._page_at.put((source.name, name), known)
-        return known[1]
+        cached = self._page_cache.peek((source.name, name))
+        if cached is None or cached[0] != stamp:
+            cached = (stamp, source.index.project(name) is not None)
+            self._page_cache.put((source.name, name), cached)
+        return cached[1]
 
     # --- several on one page ------------------------------------------------------------
 
-    def _together(self, name: NormalizedName) -> ProjectPage | None:
+    def _merged_page(self, name: NormalizedName) -> ProjectPage | None:
         """Return the files of several sources on one page."""
         pages = [page for _, page in self.pages(name)]
         if not pages:
@@ -169,17 +169,17 @@ class Merged(ContentFiles):
         notes = [note for page in pages for note in page.notes]
         if len(files) < sum(len(page.files) for page in pages):
             notes.append(
-                "of files with one name, and of variants of one release, those of the "
-                "first source count"
+                "of files with the same name, and of variants of one release, only those of the "
+                "first source are listed"
             )
         elsewhere = OtherPages(
             tuple(dict.fromkeys(url for page in pages for url in page.other_pages.tracks)),
             tuple(dict.fromkeys(url for page in pages for url in page.other_pages.alternates)),
         )
         source = ", ".join(page.source for page in pages)
-        # A source that withholds its files does not speak for the others.
-        stated = [page.status for page in pages if not page.status.is_quarantined]
-        status = (stated or [pages[0].status])[0]
+        # A source that withholds its files does not decide for the others.
+        statuses = [page.status for page in pages if not page.status.is_quarantined]
+        status = (statuses or [pages[0].status])[0]
         withheld = tuple(reason for page in pages for reason in page.withheld)
         return ProjectPage(
             name,
@@ -191,18 +191,18 @@ class Merged(ContentFiles):
             withheld=withheld,
         )
 
-    def _content_together(
+    def _merged_content(
         self, name: NormalizedName, filename: str, suffix: str
     ) -> Content | Redirect | None:
         base = filename.removesuffix(suffix)
-        before: list[Sequence[File]] = []
+        pages: list[Sequence[File]] = []
         for source in self._candidates(name):
             page = source.index.project(name)
             if page is None:
                 continue
-            before.append(page.files)
+            pages.append(page.files)
             if any(file.filename == base for file in page.files):
-                is_listed = any(file.filename == base for file in _without_clashes(before))
+                is_listed = any(file.filename == base for file in _without_clashes(pages))
                 return source.index.content(filename) if is_listed else None
         return None
 
@@ -213,19 +213,19 @@ def _without_clashes(pages: Iterable[Sequence[File]]) -> tuple[File, ...]:
     Variants of a release come from the first source that has some: equal labels of two sources
     need not mean the same (F-126).
     """
-    kept: dict[str, File] = {}
+    by_name: dict[str, File] = {}
     variants: set[object] = set()
     for files in pages:
-        here: set[object] = set()
+        new_variants: set[object] = set()
         for file in files:
             release = _variant_release(file.filename)
-            if file.filename in kept or (release is not None and release in variants):
+            if file.filename in by_name or (release is not None and release in variants):
                 continue
             if release is not None:
-                here.add(release)
-            kept[file.filename] = file
-        variants |= here
-    return tuple(kept.values())
+                new_variants.add(release)
+            by_name[file.filename] = file
+        variants |= new_variants
+    return tuple(by_name.values())
 
 
 def _variant_release(filename: str) -> object:

@@ -15,10 +15,10 @@ from wheelfit.errors import InvalidFilename, StorageUnavailable, TooLarge
 from wheelfit.server.backing_services import upstream_dependency
 from wheelfit.server.offering import OfferRules
 from wheelfit.server.upstream.counts import MirrorCounts
-from wheelfit.server.upstream.documents import MADE, documents_of, make_document
+from wheelfit.server.upstream.documents import GENERATED, make_document, missing_documents
 from wheelfit.server.upstream.listings import ProjectPages
 from wheelfit.server.upstream.pull_through import Pull, Pulls
-from wheelfit.server.upstream.pulled_files import KeptBytes
+from wheelfit.server.upstream.pulled_files import StoredBytes
 from wheelfit.sources.cached_pages import SharedPages
 from wheelfit.sources.file_readers import ContentFiles
 from wheelfit.sources.memory_cache import Memory
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from wheelfit.server.backing_services import Dependency
     from wheelfit.server.upstream.counts import Counted
     from wheelfit.server.upstream.listings import MirrorListing
-    from wheelfit.server.upstream.pulled_files import Pulled
+    from wheelfit.server.upstream.pulled_files import PulledFiles
     from wheelfit.server.upstream.settings import MirrorSettings
     from wheelfit.sources.cached_pages import Outcome
     from wheelfit.sources.client import Answer
@@ -54,29 +54,29 @@ if TYPE_CHECKING:
     from wheelfit_runtime.errors import WheelfitError
 
 
-MOST = 12
-"""Threads that may use all upstreams of a server together; half of those that it has."""
+MAX_THREADS = 12
+"""Threads that may use all upstreams of a server together; half of its threads."""
 _METADATA = ".metadata"
 _PROVENANCE = ".provenance"
 _SHA256 = pattern(r"[0-9a-f]{64}")
 _KIND = "mirrored"
 _ATTESTED = "application/vnd.pypi.integrity.v1+json"
-_LONGEST_ATTESTATION = 8 << 20
-_LONGEST_DOCUMENT = 1 << 20
-_MOST_IN_MEMORY = 32 << 20
-_MOST_NAMES = 100_000
-_MOST_SHOWN = 64 << 20
-_MOST_PAGES = 64 << 20
-_FILE = 800
+_MAX_PROVENANCE_SIZE = 8 << 20
+_MAX_DOCUMENT_SIZE = 1 << 20
+_MAX_SMALL_FILES = 32 << 20
+_MAX_NAMES = 100_000
+_MAX_SERVED_PAGES = 64 << 20
+_MAX_PAGES = 64 << 20
+_ENTRY_SIZE = 800
 """Bytes of memory that an entry of a page takes, roughly."""
-_KEPT_FILE = 1500
+_CACHED_ENTRY_SIZE = 1500
 """The same for a page of the cache, of which all entries were read."""
-_MOST_SERVERS = 32
-_SELDOM = 3600.0
-"""Seconds after which the disk learns again that a page is as it was."""
-_ASK_AGAIN = 60.0
+_MAX_SERVERS = 32
+_REWRITE_INTERVAL = 3600.0
+"""Seconds after which an unchanged page is written to the disk again."""
+_RETEST_INTERVAL = 60.0
 """Seconds after which the support for ranges of a failed server is tested again."""
-_NOT_THERE = frozenset({404, 410})
+_MISSING = frozenset({404, 410})
 _PAGES: Mapping[Outcome, Counted] = {
     "fetched": "page fetched",
     "revalidated": "page revalidated",
@@ -104,7 +104,7 @@ class _ServedPage:
     stamp: Hashable
 
 
-class Mirrored(ContentFiles):
+class MirroredIndex(ContentFiles):
     """A mirror of another index: an `Index`.
 
     Pages are revalidated after the operator's time and not the upstream's, which cannot know how
@@ -122,7 +122,7 @@ class Mirrored(ContentFiles):
         self,
         settings: MirrorSettings,
         web: Web,
-        pulled: Pulled,
+        pulled: PulledFiles,
         *,
         may_name: Callable[[str], bool],
         note: Callable[[str], None] = lambda _text: None,
@@ -140,33 +140,32 @@ class Mirrored(ContentFiles):
         self._may_name = may_name
         self._note = note
         self._clock = clock
-        self._upstream = (
-            upstream if upstream is not None else upstream_dependency(settings.url, MOST)
-        )
+        self._upstream = upstream or upstream_dependency(settings.url, MAX_THREADS)
         url = split_userinfo(settings.url)[0].rstrip("/")
         self._listing = listing if listing is not None else ProjectPages(url)
-        upstream = self._upstream
         self._pages: SharedPages[ProjectPage] = SharedPages(
-            replace(web.pages, fresh=settings.max_age, rewritten_after=_SELDOM, clock=clock),
-            Memory(_MOST_PAGES, lambda page: _KEPT_FILE * (len(page[1].files) + 2)),
+            replace(
+                web.pages, fresh=settings.max_age, rewritten_after=_REWRITE_INTERVAL, clock=clock
+            ),
+            Memory(_MAX_PAGES, lambda page: _CACHED_ENTRY_SIZE * (len(page[1].files) + 2)),
             missing=settings.not_found_max_age,
             stale=settings.stale_if_error,
-            waiting=lambda: upstream.turn(uses_other_hosts=True),
-            asking=upstream.recording,
+            waiting=partial(self._upstream.turn, uses_other_hosts=True),
+            asking=self._upstream.recording,
             note_stale=self._note_stale,
             note_request=lambda outcome: self.counts.add(_PAGES[outcome]),
         )
         self._pulls = Pulls(patience=settings.timeout, note=note)
-        self._shown: Memory[_ServedPage] = Memory(
-            _MOST_SHOWN, lambda shown: _FILE * (len(shown.page.files) + 2)
+        self._served_pages: Memory[_ServedPage] = Memory(
+            _MAX_SERVED_PAGES, lambda served_page: _ENTRY_SIZE * (len(served_page.page.files) + 2)
         )
-        self._beside: Memory[bytes] = Memory(_MOST_IN_MEMORY, lambda data: len(data) + 256)
-        self._learned: Memory[_LearnedDigest] = Memory(_MOST_NAMES, lambda _one: 1)
+        self._small_files: Memory[bytes] = Memory(_MAX_SMALL_FILES, lambda data: len(data) + 256)
+        self._learned: Memory[_LearnedDigest] = Memory(_MAX_NAMES, lambda _one: 1)
         self._generations: dict[NormalizedName, int] = {}
         self._contradicted: set[str] = set()
         """URLs of wheels whose metadata file is not the promised one."""
         self._ranges: dict[str, tuple[bool, float]] = {}
-        self._asked: set[NormalizedName] = set()
+        self._requested: set[NormalizedName] = set()
         self._listed: tuple[float, tuple[NormalizedName, ...]] | None = None
 
     @property
@@ -176,10 +175,12 @@ class Mirrored(ContentFiles):
 
     def projects(self) -> tuple[NormalizedName, ...]:
         """Return the names of the requested projects, or of all if the settings list all."""
-        return self.listed_projects() if self._settings.lists_all else tuple(sorted(self._asked))
+        return (
+            self.listed_projects() if self._settings.lists_all else tuple(sorted(self._requested))
+        )
 
     def listed_projects(self) -> tuple[NormalizedName, ...]:
-        """Return the names of all projects that the upstream lists, as far as they may come.
+        """Return the names of all admitted projects that the upstream lists.
 
         :raises NetworkError: the list cannot be read, and never was.
         """
@@ -187,7 +188,7 @@ class Mirrored(ContentFiles):
             return listed
         try:
             with self._upstream.turn(uses_other_hosts=True):
-                return self._shown.call_locked("", self._list)
+                return self._served_pages.call_locked("", self._list)
         except Unreachable:
             if self._listed is None:
                 raise
@@ -195,28 +196,30 @@ class Mirrored(ContentFiles):
 
     def project(self, name: NormalizedName) -> ProjectPage | None:
         """Return the page of a project."""
-        shown = self._show(name)
-        return None if shown is None else shown.page
+        served_page = self._served_page(name)
+        return None if served_page is None else served_page.page
 
     def stamp(self, name: NormalizedName) -> Hashable | None:
         """Return a stamp that changes with the page."""
-        shown = self._show(name)
-        return None if shown is None else shown.stamp
+        served_page = self._served_page(name)
+        return None if served_page is None else served_page.stamp
 
     def content(self, filename: str) -> Content | Redirect | None:
-        """Return the bytes of a file, which come from the upstream if they are not here yet.
+        """Return the bytes of a file, which come from the upstream if they are not stored yet.
 
         :raises PolicyRefusal: the file is not offered, with the reason.
         """
-        suffix = next((one for one in (_METADATA, _PROVENANCE) if filename.endswith(one)), "")
+        suffix = next(
+            (ending for ending in (_METADATA, _PROVENANCE) if filename.endswith(ending)), ""
+        )
         base = filename.removesuffix(suffix)
         name = project_of(base)
-        shown = None if name is None else self._show(name)
-        if name is None or shown is None:
+        served_page = None if name is None else self._served_page(name)
+        if name is None or served_page is None:
             return None
-        if base in shown.withheld:
-            raise PolicyRefusal(shown.withheld[base])
-        file = shown.originals.get(base)
+        if base in served_page.withheld:
+            raise PolicyRefusal(served_page.withheld[base])
+        file = served_page.originals.get(base)
         if file is None:
             return None
         try:
@@ -225,18 +228,18 @@ class Mirrored(ContentFiles):
             except IntegrityError:
                 # A file that changes at any time (F-73) may have changed after the page was read.
                 self._expire(name)
-                again = self._original(name, base)
-                if again is None or again == file:
+                current = self._original(name, base)
+                if current is None or current == file:
                     raise
-            return self._content(name, again, suffix)
+            return self._content(name, current, suffix)
         except IntegrityError as error:
             self._note(f"{filename} of {self.name} is not served: {error.message}")
             raise NetworkError(
-                f"{filename} is not what the upstream promised: {error.message}"
+                f"{filename} differs from its entry on the upstream: {error.message}"
             ) from error
 
-    def keeps(self, file: File) -> bool:
-        """Return whether the bytes of a listed file are here."""
+    def is_stored(self, file: File) -> bool:
+        """Return whether the mirror has stored a listed file."""
         sha256 = file.hashes.get("sha256")
         return sha256 is not None and self._pulled.size(sha256) is not None
 
@@ -249,9 +252,9 @@ class Mirrored(ContentFiles):
         """
         content = self.content(filename)
         if content is None:
-            raise NetworkError(f"{filename} is listed by the upstream, and not there")
+            raise NetworkError(f"{filename} is listed by the upstream, which does not have it")
         if isinstance(content, Redirect):
-            raise NetworkError(f"{self.name} keeps no files: clients get them from the upstream")
+            raise NetworkError(f"{self.name} stores no files: clients get them from the upstream")
         for piece in content.parts(0, content.size):
             tick(len(piece))
         self._pulls.wait_for(filename)
@@ -276,8 +279,8 @@ class Mirrored(ContentFiles):
 
     def _original(self, name: NormalizedName, filename: str) -> File | None:
         """Return the upstream's entry of a file."""
-        shown = self._show(name)
-        return None if shown is None else shown.originals.get(filename)
+        served_page = self._served_page(name)
+        return None if served_page is None else served_page.originals.get(filename)
 
     def cut(self) -> None:
         """Cancel every transfer; nothing more is fetched."""
@@ -291,23 +294,23 @@ class Mirrored(ContentFiles):
 
     # --- pages ----------------------------------------------------------------------
 
-    def _show(self, name: NormalizedName) -> _ServedPage | None:
+    def _served_page(self, name: NormalizedName) -> _ServedPage | None:
         if not self._settings.admits(name):
             return None
-        place_and_page = self._looked_up(name)
+        place_and_page = self._look_up(name)
         if place_and_page is None:
             return None
         place, listed = place_and_page
-        if len(self._asked) < _MOST_NAMES:
-            self._asked.add(name)
+        if len(self._requested) < _MAX_NAMES:
+            self._requested.add(name)
         stamp = (*place, self._generations.get(name, 0), self._rules.stamp(name))
-        shown = self._shown.peek(name)
-        if shown is None or shown.stamp != stamp:
-            shown = self._made(name, place[1], listed, stamp)
-            self._shown.put(name, shown)
-        return shown
+        served_page = self._served_pages.peek(name)
+        if served_page is None or served_page.stamp != stamp:
+            served_page = self._make_page(name, place[1], listed, stamp)
+            self._served_pages.put(name, served_page)
+        return served_page
 
-    def _looked_up(self, name: NormalizedName) -> tuple[tuple[str, str], ProjectPage] | None:
+    def _look_up(self, name: NormalizedName) -> tuple[tuple[str, str], ProjectPage] | None:
         """Return digest and URL of the page with a project, and its files."""
         source = redact(self._settings.url)
         url = self._listing.url(name)
@@ -337,17 +340,17 @@ class Mirrored(ContentFiles):
             f"ago, because {error.message}"
         )
 
-    def _made(
+    def _make_page(
         self, name: NormalizedName, url: str, listed: ProjectPage, stamp: Hashable
     ) -> _ServedPage:
         """Return a page of the upstream as the mirror serves it."""
         notes = list(listed.notes)
         originals: dict[str, File] = {}
-        foreign = 0
+        foreign_count = 0
         for file in listed.files:
             if project_of(file.filename) != name:
-                foreign += 1  # it could not be requested here
-            elif file.filename in originals or not self._settings.wants(file.filename):
+                foreign_count += 1  # it could not be requested here
+            elif file.filename in originals or not self._settings.admits_file(file.filename):
                 pass  # of two entries the first is used, as by installers
             elif problem := self._problem(file, url):
                 notes.append(f"left out {file.filename}: {problem}")
@@ -355,10 +358,10 @@ class Mirrored(ContentFiles):
                 originals[file.filename] = file
         offered, withheld = self._rules.split(name, originals.values())
         originals = {file.filename: file for file in offered}
-        if foreign:
-            notes.append(f"left out {foreign} files whose names are of no release of {name}")
+        if foreign_count:
+            notes.append(f"left out {foreign_count} files whose names are of no release of {name}")
         if self._settings.documents:
-            originals |= documents_of(originals.values())
+            originals |= missing_documents(originals.values())
         page = ProjectPage(
             name,
             tuple(self._entry(file) for file in originals.values()),
@@ -375,10 +378,10 @@ class Mirrored(ContentFiles):
     def _problem(self, file: File, page: str) -> str:
         """Return the reason why a file cannot be served; empty if it can."""
         if not self._may_name(file.url):
-            return "its link leads where this index may not send anybody"
+            return "its link leads to a host or port that the mirror may not request"
         sha256 = file.hashes.get("sha256")
         if sha256 is not None and _SHA256.fullmatch(sha256) is None:
-            return "its SHA-256 is none"
+            return "its SHA-256 is malformed"
         where = origin(file.url)
         is_less_safe = where.scheme == "http" and page.startswith("https:")
         if is_less_safe and not file.hashes and not is_loopback(where.host):
@@ -387,16 +390,16 @@ class Mirrored(ContentFiles):
 
     def _entry(self, file: File) -> File:
         """Return an entry in its served form."""
-        if file.url.startswith(MADE):
+        if file.url.startswith(GENERATED):
             return replace(file, url=url_of(file.filename), source=self.name)
         hashes, size = file.hashes, file.size
-        if (learned := self._known(file)) is not None:
+        if (learned := self._learned_digest(file)) is not None:
             hashes = MappingProxyType({"sha256": learned.sha256, **hashes})
             size = learned.size
         metadata = self._metadata_hashes(file)
         # Most files named by a rule may be missing, and no page shows their metadata.
         is_listed = file.filename.endswith(".whl") and self._listing.has_pages
-        if metadata is None and is_listed and self._can_look_into(file):
+        if metadata is None and is_listed and self._has_readable_metadata(file):
             metadata = NO_HASHES
         url = url_of(file.filename)
         return replace(
@@ -409,32 +412,32 @@ class Mirrored(ContentFiles):
             source=self.name,
         )
 
-    def _can_look_into(self, file: File) -> bool:
+    def _has_readable_metadata(self, file: File) -> bool:
         """Return whether METADATA can be read by ranges; each server is tested once."""
         try:
             parse_wheel_filename(file.filename)
         except InvalidFilename:
             return False
         server = str(origin(file.url))
-        known, until = self._ranges.get(server, (False, float("-inf")))
+        supports_ranges, until = self._ranges.get(server, (False, float("-inf")))
         if self._clock() < until:
-            return known
-        if server not in self._ranges and len(self._ranges) >= _MOST_SERVERS:
+            return supports_ranges
+        if server not in self._ranges and len(self._ranges) >= _MAX_SERVERS:
             return False  # a page may name any number of them
         try:
             with self._upstream.turn(uses_other_hosts=True):
                 self._web.client.get_range(file.url, Suffix(1))
-            known, until = True, float("inf")
+            supports_ranges, until = True, float("inf")
         except UnexpectedStatus as error:
-            if error.status in _NOT_THERE and not self._listing.has_pages:
-                return False  # a rule named it; it is no evidence about its server
-            known, until = False, self._clock() + _ASK_AGAIN
+            if error.status in _MISSING and not self._listing.has_pages:
+                return False  # by its rule the file may not exist, so the server is not judged
+            supports_ranges, until = False, self._clock() + _RETEST_INTERVAL
         except RangeUnsupported:
-            known, until = False, float("inf")
+            supports_ranges, until = False, float("inf")
         except NetworkError:
-            known, until = False, self._clock() + _ASK_AGAIN
-        self._ranges[server] = (known, until)
-        return known
+            supports_ranges, until = False, self._clock() + _RETEST_INTERVAL
+        self._ranges[server] = (supports_ranges, until)
+        return supports_ranges
 
     def _fresh_list(self) -> tuple[NormalizedName, ...] | None:
         listed = self._listed
@@ -474,20 +477,20 @@ class Mirrored(ContentFiles):
             if size is not None:
                 self.counts.add("file hit")
                 parts = partial(self._pulled.parts, sha256)
-                return Content(size, sha256, partial(self._served, parts))
+                return Content(size, sha256, partial(self._counted, parts))
             # The file must be the same as before, where the upstream has no hash.
             file = replace(file, hashes={**file.hashes, "sha256": sha256})
         self.counts.add("file miss")
 
-        def make(ended: Callable[[Pull, WheelfitError | None], None]) -> Pull:
+        def make(on_end: Callable[[Pull, WheelfitError | None], None]) -> Pull:
             return Pull(
                 self._web.client,
                 file,
                 self._pulled,
                 largest=self._settings.max_file_size,
-                took=partial(self.counts.add, "bytes fetched"),
-                finish=partial(self._learn, name, file),
-                ended=partial(self._ended, ended),
+                on_bytes=partial(self.counts.add, "bytes fetched"),
+                on_verified=partial(self._learn, name, file),
+                on_end=partial(self._count_failure, on_end),
             )
 
         try:
@@ -495,13 +498,13 @@ class Mirrored(ContentFiles):
                 pull = self._pulls.get((file.url, sha256), make)
                 size = pull.wait_for_size()
         except UnexpectedStatus as error:
-            if error.status in _NOT_THERE:
+            if error.status in _MISSING:
                 self._expire(name)
                 return None
             raise
-        return Content(size, sha256 or pull.sha256, partial(self._served, pull.parts))
+        return Content(size, sha256 or pull.sha256, partial(self._counted, pull.parts))
 
-    def _served(
+    def _counted(
         self, parts: Callable[[int, int], Iterator[bytes]], start: int, stop: int
     ) -> Iterator[bytes]:
         """Yield and count the bytes between two positions."""
@@ -509,15 +512,15 @@ class Mirrored(ContentFiles):
             self.counts.add("bytes served", len(piece))
             yield piece
 
-    def _ended(
+    def _count_failure(
         self,
-        ended: Callable[[Pull, WheelfitError | None], None],
+        on_end: Callable[[Pull, WheelfitError | None], None],
         pull: Pull,
         error: WheelfitError | None,
     ) -> None:
         if error is not None:
             self.counts.add("file failed")
-        ended(pull, error)
+        on_end(pull, error)
 
     def _learn(self, name: NormalizedName, file: File, sha256: str, size: int) -> None:
         """Record the digest and size of a file without a listed hash, for its page."""
@@ -530,10 +533,10 @@ class Mirrored(ContentFiles):
 
     def _digest(self, file: File) -> str | None:
         """Return the digest of a file from its page, or the remembered one."""
-        learned = self._known(file)
+        learned = self._learned_digest(file)
         return file.hashes.get("sha256") or (learned.sha256 if learned else None)
 
-    def _known(self, file: File) -> _LearnedDigest | None:
+    def _learned_digest(self, file: File) -> _LearnedDigest | None:
         """Return the remembered digest and size of a file; None also if its page promises them."""
         if "sha256" in file.hashes:
             return None
@@ -560,7 +563,7 @@ class Mirrored(ContentFiles):
         key = ("metadata", file.url, file.hashes.get("sha256"), str(sorted((hashes or {}).items())))
         file = replace(file, metadata_hashes=hashes)
         try:
-            return self._found(key, lambda: self._read_metadata(file))
+            return self._small_file(key, lambda: self._read_metadata(file))
         except HashMismatch as mismatch:
             if hashes is None:
                 raise
@@ -573,45 +576,45 @@ class Mirrored(ContentFiles):
         """Return the listed hashes of a metadata file, unless its content contradicts them."""
         return None if file.url in self._contradicted else file.metadata_hashes
 
-    def _found(self, key: Hashable, make: Callable[[], bytes]) -> Content | None:
+    def _small_file(self, key: Hashable, make: Callable[[], bytes]) -> Content | None:
         """Return a small file from memory, or make it; an empty one does not exist now."""
-        data = self._beside.peek(key)
+        data = self._small_files.peek(key)
         if data is None:
             with self._upstream.turn(uses_other_hosts=True):
-                data = self._beside.get(key, make)
+                data = self._small_files.get(key, make)
         if not data:
-            self._beside.forget(key)
+            self._small_files.forget(key)
             return None
         return content_of(data)
 
     def _read_metadata(self, file: File) -> bytes:
         """Return the METADATA of a wheel; empty if that would take the whole wheel."""
-        inside = self._listing.with_metadata_version(file)
+        renamed = self._listing.with_metadata_version(file)
         if file.metadata_hashes is None:
             sha256 = self._digest(file)
             size = self._pulled.size(sha256) if sha256 is not None else None
             if sha256 is not None and size is not None:
-                parsed = parse_wheel_filename(inside.filename)
-                with WheelArchive(KeptBytes(self._pulled, sha256, size), parsed) as wheel:
+                parsed = parse_wheel_filename(renamed.filename)
+                with WheelArchive(StoredBytes(self._pulled, sha256, size), parsed) as wheel:
                     return wheel.metadata()
-            if not self._can_look_into(file):
+            if not self._has_readable_metadata(file):
                 return b""
         try:
-            return self._web.files.metadata(inside)
+            return self._web.files.metadata(renamed)
         except TooLarge:  # it is listed but missing, and the server lacks ranges
             return b""
 
     def _document(self, name: NormalizedName, file: File) -> Content | None:
         """Return the ``-variants.json`` of a release: the upstream's, or made from wheels."""
-        if file.url.startswith(MADE):
-            shown = self._show(name)
-            wheels = {} if shown is None else shown.originals
-            return self._found(
+        if file.url.startswith(GENERATED):
+            served_page = self._served_page(name)
+            wheels = {} if served_page is None else served_page.originals
+            return self._small_file(
                 ("made", file.filename, file.url),
                 lambda: make_document(file, wheels.values(), self._web.files, self._note),
             )
         with self._upstream.turn(uses_other_hosts=True):
-            return content_of(self._web.files.read(file, limit=_LONGEST_DOCUMENT))
+            return content_of(self._web.files.read(file, limit=_MAX_DOCUMENT_SIZE))
 
     def _provenance(self, file: File) -> Content | None:
         url = file.provenance
@@ -623,13 +626,13 @@ class Mirrored(ContentFiles):
         def fetch() -> bytes:
             headers = {"Accept": _ATTESTED}
             try:
-                answer = self._web.client.get(url, headers=headers, limit=_LONGEST_ATTESTATION)
+                answer = self._web.client.get(url, headers=headers, limit=_MAX_PROVENANCE_SIZE)
             except Unreachable:
                 entry = self._web.store.read(_KIND, key)
                 if entry is None:
                     raise
                 return entry.body
-            if answer.status in _NOT_THERE:
+            if answer.status in _MISSING:
                 return b""
             if answer.status != 200:
                 raise UnexpectedStatus(
@@ -640,7 +643,7 @@ class Mirrored(ContentFiles):
             self._web.store.write(_KIND, key, {}, answer.body)
             return answer.body
 
-        return self._found(("provenance", url), fetch)
+        return self._small_file(("provenance", url), fetch)
 
 
 def _learned_key(file: File) -> str:

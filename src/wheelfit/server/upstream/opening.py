@@ -26,9 +26,9 @@ from wheelfit.server.store.blobs import GuardedBlobs
 from wheelfit.server.store.folder import FolderBlobs
 from wheelfit.server.store.opening import open_blobs
 from wheelfit.server.upstream.listings import LinksPage, UnlistedFiles
-from wheelfit.server.upstream.merged import Merged, MergedSource, Owners
-from wheelfit.server.upstream.mirrored import MOST, Mirrored
-from wheelfit.server.upstream.pulled_files import Pulled
+from wheelfit.server.upstream.merged import MergedIndex, MergedSource, OwnerRules
+from wheelfit.server.upstream.mirrored import MAX_THREADS, MirroredIndex
+from wheelfit.server.upstream.pulled_files import PulledFiles
 from wheelfit.server.upstream.settings import OWN, check_names
 from wheelfit.sources.open import is_protected, open_web
 from wheelfit.sources.settings import SourceSettings
@@ -62,14 +62,14 @@ class MirroredFamily:
     """A family of distributions with mirrors of its indexes."""
 
     family: BridgeFamily
-    folders: Mapping[str, Mirrored] = field(hash=False)
+    folders: Mapping[str, MirroredIndex] = field(hash=False)
     """Of indexes, by their places below the base."""
-    pages: Mapping[str, Mirrored] = field(hash=False)
+    pages: Mapping[str, MirroredIndex] = field(hash=False)
     """Of pages with links to all wheels, by their places below the base."""
-    files: Mapping[str, Mirrored] = field(hash=False)
+    files: Mapping[str, MirroredIndex] = field(hash=False)
     """Of files that no page lists, by the place of each below the base."""
 
-    def mirrors(self) -> Iterable[Mirrored]:
+    def mirrors(self) -> Iterable[MirroredIndex]:
         """Return all mirrors, each once."""
         of_files = list(self.files.values())[:1]
         return (*self.folders.values(), *self.pages.values(), *of_files)
@@ -79,7 +79,7 @@ class MirroredFamily:
 class Mirrors:
     """The mirrors of an operator, the most important first."""
 
-    indexes: tuple[Mirrored, ...]
+    indexes: tuple[MirroredIndex, ...]
     families: Mapping[str, MirroredFamily] = field(default_factory=dict, hash=False)
     """Families whose indexes are mirrored beside them, by the names that the operator gives."""
 
@@ -87,9 +87,9 @@ class Mirrors:
         self,
         own: Index,
         *,
-        owners: Owners | None = None,
+        owners: OwnerRules | None = None,
         claims: Callable[[NormalizedName], bool] = lambda _name: False,
-    ) -> Merged:
+    ) -> MergedIndex:
         """Return the mirrors merged behind an index with uploads, which is called ``own``.
 
         Projects uploaded there come from there alone, even if a mirror has them, too.
@@ -100,7 +100,7 @@ class Mirrors:
         """
         first = MergedSource(OWN, own, is_own=True, claims=claims)
         try:
-            return Merged(
+            return MergedIndex(
                 (first, *(MergedSource(index.name, index) for index in self.indexes)), owners
             )
         except ValueError as error:
@@ -108,15 +108,15 @@ class Mirrors:
 
     def cut(self) -> None:
         """Abort transfers in progress; nothing more is fetched."""
-        for one in self.all():
-            one.cut()
+        for mirror in self.all():
+            mirror.cut()
 
     def close(self) -> None:
         """Abort transfers in progress, and close every connection."""
-        for one in self.all():
-            one.close()
+        for mirror in self.all():
+            mirror.close()
 
-    def all(self) -> Iterable[Mirrored]:
+    def all(self) -> Iterable[MirroredIndex]:
         """Yield all mirrors, those of families too."""
         yield from self.indexes
         for family in self.families.values():
@@ -130,25 +130,32 @@ def open_mirrors_in(
     *,
     environ: Mapping[str, str],
     note: Callable[[str], None] = lambda _text: None,
-    denied: Advisories | None = None,
+    advisories: Advisories | None = None,
 ) -> Mirrors:
     """Open the mirrors of a live index.
 
     :param folder: of the index.
     :param storage: the address of the files; None: in the folder.
-    :param denied: vulnerabilities whose releases are not offered; None: all releases are.
+    :param advisories: vulnerabilities whose releases are not offered; None: all releases are.
     :raises InvalidConfiguration: a setting is invalid; no upstream is requested yet.
     :raises StorageUnavailable: the place cannot be read.
     """
-    own = folder / "mirrored"
+    mirror_folder = folder / "mirrored"
     # Apart from the uploads: mirrored files are removed when there are too many.
     blobs = (
-        FolderBlobs(own / "files")
+        FolderBlobs(mirror_folder / "files")
         if storage is None
-        else open_blobs(storage, spool=own / "incoming")
+        else open_blobs(storage, spool=mirror_folder / "incoming")
     )
     guarded = GuardedBlobs(blobs, Dependency("storage of mirrored files", max_threads=_DOWNLOADS))
-    return open_mirrors(settings, guarded, own / "pages", environ=environ, note=note, denied=denied)
+    return open_mirrors(
+        settings,
+        guarded,
+        mirror_folder / "pages",
+        environ=environ,
+        note=note,
+        advisories=advisories,
+    )
 
 
 def open_mirrors(
@@ -158,64 +165,63 @@ def open_mirrors(
     *,
     environ: Mapping[str, str],
     note: Callable[[str], None] = lambda _text: None,
-    denied: Advisories | None = None,
+    advisories: Advisories | None = None,
 ) -> Mirrors:
     """Open several mirrors that keep their files in one place.
 
     :param settings: of each, the most important first. The smallest limit is used for the place.
     :param blobs: the storage of files; for mirrors only, since unused files are removed.
     :param cache_folder: the folder of pages; None: in memory only.
-    :param denied: vulnerabilities whose releases are not offered; None: all releases are.
+    :param advisories: vulnerabilities whose releases are not offered; None: all releases are.
     :raises InvalidConfiguration: a setting is invalid; no upstream is requested yet.
     :raises StorageUnavailable: the place cannot be read.
     """
-    each = tuple(settings)
-    limits = [one.max_size for one in each if one.max_size is not None]
+    all_settings = tuple(settings)
+    limits = [one.max_size for one in all_settings if one.max_size is not None]
     blobs.tidy(time.time() - _ABANDONED)  # of processes that were killed
-    pulled = Pulled(blobs, min(limits) if limits else None)
-    check_names(each)
-    # Threads are the server's, so all share in them; each has its own, and takes no other's.
-    most = max(1, MOST // max(1, len(each)))
+    pulled = PulledFiles(blobs, min(limits) if limits else None)
+    check_names(all_settings)
+    # The threads of the server are divided, so that a slow upstream blocks only its own.
+    threads = max(1, MAX_THREADS // max(1, len(all_settings)))
     open_ = partial(
         open_mirror,
         pulled=pulled,
         cache_folder=cache_folder,
         environ=environ,
         note=note,
-        denied=denied,
+        advisories=advisories,
     )
-    return Mirrors(
-        tuple(
-            open_(one, upstream=upstream_dependency(one.url, most))
-            for one in each
-            if not one.bridge
-        ),
-        {
-            one.label: _open_family(one, one.family, most, open_)
-            for one in each
-            if one.family is not None
-        },
-    )
+    indexes: list[MirroredIndex] = []
+    families: dict[str, MirroredFamily] = {}
+    for one in all_settings:
+        if one.family is not None:
+            families[one.label] = _open_family(one, one.family, threads, open_)
+        elif not one.bridge:
+            indexes.append(open_(one, upstream=upstream_dependency(one.url, threads)))
+    return Mirrors(tuple(indexes), families)
 
 
 def _open_family(
-    settings: MirrorSettings, family: BridgeFamily, most: int, open_: Callable[..., Mirrored]
+    settings: MirrorSettings,
+    family: BridgeFamily,
+    threads: int,
+    open_: Callable[..., MirroredIndex],
 ) -> MirroredFamily:
     """Open a mirror of each index and page of a family, and a mirror of unlisted files.
 
     :param settings: of all of them.
-    :param most: threads that may use all of them together.
+    :param threads: threads that may use all of them together.
     """
     base = settings.url.rstrip("/")
-    upstream = upstream_dependency(base or family.base, most)
+    upstream = upstream_dependency(base or family.base, threads)
 
     def url_of(location: str) -> str:
         if base or "://" not in location:
             return f"{base or family.base}/{path_in_mirror(location)}"
         return location
 
-    def mirror(folder: str, url: str, listing: MirrorListing | None = None) -> Mirrored:
-        own = replace(
+    def mirror(folder: str, url: str, listing: MirrorListing | None = None) -> MirroredIndex:
+        family_settings = replace(
             settings,
             url=url,
             name=f"{settings.label}/{folder}",
@@ -223,10 +229,10 @@ def _open_family(
             lists_all=settings.lists_all or listing is not None,
         )
         hosts = () if base else family.only_hosts
-        return open_(own, upstream=upstream, only_hosts=hosts, listing=listing)
+        return open_(family_settings, upstream=upstream, only_hosts=hosts, listing=listing)
 
-    folders: dict[str, Mirrored] = {}
-    pages: dict[str, Mirrored] = {}
+    folders: dict[str, MirroredIndex] = {}
+    pages: dict[str, MirroredIndex] = {}
     files: dict[str, str] = {}
     for member in family.members:
         if member.files:
@@ -245,7 +251,7 @@ def _open_family(
 
 def open_mirror(
     settings: MirrorSettings,
-    pulled: Pulled,
+    pulled: PulledFiles,
     cache_folder: Path | None,
     *,
     environ: Mapping[str, str],
@@ -254,8 +260,8 @@ def open_mirror(
     upstream: Dependency | None = None,
     only_hosts: Iterable[str] = (),
     listing: MirrorListing | None = None,
-    denied: Advisories | None = None,
-) -> Mirrored:
+    advisories: Advisories | None = None,
+) -> MirroredIndex:
     """Open one mirror.
 
     Only the login in the URL is ever sent, and to the origin of that URL alone: logins in this
@@ -263,7 +269,7 @@ def open_mirror(
 
     :param only_hosts: the only hosts that may be requested, with https; empty: any.
     :param listing: how the upstream lists its files; None: on a page for each project.
-    :param denied: vulnerabilities whose releases are not offered; None: all releases are.
+    :param advisories: vulnerabilities whose releases are not offered; None: all releases are.
     :raises InvalidConfiguration: a setting is invalid; the upstream is not requested yet.
     """
     sources = SourceSettings(
@@ -300,7 +306,7 @@ def open_mirror(
         is_allowed_url=url_rules,
         patience=settings.page_timeout,
     )
-    return Mirrored(
+    return MirroredIndex(
         settings,
         web,
         pulled,
@@ -309,5 +315,5 @@ def open_mirror(
         clock=clock,
         upstream=upstream,
         listing=listing,
-        rules=OfferRules(settings.cooldown, denied),
+        rules=OfferRules(settings.cooldown, advisories),
     )

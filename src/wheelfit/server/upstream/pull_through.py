@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from wheelfit.server.store.blobs import Draft
-    from wheelfit.server.upstream.pulled_files import Pulled
+    from wheelfit.server.upstream.pulled_files import PulledFiles
     from wheelfit.sources.client import Client
     from wheelfit.sources.page import File
     from wheelfit.sources.transport import Response
@@ -40,20 +40,20 @@ if TYPE_CHECKING:
 
 _HELD_BACK = 1 << 16
 """Bytes that no client gets before the file is verified."""
-_ABANDONED = 30.0
-"""Seconds for which a file without readers is fetched on: clients try again."""
-_SLOWEST = 1024
+_ABANDONED_AFTER = 30.0
+"""Seconds for which the transfer of a file without readers continues: clients try again."""
+_MIN_RATE = 1024
 """Bytes a second below which a transfer is given up, after a minute."""
-_PATIENT = 60.0
+_SLOW_AFTER = 60.0
 _LONGEST_WAIT = 300.0
 """Seconds that a reader waits for the next bytes; the thread gives up earlier."""
-_MOST = 16
+_MAX_PULLS = 16
 """Files that are fetched at once."""
-_MOMENT = 0.02
+_READ_WAIT = 0.02
 """Seconds that a reader waits in one go."""
-_STORED = 3600.0
+_STORE_TIMEOUT = 3600.0
 """Seconds that a storage elsewhere may take for a large file."""
-_DRAINED = 600.0
+_DRAIN_TIMEOUT = 600.0
 """Seconds in which readers may finish a file that cannot be kept."""
 
 
@@ -61,45 +61,45 @@ class Pull:
     """The transfer of one file, in a thread of its own.
 
     :param largest: bytes of the largest file that is fetched.
-    :param took: called with the bytes that have come since the last call.
-    :param finish: called with digest and size once the file is verified, before any client gets its
-        end.
-    :param ended: called when the thread ends, with the error if there was one.
+    :param on_bytes: called with the bytes that have come since the last call.
+    :param on_verified: called with digest and size once the file is verified, before any client
+        gets its end.
+    :param on_end: called when the thread ends, with the error if there was one.
     """
 
     def __init__(
         self,
         client: Client,
         file: File,
-        pulled: Pulled,
+        pulled: PulledFiles,
         *,
         largest: int,
-        took: Callable[[int], None],
-        finish: Callable[[str, int], None],
-        ended: Callable[[Pull, WheelfitError | None], None],
+        on_bytes: Callable[[int], None],
+        on_verified: Callable[[str, int], None],
+        on_end: Callable[[Pull, WheelfitError | None], None],
     ) -> None:
         self.file = file
         self._client = client
         self._pulled = pulled
         self._largest = largest
-        self._took = took
-        self._finish = finish
-        self._ended = ended
+        self._on_bytes = on_bytes
+        self._on_verified = on_verified
+        self._on_end = on_end
         self._changed = threading.Condition()
         self._path: Path | None = None
         self._written = 0
-        self._right = False
-        self._kept = False
+        self._is_verified = False
+        self._is_stored = False
         self._error: WheelfitError | None = None
         self._readers = 0
-        self._read = time.monotonic()
-        self._stopped = False
+        self._last_read = time.monotonic()
+        self._is_stopped = False
         self.size: int | None = file.size
         """Size of the file, once known."""
         self.sha256: str | None = None
         """Digest of the file, once it is verified."""
-        self._answered = False
-        self._began = 0.0
+        self._has_answer = False
+        self._started = 0.0
         self._validator: str | None = None
 
     def start(self) -> None:
@@ -109,7 +109,7 @@ class Pull:
     def stop(self) -> None:
         """Stop the transfer."""
         with self._changed:
-            self._stopped = True
+            self._is_stopped = True
             self._changed.notify_all()
 
     # --- readers ----------------------------------------------------------------------
@@ -120,10 +120,12 @@ class Pull:
         :raises WheelfitError: the file cannot be fetched.
         """
         with self._reading(), self._changed:
-            is_there = lambda: self._right or (self._answered and (self.size or 0) > _HELD_BACK)  # noqa: E731
-            if not self._wait(is_there, _LONGEST_WAIT):
-                raise self._late()
-            assert self.size is not None  # noqa: S101 - known as soon as it is right
+            if not self._wait(
+                lambda: self._is_verified or (self._has_answer and (self.size or 0) > _HELD_BACK),
+                _LONGEST_WAIT,
+            ):
+                raise self._timeout_error()
+            assert self.size is not None  # noqa: S101 - known once it is verified
             return self.size
 
     def parts(self, start: int, stop: int) -> Iterator[bytes]:
@@ -140,20 +142,20 @@ class Pull:
         with self._reading():
             while start < stop:
                 with self._changed:
-                    is_there = partial(self._can_read, start, is_whole=is_whole)
-                    if self._wait(is_there, _MOMENT):
-                        until = stop if self._right else self._free
+                    is_ready = partial(self._can_read, start, is_whole=is_whole)
+                    if self._wait(is_ready, _READ_WAIT):
+                        until = stop if self._is_verified else self._readable_size
                         since = time.monotonic()
                     elif time.monotonic() - since < _LONGEST_WAIT:
                         until = start
                     else:
-                        raise self._late()
-                    path, kept = self._path, self._kept
+                        raise self._timeout_error()
+                    path, is_stored = self._path, self._is_stored
                 if until == start:
                     yield b""
                     continue
-                if kept:
-                    assert self.sha256 is not None  # noqa: S101 - it was right before
+                if is_stored:
+                    assert self.sha256 is not None  # noqa: S101 - it was verified before
                     yield from self._pulled.parts(self.sha256, start, stop)
                     return
                 assert path is not None  # noqa: S101 - something was written
@@ -162,14 +164,14 @@ class Pull:
                         start += len(piece)
                         yield piece
 
-    def wait_until_kept(self) -> None:
+    def wait_until_stored(self) -> None:
         """Wait until the storage has the completely received file.
 
         :raises WheelfitError: the file cannot be fetched or stored.
         """
         with self._changed:
-            if not self._wait(lambda: self._kept, _STORED):
-                raise self._late()
+            if not self._wait(lambda: self._is_stored, _STORE_TIMEOUT):
+                raise self._timeout_error()
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
@@ -180,24 +182,24 @@ class Pull:
         finally:
             with self._changed:
                 self._readers -= 1
-                self._read = time.monotonic()
+                self._last_read = time.monotonic()
                 self._changed.notify_all()
 
     def _can_read(self, start: int, *, is_whole: bool) -> bool:
-        return self._right or (is_whole and self._free > start)
+        return self._is_verified or (is_whole and self._readable_size > start)
 
     @property
-    def _free(self) -> int:
+    def _readable_size(self) -> int:
         return self._written - _HELD_BACK
 
-    def _wait(self, is_there: Callable[[], bool], seconds: float) -> bool:
+    def _wait(self, is_ready: Callable[[], bool], seconds: float) -> bool:
         """Wait for a condition, and return whether it is met; the caller has the lock."""
-        is_changed = self._changed.wait_for(lambda: is_there() or self._error is not None, seconds)
+        is_met = self._changed.wait_for(lambda: is_ready() or self._error is not None, seconds)
         if self._error is not None:
             raise self._error
-        return is_changed
+        return is_met
 
-    def _late(self) -> Unreachable:
+    def _timeout_error(self) -> Unreachable:
         return Unreachable(
             f"{self.file.filename} did not arrive in time", where=redact(self.file.url)
         )
@@ -211,29 +213,29 @@ class Pull:
                 with self._changed:
                     self._path = draft.path
                 self._fetch(draft)
-                self._keep(draft)
+                self._store(draft)
         except WheelfitError as caught:
             error = caught
-        except Exception as caught:  # noqa: BLE001 - whoever waits has to be told of anything
+        except Exception as caught:  # noqa: BLE001 - every error must reach the readers
             error = NetworkError(f"{self.file.filename} cannot be fetched: {caught!r}")
         with self._changed:
             self._error = error
             self._changed.notify_all()
-        self._ended(self, error)
+        self._on_end(self, error)
 
     def _fetch(self, draft: Draft) -> None:
         """Fetch all of it, and check it."""
         file, where = self.file, redact(self.file.url)
         promised = file.hashes.get("sha256")
-        # The draft hashes so already; twice takes longer than the network.
+        # The draft computes SHA-256 already; computing it twice takes longer than the network.
         check = Check({} if promised else file.hashes, file.size, where=where)
         attempt = 0
-        self._began = time.monotonic()
+        self._started = time.monotonic()
         while True:
             before = draft.size
             try:
                 with self._client.stream(file.url, headers=self._resuming(draft)) as answer:
-                    self._take(*answer, draft, check)
+                    self._receive(*answer, draft, check)
                 break
             except Interrupted as interrupted:
                 attempt = attempt + 1 if draft.size == before else 1
@@ -252,38 +254,38 @@ class Pull:
             headers["Range"] = Span(draft.size, self.size).header
         return headers
 
-    def _take(self, response: Response, where: str, draft: Draft, check: Check) -> None:
+    def _receive(self, response: Response, where: str, draft: Draft, check: Check) -> None:
         """Write the body of an answer."""
-        shown = redact(where)
+        redacted = redact(where)
         skipped = 0
         if draft.size and self.size is not None and response.status == 206:
-            asked = Span(draft.size, self.size)
+            span = Span(draft.size, self.size)
             try:
-                extent = announced_extent(asked, 206, response.headers, where=shown)
+                extent = announced_extent(span, 206, response.headers, where=redacted)
             except RangeUnsupported as unsupported:
-                raise UnexpectedStatus(unsupported.reason, status=206, where=shown) from None
+                raise UnexpectedStatus(unsupported.reason, status=206, where=redacted) from None
             if extent.total != self.size:
-                raise UnexpectedStatus("the file changed meanwhile", status=206, where=shown)
+                raise UnexpectedStatus("the file changed meanwhile", status=206, where=redacted)
         elif response.status == 200:
             skipped = draft.size  # the received part comes again; the hash shows differences
-            self._announce(response, shown)
+            self._announce(response, redacted)
         else:
             raise unexpected(response.status, where)
-        self._compare(response, shown)
+        self._compare(response, redacted)
         for chunk in response.chunks():
-            fresh = chunk[skipped:]
-            skipped -= len(chunk) - len(fresh)
-            if not fresh:
+            new = chunk[skipped:]
+            skipped -= len(chunk) - len(new)
+            if not new:
                 continue
-            if draft.size + len(fresh) > self._largest:
-                raise self._too_large(shown)
-            check.update(fresh)
-            draft.write(fresh)
-            self._took(len(fresh))
+            if draft.size + len(new) > self._largest:
+                raise self._too_large(redacted)
+            check.update(new)
+            draft.write(new)
+            self._on_bytes(len(new))
             with self._changed:
                 self._written = draft.size
                 self._changed.notify_all()
-                self._go_on(shown)
+                self._check_progress(redacted)
 
     def _compare(self, response: Response, where: str) -> None:
         """Check that a later answer is of the same file, in the absence of a hash."""
@@ -317,7 +319,7 @@ class Pull:
             if self.size not in (None, announced) and announced is not None:
                 raise UnexpectedStatus("the file changed meanwhile", status=200, where=where)
             self.size = self.size if announced is None else announced
-            self._answered = True
+            self._has_answer = True
             self._changed.notify_all()
 
     def _too_large(self, where: str) -> UnexpectedStatus:
@@ -327,35 +329,35 @@ class Pull:
             where=where,
         )
 
-    def _go_on(self, where: str) -> None:
-        """Raise an error for a transfer that is not worth it; the caller has the lock."""
+    def _check_progress(self, where: str) -> None:
+        """Raise an error for a stopped, abandoned or slow transfer; the caller has the lock."""
         now = time.monotonic()
-        if self._stopped:
+        if self._is_stopped:
             raise Unreachable("the mirror is being closed", where=where)
-        if not self._readers and now - self._read > _ABANDONED:
+        if not self._readers and now - self._last_read > _ABANDONED_AFTER:
             raise Unreachable("no client waits for the file any more", where=where)
-        lasted = now - self._began
-        if lasted > _PATIENT and self._written < lasted * _SLOWEST:
+        elapsed = now - self._started
+        if elapsed > _SLOW_AFTER and self._written < elapsed * _MIN_RATE:
             raise Unreachable("the file arrives too slowly", where=where)
 
-    def _keep(self, draft: Draft) -> None:
+    def _store(self, draft: Draft) -> None:
         """Store the checked file, while readers have all of it already."""
         with self._changed:
             self.size, self.sha256 = draft.size, draft.sha256
-        self._finish(draft.sha256, draft.size)
+        self._on_verified(draft.sha256, draft.size)
         with self._changed:
-            self._right = True
+            self._is_verified = True
             self._changed.notify_all()
         try:
             self._pulled.blobs.keep(draft)
-            with suppress(WheelfitError):  # there may be too much for a while
-                self._pulled.added(draft.sha256, draft.size)
+            with suppress(WheelfitError):  # the storage may exceed its limit for a while
+                self._pulled.record_new(draft.sha256, draft.size)
         except WheelfitError:
             with self._changed:
-                self._changed.wait_for(lambda: not self._readers, _DRAINED)
+                self._changed.wait_for(lambda: not self._readers, _DRAIN_TIMEOUT)
             raise
         with self._changed:
-            self._kept = True
+            self._is_stored = True
             self._changed.notify_all()
 
 
@@ -368,12 +370,12 @@ class Pulls:
     def __init__(
         self, *, patience: float = 15.0, note: Callable[[str], None] = lambda _text: None
     ) -> None:
-        self._free = threading.BoundedSemaphore(_MOST)
+        self._free = threading.BoundedSemaphore(_MAX_PULLS)
         self._patience = patience
         self._note = note
         self._running: dict[Hashable, Pull] = {}
         self._lock = threading.Lock()
-        self._closed = False
+        self._is_closed = False
 
     def get(
         self,
@@ -394,7 +396,7 @@ class Pulls:
             raise Unreachable("too many downloads are running", hint="try again in a minute")
         with self._lock:
             running = self._running.get(key)
-            if running is not None or self._closed:
+            if running is not None or self._is_closed:
                 self._free.release()
                 if running is None:
                     raise Unreachable("the mirror is being closed")
@@ -411,12 +413,12 @@ class Pulls:
         with self._lock:
             running = [pull for pull in self._running.values() if pull.file.filename == filename]
         for pull in running:
-            pull.wait_until_kept()
+            pull.wait_until_stored()
 
     def close(self) -> None:
         """Stop all transfers."""
         with self._lock:
-            self._closed = True
+            self._is_closed = True
             running = list(self._running.values())
         for pull in running:
             pull.stop()

@@ -17,29 +17,29 @@ if TYPE_CHECKING:
 
 _LEAST_AGE = 300.0
 """Seconds after its last use in which a file stays, since a client may be reading it."""
-_ROOM = 0.9
+_TARGET_FILL = 0.9
 """The part of the limit that is kept, so that not every new file has to make room."""
 
 
-class Pulled:
+class PulledFiles:
     """The mirrored files.
 
     The time of the last use is known until the process ends; after that, the time of the pull is
     used.
 
     :param blobs: the bytes; of mirrors alone, because any of them may be deleted.
-    :param most: bytes that may be kept; None: no limit.
+    :param max_size: bytes that may be kept; None: no limit.
     """
 
     def __init__(
         self,
         blobs: Blobs,
-        most: int | None = None,
+        max_size: int | None = None,
         *,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.blobs = blobs
-        self._most = most
+        self._max_size = max_size
         self._clock = clock
         self._used: dict[str, float] = {}
         self._size: int | None = None
@@ -48,7 +48,7 @@ class Pulled:
     def size(self, sha256: str) -> int | None:
         """Return the number of bytes stored under a digest, and record the use."""
         size = self.blobs.size(sha256)
-        if size is not None and self._most is not None:
+        if size is not None and self._max_size is not None:
             with self._lock:
                 self._used[sha256] = self._clock()
         return size
@@ -60,40 +60,40 @@ class Pulled:
         except FileNotFoundError as error:
             raise storage_error(error, "a mirrored file") from error
 
-    def added(self, sha256: str, size: int) -> tuple[str, ...]:
+    def record_new(self, sha256: str, size: int) -> tuple[str, ...]:
         """Record a new file, and make room if there is too much; return the deleted digests."""
-        if self._most is None:
+        if self._max_size is None:
             return ()
         with self._lock:
             self._used[sha256] = self._clock()
             if self._size is not None:
                 self._size += size
-                if self._size <= self._most:
+                if self._size <= self._max_size:
                     return ()
-            return tuple(self._make_room(self._most))
+            return tuple(self._make_room(self._max_size))
 
-    def _make_room(self, most: int) -> Iterable[str]:
+    def _make_room(self, max_size: int) -> Iterable[str]:
         # The storage is listed, since other processes write there too.
         stored = list(self.blobs.stored())
         total = sum(blob.size for blob in stored)
-        if total > most:
+        if total > max_size:
             now = self._clock()
             used = {blob.sha256: self._used.get(blob.sha256, blob.modified) for blob in stored}
-            for one in sorted(stored, key=lambda one: used[one.sha256]):
-                if total <= most * _ROOM or now - used[one.sha256] < _LEAST_AGE:
+            for blob in sorted(stored, key=lambda blob: used[blob.sha256]):
+                if total <= max_size * _TARGET_FILL or now - used[blob.sha256] < _LEAST_AGE:
                     break
-                self.blobs.delete(one.sha256)
-                self._used.pop(one.sha256, None)
-                total -= one.size
-                yield one.sha256
+                self.blobs.delete(blob.sha256)
+                self._used.pop(blob.sha256, None)
+                total -= blob.size
+                yield blob.sha256
         self._size = total
 
 
 @dataclass(frozen=True, slots=True)
-class KeptBytes:
+class StoredBytes:
     """A kept file, read as archives are: a ``ByteSource``."""
 
-    pulled: Pulled
+    pulled: PulledFiles
     sha256: str
     size: int
     """Bytes of the whole file."""

@@ -39,7 +39,7 @@ _PYTHON = pattern(r"3\.[0-9]{1,2}t?")
 _PLATFORM = pattern(r"(?:linux|macosx|win)_[a-z0-9_]+")
 _NAMED = pattern(r"([^=:/?#]+)=(.+)", re.DOTALL)
 
-_ALL = "no"
+_NO_CUTOFF = "no"
 OWN = "own"
 """The name of the index with uploads in rules about owners."""
 
@@ -105,7 +105,7 @@ class MirrorSettings:
     @property
     def cooldown(self) -> Cooldown:
         """The point in time before which files must have been uploaded."""
-        is_set = self.uploaded_prior_to not in ("", _ALL)
+        is_set = self.uploaded_prior_to not in ("", _NO_CUTOFF)
         return Cooldown(parse_cutoff(self.uploaded_prior_to) if is_set else None)
 
     @property
@@ -118,9 +118,9 @@ class MirrorSettings:
 
         :param folder: where it is below the base of a mirror.
         """
-        return not self.folders or any(fnmatchcase(folder, one) for one in self.folders)
+        return not self.folders or any(fnmatchcase(folder, pattern) for pattern in self.folders)
 
-    def wants(self, filename: str) -> bool:
+    def admits_file(self, filename: str) -> bool:
         """Return whether a file is for one of the Pythons and platforms; source archives are."""
         if not (self.python or self.platforms) or not filename.endswith(".whl"):
             return True
@@ -128,13 +128,13 @@ class MirrorSettings:
             tags = parse_wheel_filename(filename).tags
         except InvalidFilename:
             return False
-        known = frozenset().union(*map(_interpreters, self.python))
+        accepted = frozenset().union(*map(_interpreters, self.python))
         return any(
-            (not self.python or (tag.interpreter, tag.abi) in known)
+            (not self.python or (tag.interpreter, tag.abi) in accepted)
             and (
                 not self.platforms
                 or tag.platform == "any"
-                or any(is_tag_of_platform(tag.platform, one) for one in self.platforms)
+                or any(is_tag_of_platform(tag.platform, platform) for platform in self.platforms)
             )
             for tag in tags
         )
@@ -164,7 +164,7 @@ def pythons_of(texts: Iterable[str]) -> tuple[str, ...]:
     :param texts: as ``3.12`` or ``3.13t``.
     :raises InvalidConfiguration: there is another one.
     """
-    return _each_of(texts, _PYTHON, "3.12 or 3.13t")
+    return _check_tags(texts, _PYTHON, "3.12 or 3.13t")
 
 
 def platforms_of(texts: Iterable[str]) -> tuple[str, ...]:
@@ -173,13 +173,13 @@ def platforms_of(texts: Iterable[str]) -> tuple[str, ...]:
     :param texts: as ``linux_x86_64``.
     :raises InvalidConfiguration: there is another one.
     """
-    return _each_of(texts, _PLATFORM, "linux_x86_64 or win_amd64")
+    return _check_tags(texts, _PLATFORM, "linux_x86_64 or win_amd64")
 
 
-def _each_of(texts: Iterable[str], known: re.Pattern[str], example: str) -> tuple[str, ...]:
+def _check_tags(texts: Iterable[str], accepted: re.Pattern[str], example: str) -> tuple[str, ...]:
     checked = tuple(texts)
     for text in checked:
-        if known.fullmatch(text) is None:
+        if accepted.fullmatch(text) is None:
             raise InvalidConfiguration(f"no wheel is for {text[:40]!r}", hint=f"as {example}")
     return checked
 
@@ -213,25 +213,25 @@ def mirror_of_table(table: Table, families: KnownFamilies = SHIPPED) -> MirrorSe
     :param families: the existing families.
     :raises InvalidConfiguration: a key or a value is unknown.
     """
-    known = {one.name.replace("_", "-"): one for one in fields(MirrorSettings)}
-    known.pop("family")
-    table.only(*known)
+    keys = {item.name.replace("_", "-"): item for item in fields(MirrorSettings)}
+    keys.pop("family")
+    table.only(*keys)
     if "bridge" not in table:
         table.required("url")
     values: dict[str, Any] = {}
     for key, value in table.content.items():
-        kind = str(known[key].type)
+        kind = str(keys[key].type)
         if kind.startswith("str"):
-            values[known[key].name] = table.string(key)
+            values[keys[key].name] = table.string(key)
         elif kind == "bool":
-            values[known[key].name] = table.flag(key)
+            values[keys[key].name] = table.flag(key)
         elif kind.startswith("tuple"):
-            values[known[key].name] = table.strings(key)
+            values[keys[key].name] = table.strings(key)
         elif isinstance(value, str):
             parse = parse_size if kind.startswith("int") else parse_duration
-            values[known[key].name] = table.parsed(parse, value, key)
+            values[keys[key].name] = table.parsed(parse, value, key)
         else:
-            values[known[key].name] = _number(table, key, is_whole=kind.startswith("int"))
+            values[keys[key].name] = _number(table, key, is_whole=kind.startswith("int"))
     return _checked(MirrorSettings(**values), families)
 
 
