@@ -197,7 +197,7 @@ def test_a_head_that_never_ends() -> None:
 
 def test_too_many_connections() -> None:
     """One more than there may be is closed, and those that are there go on."""
-    with LoopbackServer(lambda one: Answer.text(200, one.path), most=2) as server:
+    with LoopbackServer(lambda one: Answer.text(200, one.path), max_connections=2) as server:
         held = [connect(server) for _ in range(2)]
         for _ in range(2):
             for connection in held:

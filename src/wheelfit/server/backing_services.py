@@ -246,10 +246,10 @@ class Dependency:
                 return
             while len(self._turns) >= self._max_threads:
                 oldest = min(active.since for active in self._turns.values())
-                left = oldest + self._usual_seconds - time.monotonic()
-                if left <= 0:
+                remaining = oldest + self._usual_seconds - time.monotonic()
+                if remaining <= 0:
                     raise self._refusal(f"too many wait for the {self.name} already")
-                self._room.wait(left)
+                self._room.wait(remaining)
             self._turns[turn.key] = turn
 
     def leave(self, turn: Turn, error: BaseException | None) -> None:

@@ -153,13 +153,13 @@ def serve(
     needed = limits.connections * _FILES_EACH + _RESERVE
     files = raise_file_limit(needed)
     if files is not None and max_connections(files) < limits.connections:
-        most = max_connections(files)
+        limit = max_connections(files)
         note(
-            f"at most {most} connections are accepted instead of {limits.connections}, because "
+            f"at most {limit} connections are accepted instead of {limits.connections}, because "
             f"this process may open {files} files; allow it {needed} (ulimit -n {needed}, or "
             f"LimitNOFILE={needed} in a systemd unit)"
         )
-        limits = replace(limits, connections=most)
+        limits = replace(limits, connections=limit)
     shared = Connections(limits)
     errors = _LoopErrors(note)
     # The application has its own log.

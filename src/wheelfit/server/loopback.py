@@ -46,7 +46,7 @@ class LoopbackServer:
 
     :param port: 0 takes a free one.
     :param patience: seconds for a head, and for a client to read the next bytes of an answer.
-    :param most: connections at once; further ones are closed.
+    :param max_connections: connections at once; further ones are closed.
     """
 
     def __init__(
@@ -56,9 +56,9 @@ class LoopbackServer:
         host: str = _HOST,
         port: int = 0,
         patience: float = _PATIENCE,
-        most: int = _MOST,
+        max_connections: int = _MOST,
     ) -> None:
-        self._server = _Server(application, host, port, patience, most)
+        self._server = _Server(application, host, port, patience, max_connections)
         self._thread = threading.Thread(
             target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, name="loopback"
         )
@@ -123,11 +123,11 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 128
 
     def __init__(
-        self, application: Application, host: str, port: int, patience: float, most: int
+        self, application: Application, host: str, port: int, patience: float, max_connections: int
     ) -> None:
         self.application = application
         self.patience = patience
-        self._most = most
+        self._max_connections = max_connections
         self.failures: list[Exception] = []
         self.origin = ""
         self._connections: set[socket.socket] = set()
@@ -153,7 +153,7 @@ class _Server(ThreadingHTTPServer):
         return connection, address
 
     def verify_request(self, request: Any, client_address: Any) -> bool:  # noqa: ARG002
-        return len(self._connections) <= self._most
+        return len(self._connections) <= self._max_connections
 
     def set_waiting(self, connection: socket.socket, *, is_waiting: bool) -> None:
         """Record whether a connection waits for a head."""

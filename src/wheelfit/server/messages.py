@@ -107,9 +107,9 @@ class FilePart:
     def __iter__(self) -> Iterator[bytes]:
         with self.path.open("rb") as file:
             file.seek(self.start)
-            left = self.stop - self.start
-            while left and (piece := file.read(min(left, _PIECE))):
-                left -= len(piece)
+            remaining = self.stop - self.start
+            while remaining and (piece := file.read(min(remaining, _PIECE))):
+                remaining -= len(piece)
                 yield piece
 
 

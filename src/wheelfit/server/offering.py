@@ -150,12 +150,12 @@ def why_withheld(page: ProjectPage, release: tuple[NormalizedName, Version] | No
 def vulnerabilities_in_words(vulnerabilities: Iterable[Vulnerability]) -> str:
     """Return a list of vulnerabilities in words, each once even if several databases have it."""
     items = []
-    seen: set[str] = set()
+    reported: set[str] = set()
     for vulnerability in vulnerabilities:
         ids = (vulnerability.id, *vulnerability.aliases)
-        if not seen.isdisjoint(ids):
+        if not reported.isdisjoint(ids):
             continue
-        seen.update(ids)
+        reported.update(ids)
         item = vulnerability.id
         if vulnerability.aliases:
             item += f" ({', '.join(vulnerability.aliases[:_MAX_LISTED])})"

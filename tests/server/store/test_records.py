@@ -331,7 +331,7 @@ def test_the_log_grows_with_every_change(records: Records) -> None:
     ]
     assert [one.serial for one in changes] == sorted({one.serial for one in changes})
     assert records.changes(changes[1].serial) == changes[2:]
-    assert records.changes(0, most=1) == changes[:1]
+    assert records.changes(0, limit=1) == changes[:1]
     assert records.changes(changes[-1].serial) == ()
 
 

@@ -116,7 +116,7 @@ class TestReach:
                 assert one.ask(f"/files/{link['filename']}").status == 404
                 assert one.ask(f"/files/{link['filename']}.metadata").status == 404
         assert not secret.requests
-        assert any("leads where" in note for note in one.notes)
+        assert any("may not request" in note for note in one.notes)
 
     def test_redirects_to_another_port_are_not_followed(
         self, mirror: Opener, upstream: RecordingIndex, secret: RecordingIndex

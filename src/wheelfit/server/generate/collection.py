@@ -55,7 +55,7 @@ class CollectedFile:
         try:
             return CollectedFile(self.path, self.name, _signature(self.path.stat()))
         except OSError as error:
-            raise _unreadable(self.path, error) from error
+            raise unreadable_file(self.path, error) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ def walk(
         with os.scandir(folder) as entries:
             listed = sorted((entry.name, entry.path) for entry in entries)
     except OSError as error:
-        raise _unreadable(folder, error) from error
+        raise unreadable_file(folder, error) from error
     for name, path in listed:
         if name.startswith("."):
             continue
@@ -145,6 +145,7 @@ def _signature(status: os.stat_result) -> Signature:
     return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
 
-def _unreadable(path: Path, error: OSError) -> FileProblem:
+def unreadable_file(path: Path, error: OSError) -> FileProblem:
+    """Return the error for a file or folder that cannot be read."""
     reason = error.strerror or type(error).__name__
     return FileProblem(f"the file cannot be read: {reason}", where=str(path))

@@ -285,16 +285,18 @@ class _Conversion:
             return file
         entry, metadata = describe(path, lenient=True)
         digest, size = entry.hashes["sha256"], path.stat().st_size
-        place = f"{FILES}/{digest[:16]}/{file.filename}"
-        self.result.parts.append(PublishedFile(place, digest, size, path))
+        stored_path = f"{FILES}/{digest[:16]}/{file.filename}"
+        self.result.parts.append(PublishedFile(stored_path, digest, size, path))
         if metadata is not None and entry.metadata_hashes is not None:
             metadata_sha256 = entry.metadata_hashes["sha256"]
             self.result.parts.append(
-                PublishedFile(f"{place}.metadata", metadata_sha256, len(metadata), lambda: metadata)
+                PublishedFile(
+                    f"{stored_path}.metadata", metadata_sha256, len(metadata), lambda: metadata
+                )
             )
         return replace(
             file,
-            url=f"../../{quote(place)}",
+            url=f"../../{quote(stored_path)}",
             hashes=entry.hashes,
             size=size,
             metadata_hashes=entry.metadata_hashes,

@@ -201,17 +201,18 @@ class _Selection:
             release = release_of(name)
             if release is not None:
                 releases.setdefault(release, [])
-        if missing := sorted(self._requested - self._all_releases()):
+        existing = {release_of(archive.filename) for archive in self._collection.archives}
+        if missing := sorted(self._requested - existing):
             listed = ", ".join(f"{name}=={version}" for name, version in missing)
             raise UserError(f"the folder has no file of {listed}")
         by_project: dict[str, list[tuple[Version, File]]] = {}
         for release, candidates in releases.items():
             if self._requested and release not in self._requested:
                 continue
-            documents = None
+            document = None
             unchanged = self._unchanged_release(release, candidates)
             if not unchanged:
-                documents = self._document(release, candidates)
+                document = self._document(release, candidates)
                 unchanged = self._unchanged_release(release, candidates)
             if not unchanged and self._requested and self._is_incomplete(release, candidates):
                 continue
@@ -220,20 +221,13 @@ class _Selection:
                 entries += [(release[1], file) for file in unchanged]
                 continue
             entries += [(release[1], self._entry(candidate)) for candidate in candidates]
-            if documents is not None:
-                entry, part = index_entry(release, documents)
+            if document is not None:
+                entry, part = index_entry(release, document)
                 self.parts[part.path] = part
                 entries.append((release[1], entry))
         for name, entries in by_project.items():
             entries.sort(key=lambda pair: (pair[0], pair[1].filename))
             self.files[name] = tuple(file for _, file in entries)
-
-    def _all_releases(self) -> set[Release]:
-        return {
-            release
-            for archive in self._collection.archives
-            if (release := release_of(archive.filename)) is not None
-        }
 
     # --- refused files ------------------------------------------------------------------
 
@@ -281,15 +275,15 @@ class _Selection:
     def _provenance(
         self, archive: CollectedFile, facts: FileFacts, faults: list[Finding]
     ) -> bytes | None:
-        beside = self._collection.provenance.get(archive.name)
-        if beside is None:
+        provenance_file = self._collection.provenance.get(archive.name)
+        if provenance_file is None:
             return None
         from wheelfit.server.generate.inspection import provenance_fault
 
-        data = beside.path.read_bytes()
+        data = provenance_file.path.read_bytes()
         fault = provenance_fault(data, archive.filename, facts.sha256)
         if fault is not None:
-            faults.append(CheckedFile(beside.name).found(FOREIGN_PROVENANCE, fault))
+            faults.append(CheckedFile(provenance_file.name).found(FOREIGN_PROVENANCE, fault))
             return None
         return data
 
@@ -385,16 +379,16 @@ class _Selection:
             path = f"{FILES}/{facts.sha256[:16]}/{file.filename}"
             self.parts[path] = PublishedFile(path, facts.sha256, file.size, file.path)
         if facts.metadata_sha256 is not None:
-            beside = f"{path}.metadata"
+            metadata_path = f"{path}.metadata"
             read = partial(_metadata_of, file, facts.metadata)
-            self.parts[beside] = PublishedFile(
-                beside, facts.metadata_sha256, facts.metadata_size, read
+            self.parts[metadata_path] = PublishedFile(
+                metadata_path, facts.metadata_sha256, facts.metadata_size, read
             )
         if candidate.provenance is not None and not self._in_place:
             data = candidate.provenance
-            beside = f"{path}.provenance"
+            part = f"{path}.provenance"
             digest = hashlib.sha256(data).hexdigest()
-            self.parts[beside] = PublishedFile(beside, digest, len(data), lambda: data)
+            self.parts[part] = PublishedFile(part, digest, len(data), lambda: data)
         url = f"../../{quote(path)}"
         published = self._published.get(file.filename)
         if published is not None and published.hashes.get("sha256") == facts.sha256:

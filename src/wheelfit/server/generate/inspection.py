@@ -21,6 +21,7 @@ from wheelfit.core.filename import index_file_name
 from wheelfit.core.index_metadata import combine, contradictions, read_wheel_document
 from wheelfit.core.labels import NULL
 from wheelfit.core.metadata import read_document, write_document
+from wheelfit.server.generate.collection import unreadable_file
 from wheelfit.server.generate.file_facts import FileFacts
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.bytes_source import Memory
@@ -96,8 +97,7 @@ def inspect(archive: CollectedFile, *, full: bool = False) -> FileFacts:
         else:
             facts = _source(archive, digest)
     except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise FileProblem(f"the file cannot be read: {reason}", where=str(archive.path)) from error
+        raise unreadable_file(archive.path, error) from error
     if archive.reread().signature != archive.signature:
         raise FileProblem(
             "the file changed while it was read",
@@ -160,10 +160,10 @@ def _source(archive: CollectedFile, digest: str) -> FileFacts:
         return FileFacts(digest, findings=(fault,))
     if metadata is None:
         return FileFacts(digest)  # old ones have none, so the file name is used
-    named = header_value(metadata, "Name")
-    if named is not None and canonicalize_name(named) != name:
+    metadata_name = header_value(metadata, "Name")
+    if metadata_name is not None and canonicalize_name(metadata_name) != name:
         fault = place.inside("PKG-INFO").found(
-            checks.WRONG_METADATA, f"the name is {named}, in the file name {name}"
+            checks.WRONG_METADATA, f"the name is {metadata_name}, in the file name {name}"
         )
         return FileFacts(digest, findings=(fault,))
     return FileFacts(digest, header_value(metadata, "Requires-Python"))

@@ -93,10 +93,7 @@ def read_manifest(data: bytes | None, *, where: str) -> IndexManifest:
 
 
 def _check(document: Mapping[str, Any]) -> None:
-    """Raise on paths outside an index, because a forged manifest could remove other files.
-
-    :raises ValueError: a path is not a file of an index, or the version is unknown.
-    """
+    """Raise on an unknown version, and on paths outside an index: a forger could remove files."""
     if document["version"] != _VERSION:
         raise ValueError(f"it has version {document['version']}, not {_VERSION}")
     for key, pattern in (("pages", _PAGE), ("parts", _PART)):

@@ -118,23 +118,23 @@ class StoreTarget:
         except FileNotFoundError:
             return None
 
-    def fetch(self, path: str, place: Path) -> bool:
+    def fetch(self, path: str, destination: Path) -> bool:
         """Copy an object, however large, to a place; return False if there is none."""
         try:
-            with self._failures(path), place.open("wb") as file:
+            with self._failures(path), destination.open("wb") as file:
                 for piece in self._store.get(path).stream():
                     file.write(piece)
         except FileNotFoundError:
-            place.unlink(missing_ok=True)
+            destination.unlink(missing_ok=True)
             return False
         return True
 
     def missing(
-        self, parts: Sequence[PublishedFile], known: Iterable[tuple[str, str]]
+        self, parts: Sequence[PublishedFile], written: Iterable[tuple[str, str]]
     ) -> list[PublishedFile]:
         """Return those of the parts that no earlier run has written."""
-        written = set(known)
-        return [part for part in parts if (part.path, part.sha256) not in written]
+        existing = set(written)
+        return [part for part in parts if (part.path, part.sha256) not in existing]
 
     def has_page(self, path: str, sha256: str) -> bool:
         """Return True without a request: to look up each page would take minutes."""

@@ -77,15 +77,15 @@ class Target(Protocol):
     def read(self, path: str) -> bytes | None:
         """Return a small file; None if there is none."""
 
-    def fetch(self, path: str, place: Path) -> bool:
+    def fetch(self, path: str, destination: Path) -> bool:
         """Copy a file, however large, to a place; return False if there is none."""
 
     def missing(
-        self, parts: Sequence[PublishedFile], known: Iterable[tuple[str, str]]
+        self, parts: Sequence[PublishedFile], written: Iterable[tuple[str, str]]
     ) -> list[PublishedFile]:
         """Return those of the files that are missing.
 
-        :param known: paths and digests of the files that earlier runs put there.
+        :param written: paths and digests of the files that earlier runs put there.
         """
 
     def put_parts(self, parts: Sequence[PublishedFile], progress: Progress) -> None:
@@ -189,12 +189,12 @@ class FolderTarget:
         except OSError as error:
             raise _problem(self._folder / path, error) from error
 
-    def fetch(self, path: str, place: Path) -> bool:
+    def fetch(self, path: str, destination: Path) -> bool:
         """Copy a file, however large, to a place; return False if there is none."""
         import shutil
 
         try:
-            shutil.copyfile(self._folder / path, place)
+            shutil.copyfile(self._folder / path, destination)
         except (FileNotFoundError, NotADirectoryError):
             return False
         except OSError as error:
@@ -202,10 +202,10 @@ class FolderTarget:
         return True
 
     def missing(
-        self, parts: Sequence[PublishedFile], known: Iterable[tuple[str, str]]
+        self, parts: Sequence[PublishedFile], written: Iterable[tuple[str, str]]
     ) -> list[PublishedFile]:
         """Return those of the files that are missing, as found in the folder."""
-        del known
+        del written
         return [part for part in parts if not self._has(part)]
 
     def _has(self, part: PublishedFile) -> bool:

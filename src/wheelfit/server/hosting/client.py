@@ -126,9 +126,8 @@ class ServerAdministration:
 
     def drop(self, stage: str) -> int:
         """Delete a stage and its files."""
-        return int(
-            self._request("DELETE", f"stages/{quote(stage, safe='')}", {"count": int})["count"]
-        )
+        answer = self._request("DELETE", f"stages/{quote(stage, safe='')}", {"count": int})
+        return int(answer["count"])
 
     def create_token(
         self,
@@ -156,9 +155,8 @@ class ServerAdministration:
 
     def revoke(self, token: str) -> bool:
         """Revoke a token."""
-        return bool(
-            self._request("DELETE", f"tokens/{quote(token, safe='')}", {"revoked": bool})["revoked"]
-        )
+        answer = self._request("DELETE", f"tokens/{quote(token, safe='')}", {"revoked": bool})
+        return bool(answer["revoked"])
 
     def audit(self, filters: Mapping[str, str]) -> list[dict[str, Any]]:
         """Return entries of the audit log."""
@@ -235,8 +233,8 @@ def _error(status: int, content: bytes, where: str) -> Exception:
     """Return the error that a server answered, as `StoreAdministration` raises it."""
     try:
         errors = [
-            {name: str(listed[name] or "") for name in ("reference", "message", "where")}
-            for listed in json.loads(content)["errors"]
+            {name: str(item[name] or "") for name in ("reference", "message", "where")}
+            for item in json.loads(content)["errors"]
         ]
         first = errors[0]
     except (ValueError, LookupError, TypeError, RecursionError):

@@ -101,10 +101,8 @@ def run_server(
         _delivering_to_webhooks(settings, store, log, metrics),
         _mirroring(settings, environ, log, advisories := _advisories(settings, log)) as mirrors,
     ):
-        metrics.watch(
-            () if mirrors is None else (mirror.counts for mirror in mirrors.all()),
-            _places(settings),
-        )
+        counts = [] if mirrors is None else [mirror.counts for mirror in mirrors.all()]
+        metrics.watch(counts, _places(settings))
         stored = StoredIndex(store)
         index: Index = stored
         bridges: Mapping[str, Application] = {}
@@ -211,18 +209,15 @@ def _private_files() -> Iterator[None]:
 
 @contextmanager
 def _listening(settings: ServerSettings, environ: Mapping[str, str]) -> Iterator[socket.socket]:
-    descriptor = settings.fd
-    if descriptor is None and environ.get("LISTEN_PID") == str(os.getpid()):
+    fd = settings.fd
+    if fd is None and environ.get("LISTEN_PID") == str(os.getpid()):
         if environ.get("LISTEN_FDS") != "1":
             raise InvalidConfiguration(
                 "systemd must pass exactly one socket",
                 where="LISTEN_FDS",
             )
-        descriptor = _FIRST_INHERITED
-    opened = (
-        listen_at(settings.host, settings.port) if descriptor is None else listen_on(descriptor)
-    )
-    with opened as listener:
+        fd = _FIRST_INHERITED
+    with listen_at(settings.host, settings.port) if fd is None else listen_on(fd) as listener:
         yield listener
 
 

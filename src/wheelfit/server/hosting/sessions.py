@@ -218,7 +218,7 @@ class SessionApi:
 
     def _session_answer(self, session: Session, status: int = 200) -> Answer:
         """Return the state of a session as an answer."""
-        here = f"{self._root}/{session.id}"
+        url = f"{self._root}/{session.id}"
         uploads = self.store.sessions.uploads(session.id)
         expires = session.expires
         if not uploads:  # an empty session expires earlier
@@ -237,10 +237,10 @@ class SessionApi:
             **META,
             "links": {
                 "stage": f"{self.request.origin}/stage/{session.token}/simple/",
-                "upload": f"{here}/files",
-                "session": here,
-                "publish": f"{here}/publish",
-                "extend": f"{here}/extend",
+                "upload": f"{url}/files",
+                "session": url,
+                "publish": f"{url}/publish",
+                "extend": f"{url}/extend",
             },
             "mechanisms": [_MECHANISM],
             "session-token": session.token,
@@ -248,7 +248,7 @@ class SessionApi:
             "status": session.status,
             "files": files,
         }
-        return _json_answer(status, value, {"location": here} if status != 200 else {})
+        return _json_answer(status, value, {"location": url} if status != 200 else {})
 
     def _publish(self, user: Visitor, session: Session) -> Answer:
         _read(self.request)
@@ -299,13 +299,13 @@ class SessionApi:
             raise single_refusal("other-release", message, filename)
         if type(size) is not int or size < 0:
             raise InvalidConfiguration("size is a number of bytes")
-        project_limit = rules_of(self.rules.projects, session.project).max_file_size
-        limit = self.rules.file_size
-        if project_limit is not None:
-            limit = min(limit, project_limit)
+        limits = (
+            self.rules.file_size,
+            rules_of(self.rules.projects, session.project).max_file_size,
+        )
+        limit = min(limit for limit in limits if limit is not None)
         if size > limit:
-            message = f"it has more than {limit} bytes"
-            raise single_refusal("too-large", message, filename)
+            raise single_refusal("too-large", f"it has more than {limit} bytes", filename)
         if body.text("mechanism") != _MECHANISM:
             return problem(422, f"the only supported mechanism is {_MECHANISM}")
         if len(self.store.sessions.uploads(session.id)) >= _MAX_UPLOADS:
@@ -317,19 +317,19 @@ class SessionApi:
 
     def _upload_answer(self, session: Session, upload: SessionUpload, status: int = 200) -> Answer:
         """Return the state of an upload as an answer."""
-        here = self._link(session, upload)
+        url = self._link(session, upload)
         value = {
             **META,
-            "links": {"file-upload-session": here, "complete": f"{here}/complete"},
+            "links": {"file-upload-session": url, "complete": f"{url}/complete"},
             "status": shown_status(upload.status),
             "expires-at": _seconds(session.expires),
             "mechanism": {
                 "identifier": _MECHANISM,
-                "file_url": f"{here}/content",
-                "attestations_url": f"{here}/attestations",
+                "file_url": f"{url}/content",
+                "attestations_url": f"{url}/attestations",
             },
         }
-        return _json_answer(status, value, {"retry-after": "1", "location": here})
+        return _json_answer(status, value, {"retry-after": "1", "location": url})
 
     def _receive(self, user: Visitor, session: Session, upload: SessionUpload) -> Answer:
         """Receive the content of a file, and check it."""
@@ -412,8 +412,8 @@ def _hashes(value: object) -> dict[str, str]:
     """Return announced digests, of algorithms that can be checked."""
     if not isinstance(value, dict) or not all(isinstance(digest, str) for digest in value.values()):
         raise InvalidConfiguration("hashes has digests by algorithm")
-    known = {name for name in hashlib.algorithms_guaranteed if not name.startswith("shake")}
-    if unknown := sorted(map(str, value.keys() - known)):
+    supported = {name for name in hashlib.algorithms_guaranteed if not name.startswith("shake")}
+    if unknown := sorted(map(str, value.keys() - supported)):
         raise InvalidConfiguration(f"{unknown[0][:80]!r} is not a known algorithm of digests")
     if not value.keys() - _WEAK_ALGORITHMS:
         raise InvalidConfiguration("a digest by a secure algorithm is needed, as sha256")

@@ -168,8 +168,10 @@ def unknown_variables(environ: Mapping[str, str]) -> tuple[str, ...]:
     >>> unknown_variables({"WHEELFIT_SERVER_PORT": "1", "WHEELFIT_SERVER_PROT": "1"})
     ('WHEELFIT_SERVER_PROT',)
     """
-    known = {PREFIX + key.upper().replace("-", "_") for key in _KEYS}
-    return tuple(sorted(name for name in environ if name.startswith(PREFIX) and name not in known))
+    variables = {PREFIX + key.upper().replace("-", "_") for key in _KEYS}
+    return tuple(
+        sorted(name for name in environ if name.startswith(PREFIX) and name not in variables)
+    )
 
 
 def _mirrors(

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from wheelfit.server.messages import Answer
-    from wheelfit.server.store.records import Token
     from wheelfit.server.store.sql_records import Records
     from wheelfit.sources.client import Client
 
@@ -134,35 +133,22 @@ class TrustedPublishing:
             return _refusal("invalid-publisher", f"no trusted publisher is {_job_name(claims)}")
         owner = admitting[0].owner
         projects = [publisher.projects for publisher in admitting if publisher.owner == owner]
-        issued = self._issue(claims, frozenset().union(*projects), owner, records, now)
+        identifier = f"{claims['iss']}\0{claims['jti']}"
+        issued = issue_once(
+            records,
+            hashlib.sha256(identifier.encode()).hexdigest()[:16],
+            owner,
+            ["upload"],
+            now=now,
+            projects=frozenset().union(*projects),
+            lifetime=_TOKEN_LIFETIME,
+            note=f"trusted publishing: {_job_name(claims)}"[:200],
+        )
         if issued is None:
             return _refusal("invalid-reuse-token", "this identity was used before")
         token, secret = issued
         log("act", act="mint-token", owner=token.owner, token=token.id, what=_job_name(claims))
         return json_answer(200, {"success": True, "token": secret, "expires": token.expires})
-
-    def _issue(
-        self,
-        claims: Mapping[str, Any],
-        projects: frozenset[str],
-        owner: str,
-        records: Records,
-        now: datetime,
-    ) -> tuple[Token, str] | None:
-        identity_digest = hashlib.sha256(f"{claims['iss']}\0{claims['jti']}".encode()).hexdigest()[
-            :16
-        ]
-        note = f"trusted publishing: {_job_name(claims)}"[:200]
-        return issue_once(
-            records,
-            identity_digest,
-            owner,
-            ["upload"],
-            now=now,
-            projects=projects,
-            lifetime=_TOKEN_LIFETIME,
-            note=note,
-        )
 
     def _verified(self, token: str) -> Mapping[str, Any]:
         """Return the claims of a token that an issuer of a publisher has signed for this index."""

@@ -90,7 +90,9 @@ def merged_requirements(
     for platform, texts in requirements.items():
         for text in texts:
             platforms_of.setdefault(text, set()).add(platform)
-    return tuple(_limited(text, own, requirements.keys()) for text, own in platforms_of.items())
+    return tuple(
+        _limited(text, needing, requirements.keys()) for text, needing in platforms_of.items()
+    )
 
 
 def _limited(
@@ -98,16 +100,13 @@ def _limited(
     platforms: set[MarkerPlatform | None],
     all_platforms: Collection[MarkerPlatform | None],
 ) -> str:
-    """Return a requirement with a marker of the platforms that have it."""
     if len(platforms) == len(all_platforms):
         return text
     if None in platforms:
         others = (platform for platform in all_platforms if platform not in platforms)
         marker = " and ".join(platform.other_platforms_marker for platform in others if platform)
     else:
-        parts = [
-            platform.marker for platform in all_platforms if platform and platform in platforms
-        ]
+        parts = [item.marker for item in all_platforms if item and item in platforms]
         marker = parts[0] if len(parts) == 1 else " or ".join(f"({part})" for part in parts)
     start = marker_start(text)
     if start is None:
@@ -228,15 +227,13 @@ def _for_client(
     _, chosen_rank, chosen = min(fitting, key=lambda item: item[:2])
     label = chosen.filename.label
 
-    def is_listed(wheel: Wheel) -> bool:
+    def is_kept(wheel: Wheel) -> bool:
         rank = tags.best(wheel.filename.tags)
         if wheel.filename.label is None:
             return rank is None or rank >= chosen_rank
         return rank is None or wheel.filename.label == label
 
-    return OfferedRelease(
-        tuple(filter(is_listed, variants)), tuple(filter(is_listed, plain)), chosen
-    )
+    return OfferedRelease(tuple(filter(is_kept, variants)), tuple(filter(is_kept, plain)), chosen)
 
 
 def _order(filename: WheelFilename, ranks: Mapping[Label, int]) -> tuple[int, int, str]:
@@ -245,9 +242,7 @@ def _order(filename: WheelFilename, ranks: Mapping[Label, int]) -> tuple[int, in
 
 
 def builds_by_platform(
-    offered: OfferedRelease,
-    ranks: Mapping[Label, int],
-    client_platforms: frozenset[MarkerPlatform | None],
+    offered: OfferedRelease, ranks: Mapping[Label, int], client: frozenset[MarkerPlatform | None]
 ) -> dict[MarkerPlatform | None, Wheel]:
     """Return a wheel of the build that is chosen on each platform; None: on all others."""
     wheel_of: dict[MarkerPlatform | None, Wheel] = {}
@@ -263,14 +258,14 @@ def builds_by_platform(
         for platform in platforms_of_tags(wheel.filename.tags):
             if platform is None:
                 for_all_platforms.append(wheel)
-            known = wheel_of.get(platform)
-            if known is None or rank(wheel) < rank(known):
+            current = wheel_of.get(platform)
+            if current is None or rank(wheel) < rank(current):
                 wheel_of[platform] = wheel
     for wheel in for_all_platforms:
-        for platform, known in wheel_of.items():
-            if rank(wheel) < rank(known):
+        for platform, current in wheel_of.items():
+            if rank(wheel) < rank(current):
                 wheel_of[platform] = wheel
     if offered.chosen is not None:
-        for platform in client_platforms & wheel_of.keys():
+        for platform in client & wheel_of.keys():
             wheel_of[platform] = offered.chosen
     return wheel_of

@@ -62,8 +62,7 @@ def environment_for(
             extra = environ.get("UV_EXTRA_INDEX_URL", "").split()
             variables["UV_EXTRA_INDEX_URL"] = " ".join([for_uv, *extra])
         elif not in_project:
-            # Indexes of this variable come before those of uv's files.
-            variables["UV_INDEX"] = " ".join([for_uv, *uv_indexes])
+            variables["UV_INDEX"] = " ".join([for_uv, *uv_indexes])  # before those of uv's files
         if whole_for_pip:
             full_for_pip = f"{base}pip/full/simple/"
             variables |= {"PIP_INDEX_URL": full_for_pip, "PIP_EXTRA_INDEX_URL": full_for_pip}
@@ -80,11 +79,7 @@ def environment_for(
         if not whole_for_pip:
             variables["PIP_UPLOADED_PRIOR_TO"] = environ.get("PIP_UPLOADED_PRIOR_TO") or text
     for name in ("NO_PROXY", "no_proxy"):
-        hosts = [host.strip() for host in _variable(environ, name).split(",") if host.strip()]
+        value = environ.get(name) or environ.get(name.swapcase()) or ""
+        hosts = [host.strip() for host in value.split(",") if host.strip()]
         variables[name] = ",".join(dict.fromkeys((*hosts, *_LOOPBACK_HOSTS)))
     return variables
-
-
-def _variable(environ: Mapping[str, str], name: str) -> str:
-    """Return a variable by its name in upper or lower case."""
-    return environ.get(name) or environ.get(name.swapcase()) or ""

@@ -228,9 +228,8 @@ class _PageWriter:
         if self.all_variants:
             offered = _all_wheels(release, ranks)
         else:
-            offered = select_wheels(
-                release.wheels, ranks, self.client.tags if self.client else None
-            )
+            tags = self.client.tags if self.client else None
+            offered = select_wheels(release.wheels, ranks, tags)
         build_number = highest_build(wheel.filename for wheel in release.wheels)
         metadata = {wheel.filename.text: self._metadata(wheel) for wheel in _wheels(offered)}
         if self.all_variants and _differ(metadata):
@@ -277,10 +276,10 @@ class _PageWriter:
             return {label: rank for rank, label in enumerate(document.variants)}, None
         preferences = self._candidates.applying(release.name, document)
         # Installed packages are unknown, so no build for a certain version of one is used (P-51).
-        known = KnownVersions(self.profile.policy.providers.abi_versions)
+        known_versions = KnownVersions(self.profile.policy.providers.abi_versions)
         namespaces = namespaces_used(document.variants.values())
         with self.profile.detection_lock:
-            support = self._candidates.support_of(document, namespaces, known)
+            support = self._candidates.support_of(document, namespaces, known_versions)
         ranked = order_labels(document, support, preferences)
         pinned = preferences.labels.get(release.name)
         labels = [choice.label for choice in ranked if pinned is None or choice.label == pinned]

@@ -90,10 +90,7 @@ def part_of(
 def query_of_part(
     fields: Mapping[str, str], current: Mapping[str, str] = MappingProxyType({})
 ) -> Callable[[int, str], str]:
-    """Return a function that makes the query of another page of a list.
-
-    :param current: the query of this page, whose other lists stay where they are.
-    """
+    """Return a function that makes the query of another page of a list; other lists stay."""
     other_parts = {name: current[name] for name in ("page", "files") if name in current}
 
     def query(number: int, field: str = "page") -> str:

@@ -354,18 +354,16 @@ class Site:
                     "newest": version == newest,
                 }
             )
-        newest_facts = None if newest is None else self._facts.release(project, newest)
+        shown = None if newest is None else self._facts.release(project, newest)
         values = {
             "project": project,
             "newest": newest,
-            "shown": newest_facts,
-            "buttons": ()
-            if newest_facts is None
-            else button_groups(newest_facts.overview.machines),
+            "shown": shown,
+            "buttons": () if shown is None else button_groups(shown.overview.machines),
             "part": part._replace(items=rows),
             "more": query_of_part({}),
             "install": _requirement(project.page.name, newest),
-            "has_variants": newest_facts is not None and bool(newest_facts.labels),
+            "has_variants": shown is not None and bool(shown.labels),
             "withheld": project.page.withheld,
         }
         return _Page("project.html", values)
@@ -458,9 +456,8 @@ class Site:
                 preset = query.get("preset", "") or picked
                 machine_query = MachineQuery(preset, query.get("python", ""))
             if machine_query.preset or machine_query.data is not None:
-                machine = machine_query.machine(
-                    wheel.filename.tags for wheel in facts.release.wheels
-                )
+                tags = [wheel.filename.tags for wheel in facts.release.wheels]
+                machine = machine_query.machine(tags)
                 explanation = self._facts.explanation(project, facts.release.version, machine)
             elif "preset" in query:
                 problem = UserError("no preset was given", hint="try cuda-12.8-sm90")
@@ -510,9 +507,8 @@ class Site:
         headers = {**_PAGE_HEADERS, "content-type": kind}
         if status != 200 or request.method == "POST":
             return Answer.of(status, content, headers)
-        return content_answer(
-            request, content, len(content), etag=etag_of(content), headers=headers
-        )
+        size, etag = len(content), etag_of(content)
+        return content_answer(request, content, size, etag=etag, headers=headers)
 
 
 def _problem(status: int, heading: str, error: WheelfitError | None = None) -> _Page:

@@ -125,9 +125,8 @@ class Sessions:
         name, session = upload.filename, upload.session
         with self._database.writing() as execute:
             if not execute("SELECT 1 FROM stage WHERE id = ?", (session,)):
-                raise single_refusal(
-                    "session-ended", "the session was published or cancelled", name
-                )
+                message = "the session was published or cancelled"
+                raise single_refusal("session-ended", message, name)
             if execute("SELECT 1 FROM file WHERE filename = ? AND stage = ?", (name, PUBLISHED)):
                 raise single_refusal("name-taken", "a file of this name is published already", name)
             rows = execute(

@@ -217,12 +217,12 @@ class Records:
             )
         return bool(rows)
 
-    def changes(self, after: int, most: int = 1000) -> tuple[RecordedChange, ...]:
-        """Return about `most` changes after a number; one act is never cut in two."""
+    def changes(self, after: int, limit: int = 1000) -> tuple[RecordedChange, ...]:
+        """Return about `limit` changes after a number; one act is never cut in two."""
         with self._database.reading() as execute:
             last = execute(
                 "SELECT serial FROM change WHERE serial > ? ORDER BY serial LIMIT 1 OFFSET ?",
-                (after, max(0, most - 1)),
+                (after, max(0, limit - 1)),
             )
             rows = execute(
                 "SELECT serial, project, action, filename, time FROM change"
@@ -231,18 +231,18 @@ class Records:
             )
         return tuple(RecordedChange(*row) for row in sorted(rows, key=lambda row: (row[0], row[3])))
 
-    def recent_uploads(self, most: int) -> tuple[RecentUpload, ...]:
+    def recent_uploads(self, limit: int) -> tuple[RecentUpload, ...]:
         """Return the releases of the last published files that are offered, newest first.
 
         Yanked files and quarantined projects are left out.
 
-        :param most: number of files to examine.
+        :param limit: number of files to examine.
         """
         rows = self._query(
             "SELECT project, spelling, uploaded FROM file WHERE stage = '' AND yanked IS NULL"
             " AND project NOT IN (SELECT project FROM project_status WHERE marker = 'quarantined')"
             " ORDER BY uploaded DESC LIMIT ?",
-            most,
+            limit,
         )
         uploads: dict[tuple[str, str], RecentUpload] = {}
         for row in rows:
@@ -280,8 +280,7 @@ class Records:
         :param keep: keeps the bytes if they were cleaned up meanwhile; called under the write lock,
             so that no file without bytes is ever recorded.
         :param stage: the stage it waits in; by default it is published at once.
-        :param uploader: an owner of the project, which it becomes if there is none; None: not
-            checked.
+        :param uploader: an owner of the project, or the first one; None: not checked.
         :param rules: the rules for its project.
         :return: False if the very same file was there before.
         :raises UploadRefused: ``name-taken``, ``name-collision``, ``name-deleted``,

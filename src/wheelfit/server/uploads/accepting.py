@@ -85,9 +85,9 @@ def accept(
         message = f"it has more than the {rules.max_file_size} bytes that its project allows"
         return (*violations, Violation("too-large", message, upload.filename))
 
-    def differences_from(file: NewFile) -> _Compared:
-        attestations = upload.first("attestations")
-        provenance, faults = provenance_of(attestations, file.filename, file.sha256)
+    def compare(file: NewFile) -> _Compared:
+        text = upload.first("attestations")
+        provenance, faults = provenance_of(text, file.filename, file.sha256)
         return provenance, (*_metadata_violations(upload, file), *faults)
 
     return _accept(
@@ -95,7 +95,7 @@ def accept(
         upload.filename,
         store,
         violations,
-        differences_from,
+        compare,
         uploaded=timestamp(now),
         stage=stage,
         uploader=uploader,
@@ -122,14 +122,13 @@ def accept_listed(
     :raises StorageUnavailable: it cannot be stored now.
     """
 
-    def differences_from(file: NewFile) -> _Compared:
+    def compare(file: NewFile) -> _Compared:
         differences = (*_entry_violations(entry, file), *_provenance_violations(provenance, file))
         return provenance, differences
 
     uploaded = timestamp(min(time_of_upload(entry) or now, now))
-    result = _accept(
-        draft, entry.filename, store, (), differences_from, uploaded=uploaded, uploader=uploader
-    )
+    name = entry.filename
+    result = _accept(draft, name, store, (), compare, uploaded=uploaded, uploader=uploader)
     if isinstance(result, AcceptedUpload) and entry.yanked is not None:
         store.records.yank([entry.filename], entry.yanked, time=timestamp(now))
     return result
@@ -140,7 +139,7 @@ def _accept(
     filename: str,
     store: Store,
     violations: tuple[Violation, ...],
-    differences_from: Callable[[NewFile], _Compared],
+    compare: Callable[[NewFile], _Compared],
     *,
     uploaded: str,
     stage: str = PUBLISHED,
@@ -150,7 +149,7 @@ def _accept(
     """Check a file, store its bytes, and record it; or return all violations.
 
     :param violations: violations found before.
-    :param differences_from: returns the provenance of a file, and its differences from the form.
+    :param compare: returns the provenance of a file, and its differences from the form.
     :param uploaded: the time of its upload, in RFC 3339.
     """
     verdict = check_file(
@@ -160,7 +159,7 @@ def _accept(
     file = verdict.file
     if file is None:
         return _bounded(violations)
-    provenance, differences = differences_from(file)
+    provenance, differences = compare(file)
     violations += differences
     file = replace(file, provenance=provenance)
     is_new = True
@@ -218,9 +217,9 @@ _KINDS = {"bdist_wheel": (".whl",), "sdist": (".tar.gz", ".zip")}
 
 def _form_violations(upload: Upload) -> Iterator[Violation]:
     """Yield violations of the form itself."""
-    for name, wanted in ((":action", "file_upload"), ("protocol_version", "1")):
-        if upload.first(name) != wanted:
-            yield Violation("bad-form", f"it should be {wanted}", f"the form: {name}")
+    for name, expected in ((":action", "file_upload"), ("protocol_version", "1")):
+        if upload.first(name) != expected:
+            yield Violation("bad-form", f"it should be {expected}", f"the form: {name}")
     kind = upload.first("filetype")
     endings = _KINDS.get(kind)
     if endings is None:
@@ -234,13 +233,13 @@ def _form_violations(upload: Upload) -> Iterator[Violation]:
 
 def _digest_violations(upload: Upload) -> Iterator[Violation]:
     draft = upload.draft
-    expected = {"sha256_digest": draft.sha256, "blake2_256_digest": draft.blake2_256}
-    if not any(upload.first(name) for name in expected):
+    actual_digests = {"sha256_digest": draft.sha256, "blake2_256_digest": draft.blake2_256}
+    if not any(upload.first(name) for name in actual_digests):
         message = "there is neither a sha256_digest nor a blake2_256_digest to compare"
         yield Violation("no-digest", message, "the form")
     if upload.first("md5_digest"):
-        expected["md5_digest"] = _md5(upload)
-    for name, actual in expected.items():
+        actual_digests["md5_digest"] = _md5(upload)
+    for name, actual in actual_digests.items():
         for digest in upload.fields.get(name, ()):
             if digest.strip() and not hmac.compare_digest(
                 digest.strip().lower().encode(), actual.encode()

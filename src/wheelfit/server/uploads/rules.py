@@ -211,7 +211,6 @@ def _archive_violations(wheel: WheelArchive) -> Iterator[Violation]:
         yield from _entry_point_violations(text, f"{filename}: entry_points.txt")
 
 
-_ENTRY_POINT_NAME = pattern(r"[\w.-]+")
 _SCRIPT_GROUPS = frozenset({"console_scripts", "gui_scripts"})
 
 
@@ -227,8 +226,7 @@ def _entry_point_violations(text: bytes, where: str) -> Iterator[Violation]:
     for group in parser.sections():
         for name in parser[group]:
             # Names of scripts were checked already.
-            is_name = _ENTRY_POINT_NAME.fullmatch(name) is not None or name.isprintable()
-            if group not in _SCRIPT_GROUPS and not is_name:
+            if group not in _SCRIPT_GROUPS and not name.isprintable():
                 yield Violation("bad-entry-points", f"{name!r} is not a name in {group}", where)
 
 
@@ -313,7 +311,7 @@ _LARGEST_RATIO = 50  # beyond that size, the limit of the public registry
 _MOST_MEMBERS = 50_000
 """The largest projects have half as many; to write each as a file takes time."""
 _LONGEST_SHOWN = 120
-_FIRST_WITH_PATHS = (2, 4)
+_PATHS_SINCE = (2, 4)
 """The first version of metadata whose ``License-File`` names the path of the file."""
 
 
@@ -325,9 +323,7 @@ def license_files(metadata: bytes) -> tuple[str, ...]:
     """
     version = header_value(metadata, "Metadata-Version") or ""
     major, _, minor = version.partition(".")
-    if not (major.isdecimal() and minor.isdecimal()):
-        return ()
-    if (int(major), int(minor)) < _FIRST_WITH_PATHS:
+    if not (major.isdecimal() and minor.isdecimal()) or (int(major), int(minor)) < _PATHS_SINCE:
         return ()
     try:
         return read_metadata(metadata, "").license.files

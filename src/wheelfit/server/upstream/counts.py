@@ -28,10 +28,10 @@ class MirrorCounts:
         self._counts: Counter[Counted] = Counter()
         self._lock = threading.Lock()
 
-    def add(self, what: Counted, count: int = 1) -> None:
+    def add(self, key: Counted, count: int = 1) -> None:
         """Add to a count."""
         with self._lock:
-            self._counts[what] += count
+            self._counts[key] += count
 
     def read(self) -> Mapping[Counted, int]:
         """Return all counts; those that are missing are 0."""

@@ -43,7 +43,7 @@ def missing_documents(files: Iterable[File]) -> dict[str, File]:
         if listed is not None:
             listed_releases.add(listed)
             continue
-        release = _release(file)
+        release = release_of_variant(file.filename)
         if release is not None:
             wheels[release].append(f"{file.filename} {sorted(file.hashes.items())} {file.url}")
     documents: dict[str, File] = {}
@@ -63,7 +63,7 @@ def make_document(
     release = parse_index_file_name(document.filename)
     by_label: dict[Label, File] = {}
     for file in files:
-        if not file.url.startswith(GENERATED) and _release(file) == release:
+        if not file.url.startswith(GENERATED) and release_of_variant(file.filename) == release:
             by_label.setdefault(parse_wheel_filename(file.filename).label or NULL, file)
     if len(by_label) > _MAX_LABELS:
         note(f"{document.filename} is not generated: there are {len(by_label)} labels")
@@ -82,12 +82,12 @@ def make_document(
         return b""
 
 
-def _release(file: File) -> tuple[NormalizedName, Version] | None:
+def release_of_variant(filename: str) -> tuple[NormalizedName, Version] | None:
     """Return the release of a wheel with a label; None for every other file."""
-    if not file.filename.endswith(".whl"):
+    if not filename.endswith(".whl"):
         return None
     try:
-        parsed = parse_wheel_filename(file.filename)
+        parsed = parse_wheel_filename(filename)
     except InvalidFilename:
         return None
     return (parsed.name, parsed.version) if parsed.is_variant else None

@@ -47,18 +47,18 @@ class FamilyIndexes:
     def __init__(
         self, mirrored: MirroredFamily, *, wrap: Callable[[Index], Index] = lambda index: index
     ) -> None:
-        def for_clients(index: Index) -> Index:
+        def wrapped(index: Index) -> Index:
             return wrap(_FamilyIndex(index, mirrored.family))
 
         self._folders = {
-            folder: SimpleIndex(for_clients(index)) for folder, index in mirrored.folders.items()
+            folder: SimpleIndex(wrapped(index)) for folder, index in mirrored.folders.items()
         }
         self._pages = {
-            page: _OnePage(for_clients(index), page) for page, index in mirrored.pages.items()
+            page: _OnePage(wrapped(index), page) for page, index in mirrored.pages.items()
         }
         self._files = dict.fromkeys(mirrored.files)
         unlisted = next(iter(mirrored.files.values()), None)
-        self._unlisted_files = None if unlisted is None else SimpleIndex(for_clients(unlisted))
+        self._unlisted_files = None if unlisted is None else SimpleIndex(wrapped(unlisted))
 
     def __call__(self, request: Request) -> Answer:
         """Answer a request."""

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename, project_of
+from wheelfit.core.filename import parse_index_file_name, project_of
 from wheelfit.core.project_patterns import fits
-from wheelfit.errors import InvalidFilename
+from wheelfit.server.upstream.documents import release_of_variant
 from wheelfit.sources.file_readers import ContentFiles
 from wheelfit.sources.memory_cache import Memory
 from wheelfit.sources.page import OtherPages, ProjectPage
@@ -119,7 +119,7 @@ class MergedIndex(ContentFiles):
 
     def content(self, filename: str) -> Content | Redirect | None:
         """Return the bytes of a file, from the owner of its project."""
-        suffix = next((ending for ending in _SUFFIXES if filename.endswith(ending)), "")
+        suffix = next(filter(filename.endswith, _SUFFIXES), "")
         name = project_of(filename.removesuffix(suffix))
         if name is None:
             return None
@@ -230,14 +230,7 @@ def _without_clashes(pages: Iterable[Sequence[File]]) -> tuple[File, ...]:
 
 def _variant_release(filename: str) -> object:
     """Return the release that a variant wheel or document belongs to; None of other files."""
-    listed = parse_index_file_name(filename)
-    if listed is not None:
-        return listed
-    try:
-        parsed = parse_wheel_filename(filename) if filename.endswith(".whl") else None
-    except InvalidFilename:
-        return None
-    return (parsed.name, parsed.version) if parsed is not None and parsed.is_variant else None
+    return parse_index_file_name(filename) or release_of_variant(filename)
 
 
 class IndexWithLocations(ContentFiles):

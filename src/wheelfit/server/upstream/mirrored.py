@@ -72,7 +72,7 @@ _ENTRY_SIZE = 800
 _CACHED_ENTRY_SIZE = 1500
 """The same for a page of the cache, of which all entries were read."""
 _MAX_SERVERS = 32
-_REWRITE_INTERVAL = 3600.0
+_REWRITE_AGE = 3600.0
 """Seconds after which an unchanged page is written to the disk again."""
 _RETEST_INTERVAL = 60.0
 """Seconds after which the support for ranges of a failed server is tested again."""
@@ -144,9 +144,7 @@ class MirroredIndex(ContentFiles):
         url = split_userinfo(settings.url)[0].rstrip("/")
         self._listing = listing if listing is not None else ProjectPages(url)
         self._pages: SharedPages[ProjectPage] = SharedPages(
-            replace(
-                web.pages, fresh=settings.max_age, rewritten_after=_REWRITE_INTERVAL, clock=clock
-            ),
+            replace(web.pages, fresh=settings.max_age, rewritten_after=_REWRITE_AGE, clock=clock),
             Memory(_MAX_PAGES, lambda page: _CACHED_ENTRY_SIZE * (len(page[1].files) + 2)),
             missing=settings.not_found_max_age,
             stale=settings.stale_if_error,
@@ -175,9 +173,9 @@ class MirroredIndex(ContentFiles):
 
     def projects(self) -> tuple[NormalizedName, ...]:
         """Return the names of the requested projects, or of all if the settings list all."""
-        return (
-            self.listed_projects() if self._settings.lists_all else tuple(sorted(self._requested))
-        )
+        if self._settings.lists_all:
+            return self.listed_projects()
+        return tuple(sorted(self._requested))
 
     def listed_projects(self) -> tuple[NormalizedName, ...]:
         """Return the names of all admitted projects that the upstream lists.
@@ -209,9 +207,7 @@ class MirroredIndex(ContentFiles):
 
         :raises PolicyRefusal: the file is not offered, with the reason.
         """
-        suffix = next(
-            (ending for ending in (_METADATA, _PROVENANCE) if filename.endswith(ending)), ""
-        )
+        suffix = next(filter(filename.endswith, (_METADATA, _PROVENANCE)), "")
         base = filename.removesuffix(suffix)
         name = project_of(base)
         served_page = None if name is None else self._served_page(name)
@@ -297,16 +293,16 @@ class MirroredIndex(ContentFiles):
     def _served_page(self, name: NormalizedName) -> _ServedPage | None:
         if not self._settings.admits(name):
             return None
-        place_and_page = self._look_up(name)
-        if place_and_page is None:
+        key_and_page = self._look_up(name)
+        if key_and_page is None:
             return None
-        place, listed = place_and_page
+        page_key, listed = key_and_page
         if len(self._requested) < _MAX_NAMES:
             self._requested.add(name)
-        stamp = (*place, self._generations.get(name, 0), self._rules.stamp(name))
+        stamp = (*page_key, self._generations.get(name, 0), self._rules.stamp(name))
         served_page = self._served_pages.peek(name)
         if served_page is None or served_page.stamp != stamp:
-            served_page = self._make_page(name, place[1], listed, stamp)
+            served_page = self._make_page(name, page_key[1], listed, stamp)
             self._served_pages.put(name, served_page)
         return served_page
 

@@ -142,20 +142,13 @@ def open_mirrors_in(
     """
     mirror_folder = folder / "mirrored"
     # Apart from the uploads: mirrored files are removed when there are too many.
-    blobs = (
-        FolderBlobs(mirror_folder / "files")
-        if storage is None
-        else open_blobs(storage, spool=mirror_folder / "incoming")
-    )
+    if storage is None:
+        blobs: Blobs = FolderBlobs(mirror_folder / "files")
+    else:
+        blobs = open_blobs(storage, spool=mirror_folder / "incoming")
     guarded = GuardedBlobs(blobs, Dependency("storage of mirrored files", max_threads=_DOWNLOADS))
-    return open_mirrors(
-        settings,
-        guarded,
-        mirror_folder / "pages",
-        environ=environ,
-        note=note,
-        advisories=advisories,
-    )
+    cache = mirror_folder / "pages"
+    return open_mirrors(settings, guarded, cache, environ=environ, note=note, advisories=advisories)
 
 
 def open_mirrors(
@@ -177,13 +170,13 @@ def open_mirrors(
     :raises StorageUnavailable: the place cannot be read.
     """
     all_settings = tuple(settings)
-    limits = [one.max_size for one in all_settings if one.max_size is not None]
+    limits = [mirror.max_size for mirror in all_settings if mirror.max_size is not None]
     blobs.tidy(time.time() - _ABANDONED)  # of processes that were killed
     pulled = PulledFiles(blobs, min(limits) if limits else None)
     check_names(all_settings)
     # The threads of the server are divided, so that a slow upstream blocks only its own.
     threads = max(1, MAX_THREADS // max(1, len(all_settings)))
-    open_ = partial(
+    open_one = partial(
         open_mirror,
         pulled=pulled,
         cache_folder=cache_folder,
@@ -193,11 +186,11 @@ def open_mirrors(
     )
     indexes: list[MirroredIndex] = []
     families: dict[str, MirroredFamily] = {}
-    for one in all_settings:
-        if one.family is not None:
-            families[one.label] = _open_family(one, one.family, threads, open_)
-        elif not one.bridge:
-            indexes.append(open_(one, upstream=upstream_dependency(one.url, threads)))
+    for mirror in all_settings:
+        if mirror.family is not None:
+            families[mirror.label] = _open_family(mirror, mirror.family, threads, open_one)
+        elif not mirror.bridge:
+            indexes.append(open_one(mirror, upstream=upstream_dependency(mirror.url, threads)))
     return Mirrors(tuple(indexes), families)
 
 
@@ -205,7 +198,7 @@ def _open_family(
     settings: MirrorSettings,
     family: BridgeFamily,
     threads: int,
-    open_: Callable[..., MirroredIndex],
+    open_one: Callable[..., MirroredIndex],
 ) -> MirroredFamily:
     """Open a mirror of each index and page of a family, and a mirror of unlisted files.
 
@@ -229,7 +222,7 @@ def _open_family(
             lists_all=settings.lists_all or listing is not None,
         )
         hosts = () if base else family.only_hosts
-        return open_(family_settings, upstream=upstream, only_hosts=hosts, listing=listing)
+        return open_one(family_settings, upstream=upstream, only_hosts=hosts, listing=listing)
 
     folders: dict[str, MirroredIndex] = {}
     pages: dict[str, MirroredIndex] = {}
