@@ -107,7 +107,7 @@ def test_machines_that_cannot_agree_get_a_lock_each(example: Callable[..., Locks
     files = locks.files()
     p100, b200 = "pylock.cuda-12-8-sm60.toml", "pylock.cuda-13-0-sm100.toml"
     assert list(files) == [p100, b200]
-    assert "no marker of a lock file tells the two apart" in said.err
+    assert "no marker of a lock file distinguishes the two" in said.err
     assert locks.synced(P100, p100) == {
         "torch": "2.8.0 cuda12.6",
         "flash-attn": "2.8.0 cu12_pyt2.8.0",

@@ -135,7 +135,7 @@ def test_versions_that_no_marker_tells_apart(shelf: Shelf) -> None:
     assert one.split_reason == other.split_reason
     assert one.split_reason is not None
     assert (
-        "old needs lib 1, new 2, and no marker of a lock file tells the two apart"
+        "old needs lib 1, new needs 2, and no marker of a lock file distinguishes the two"
         in one.split_reason
     )
     assert chosen(one) == [{"fast": "cu12", "lib": "1"}]

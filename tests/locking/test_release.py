@@ -179,7 +179,7 @@ class TestWheels:
         repository = FakeRepository()
         repository.add_wheel("a-1-py3-none-any.whl", hashes={"md5": "00"})
         (note,) = locked(repository, "a", "1").notes
-        assert note == "a 1: a-1-py3-none-any.whl can be checked by a weak hash only"
+        assert note == "a 1: only a weak hash verifies a-1-py3-none-any.whl"
 
     def test_yanked_wheels_are_left_out(self) -> None:
         """Unless the whole release was taken back, which then was asked for."""
@@ -262,7 +262,7 @@ class TestBadMetadata:
             ({"variants": {"v4": {"x86_64": {"level": ["v4"]}}}}, "not in "),
             (
                 {"providers": {**DOCUMENT["providers"], "x86_64": {"requires": [1]}}},
-                "nobody says what is supported of x86_64",
+                "the namespace x86_64 has no usable provider",
             ),
             (
                 {"variants": {**DOCUMENT["variants"], "v3": {}}},

@@ -1,4 +1,4 @@
-"""Put wheels into an environment: look at it, plan (pure), apply.
+"""Install wheels into an environment: inspect it, plan the changes (pure functions), apply them.
 
-May import ``resolution`` and below; never meets ``server`` or ``building``.
+May import ``resolution`` and below, never ``server`` or ``building``.
 """

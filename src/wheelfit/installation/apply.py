@@ -211,10 +211,10 @@ def _change_locked(job: _Job, patience: float) -> tuple[str, ...]:
 
 def _change(job: _Job, transaction: Transaction) -> tuple[str, ...]:
     environment, progress = job.environment, job.progress
-    look = FolderScan()
-    removals, leaving, layouts = _laid_out(job, _staying(job.plan, environment), look)
+    read_folder = FolderScan()
+    removals, leaving, layouts = _laid_out(job, _staying(job.plan, environment), read_folder)
     unchanged = {
-        layout.wheel.pin.name: _unchanged(layout, job, leaving, look) for layout in layouts
+        layout.wheel.pin.name: _unchanged(layout, job, leaving, read_folder) for layout in layouts
     }
     for folders in unchanged.values():
         for folder in folders.values():
@@ -238,12 +238,12 @@ def _change(job: _Job, transaction: Transaction) -> tuple[str, ...]:
 
 
 def _laid_out(
-    job: _Job, staying: Iterable[Installed], look: FolderScan
+    job: _Job, staying: Iterable[Installed], read_folder: FolderScan
 ) -> tuple[Sequence[Removal], dict[str, dict[str, str]], Sequence[FolderLayout]]:
     """Return the files to remove, by folder, and the layout of the wheels."""
     environment, real = job.environment, RealPaths()
     removals = tuple(
-        plan_removal(entry, environment, staying, real, look) for entry in job.plan.remove
+        plan_removal(entry, environment, staying, real, read_folder) for entry in job.plan.remove
     )
     # Two distributions to remove may share a file.
     leaving: dict[str, dict[str, str]] = {}
@@ -259,7 +259,7 @@ def _laid_out(
         startup_files=job.startup_files,
         file_system=job.disk,
         real=real,
-        look=look,
+        read_folder=read_folder,
     )
     return removals, leaving, layouts
 
@@ -293,7 +293,7 @@ def _staying(plan: Plan, environment: Environment) -> tuple[Installed, ...]:
 
 
 def _unchanged(
-    layout: FolderLayout, job: _Job, leaving: Mapping[str, Collection[str]], look: FolderScan
+    layout: FolderLayout, job: _Job, leaving: Mapping[str, Collection[str]], read_folder: FolderScan
 ) -> Mapping[str, str]:
     """Return the folders of a wheel that are installed already, with their places.
 
@@ -308,7 +308,7 @@ def _unchanged(
         return {}
     folders = scheme_folders(environment.schemes.folders(), wheel.pin.name)
     roots = {scheme: str(folder) for scheme, folder in folders.items()}
-    return unchanged_folders(wheel, roots, leaving, look)
+    return unchanged_folders(wheel, roots, leaving, read_folder)
 
 
 def _stage(

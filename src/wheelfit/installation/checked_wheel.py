@@ -1,7 +1,7 @@
-"""An unpacked wheel checked against the resolution, with the place of each of its files.
+"""An unpacked wheel checked against the resolution, with the destination of each of its files.
 
-That the files are what RECORD promises was seen when the wheel was unpacked
-(`wheelfit.wheels.unpacking`). `check_wheel` reads the small ones.
+The files were compared with RECORD when the wheel was unpacked (`wheelfit.wheels.unpacking`).
+`check_wheel` reads only files of ``.dist-info``.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 INSTALLER = "wheelfit"
 """The content of INSTALLER (PEP 376)."""
 
-_OURS = frozenset({"INSTALLER", "REQUESTED", "direct_url.json", CHOICE_FILE})
+_WRITTEN_BY_INSTALLERS = frozenset({"INSTALLER", "REQUESTED", "direct_url.json", CHOICE_FILE})
 # Wrappers of entry points that old build tools put into wheels as well.
 _WRAPPERS = ("", ".exe", "-script.py", "-script.pyw")
 
@@ -48,12 +48,12 @@ class WheelFolder(Struct, frozen=True):
     source: str
     """The folder in the wheel, with ``/``; empty for its root."""
     scheme: str
-    """Which of the five places, as ``purelib``."""
+    """The scheme of its destination, as ``purelib``."""
     path: str
-    """The folder within that place, with ``/``; empty for the place itself."""
+    """The folder within that of the scheme, with ``/``; empty for that folder itself."""
     names: tuple[str, ...]
     numbers: tuple[int, ...]
-    """Where each stands in the table of the unpacked wheel."""
+    """Their positions in the table of the unpacked wheel."""
 
 
 class CheckedWheel(Struct, frozen=True):
@@ -67,13 +67,13 @@ class CheckedWheel(Struct, frozen=True):
     root: str
     """Where members outside ``.data`` go: ``purelib`` or ``platlib``."""
     parts: tuple[WheelFolder, ...]
-    """Every file that is installed, by folder: there may be ten thousands."""
+    """The files to install, by folder since there may be ten thousands."""
     commands: tuple[Command, ...]
     """Scripts to generate."""
     metadata: bytes
     """METADATA without variant markers (F-107)."""
     is_rewritten: bool
-    """Whether it is another one than that of the wheel."""
+    """Whether METADATA differs from that of the wheel."""
     generated: Mapping[str, bytes]
     """Files to add to ``.dist-info``, by name."""
     size: int
@@ -128,38 +128,38 @@ def _root(wheel: UnpackedWheel) -> str:
 
 def _check_identity(pin: Pin, metadata: bytes, where: str) -> None:
     if pin.core is not None and pin.core.digest == hashlib.sha256(metadata).digest():
-        core = pin.core  # a tenth of the time that a hundred wheels take
+        core = pin.core  # parsing takes a tenth of the time to check a hundred wheels
     else:
         core = read_metadata(metadata, where)
-    for what, expected, actual in (
+    for field, expected, actual in (
         ("name", pin.name, core.name),
         ("version", pin.version, core.version),  # by value: 1.0 is 1.0.0
     ):
         if expected != actual:
             raise IntegrityError(
-                f"the metadata inside the wheel has the {what} '{actual}', not '{expected}'",
+                f"the metadata inside the wheel has the {field} '{actual}', not '{expected}'",
                 code="metadata-disagreement",
                 where=where,
                 hint="nothing was installed; report it to the index operator",
             )
-    if pin.core is not None and not _needs_the_same(core, pin.core):
-        shown = [
-            f"{whose}:\n"
-            f"  Python {each.requires_python or 'any'}\n"
-            + "\n".join(f"  {text}" for text in each.requires_texts)
-            for whose, each in (("the index", pin.core), ("the wheel", core))
+    if pin.core is not None and not _has_same_requirements(core, pin.core):
+        lines = [
+            f"{owner}:\n"
+            f"  Python {core_metadata.requires_python or 'any'}\n"
+            + "\n".join(f"  {text}" for text in core_metadata.requires_texts)
+            for owner, core_metadata in (("the index", pin.core), ("the wheel", core))
         ]
         raise IntegrityError(
             "the wheel has other requirements than the index says",
             code="metadata-disagreement",
             where=where,
-            note="\n".join(text.rstrip() for text in shown),
+            note="\n".join(text.rstrip() for text in lines),
             hint="nothing was installed; report it to the index operator",
         )
 
 
-def _needs_the_same(one: CoreMetadata, other: CoreMetadata) -> bool:
-    """Return whether the resolved metadata equals the metadata to install (PEP 658)."""
+def _has_same_requirements(one: CoreMetadata, other: CoreMetadata) -> bool:
+    """Return whether two files of metadata have the same requirements (PEP 658)."""
     if one.requires_python != other.requires_python:
         return False
     if one.requires_texts == other.requires_texts:
@@ -182,13 +182,13 @@ def _check_variant(pin: Pin, wheel: UnpackedWheel, where: str) -> None:
     own = read_wheel_document(data, pin.label, where=where, accept_unknown_drafts=True)
     properties = own.properties(pin.label)
     if properties != pin.properties:
-        chosen = "\n".join(f"  {item}" for item in pin.properties) or "  none"
-        inside = "\n".join(f"  {item}" for item in properties or ()) or "  none"
+        index_properties = "\n".join(f"  {prop}" for prop in pin.properties) or "  none"
+        wheel_properties = "\n".join(f"  {prop}" for prop in properties or ()) or "  none"
         raise IntegrityError(
             "the wheel has other properties than the index says",
             code="metadata-disagreement",
             where=where,
-            note=f"the index:\n{chosen}\nthe wheel:\n{inside}",
+            note=f"the index:\n{index_properties}\nthe wheel:\n{wheel_properties}",
             hint="nothing was installed; report it to the index operator",
         )
 
@@ -196,9 +196,9 @@ def _check_variant(pin: Pin, wheel: UnpackedWheel, where: str) -> None:
 def _parts(
     wheel: UnpackedWheel, root: str, data: str, commands: Iterable[Command], notes: list[str]
 ) -> Iterator[WheelFolder]:
-    # RECORD changes on installation: it is rewritten, and signatures of it would be wrong.
-    without = {"RECORD", *SIGNATURES}
-    # No wheel takes over what is generated for the interpreter, or written by installers.
+    # RECORD is rewritten, so signatures of it would be wrong.
+    excluded = {"RECORD", *SIGNATURES, *_WRITTEN_BY_INSTALLERS}
+    # Wrappers are generated for the interpreter instead.
     wrappers = {command.name + ending for command in commands for ending in _WRAPPERS}
     for source, files in wheel.files.folders.items():
         segments = source.split("/")
@@ -208,21 +208,20 @@ def _parts(
             continue
         scheme, path, kept = root, source, files
         if source == wheel.dist_info:
-            kept = {name: number for name, number in files.items() if name not in without}
-            members = [f"{source}/{name}" for name in kept if name in _OURS]
-            notes += [f"a file that installers write is not taken over: {one}" for one in members]
-            kept = {name: number for name, number in kept.items() if name not in _OURS}
+            skipped = [f"{source}/{name}" for name in files if name in _WRITTEN_BY_INSTALLERS]
+            notes += [f"a file that installers write is not installed: {path}" for path in skipped]
+            kept = {name: number for name, number in files.items() if name not in excluded}
         elif segments[0] == data:
             scheme, path = segments[1] if len(segments) > 1 else "", "/".join(segments[2:])
             if scheme not in DATA_FOLDERS:
                 raise InvalidWheel(
-                    f"{source}/{next(iter(files))} belongs to no known place",
+                    f"{source}/{next(iter(files))} belongs to no known scheme",
                     where=wheel.filename.text,
                 )
             if scheme == "scripts" and not path:
                 kept = {name: number for name, number in files.items() if name not in wrappers}
         elif segments[0].lower().endswith(".data"):
-            # Other installers would take it for a folder of places as well.
+            # Other installers would treat it as the wheel's own .data folder.
             raise InvalidWheel(
                 f"{source}/{next(iter(files))} belongs to another wheel", where=wheel.filename.text
             )

@@ -1,8 +1,8 @@
 """The record of a choice, kept in the ``.dist-info`` folder (F-96).
 
-``variant.json`` stays where the wheel has it and names the properties. It cannot name the chosen
-file, and a plain wheel may happen to contain one too (F-10). So every installation adds
-``wheelfit.json``: the file name, its label, and the hashes by which the file was known.
+``variant.json`` of the wheel has the properties, but not the name of the chosen file, and a plain
+wheel may contain one too (F-10). So every installation adds ``wheelfit.json`` with the file name,
+its label, and its verified hashes.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 CHOICE_FILE = "wheelfit.json"
-"""Its name inside ``.dist-info``."""
+"""The name of the record in ``.dist-info``."""
 
 
 class Circumstances(Struct, frozen=True):
-    """The machine and options of a choice that was not made for this machine alone (P-73)."""
+    """The machine and options of a choice that does not depend on this machine alone (P-73)."""
 
     host: str | None = None
-    """The host file, without its folder, or the preset; None: this machine was looked at."""
+    """The host file, without its folder, or the preset; None: this machine."""
     overrides: tuple[str, ...] = ()
     """The settings that replaced or narrowed detection: ``NAME=value``, or an option."""
 

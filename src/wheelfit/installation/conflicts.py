@@ -1,8 +1,8 @@
-"""Find out, before anything is written, whether an installation would destroy something.
+"""Detect, before anything is written, whether an installation would overwrite foreign files.
 
-A wheel may only write files that do not exist, that go with a distribution that is
-replaced, or that exist with the very same content (several distributions share empty
-``__init__.py`` files, for one). pip and uv overwrite silently.
+A wheel may only write files that do not exist, that belong to a distribution that is replaced, or
+that exist with the same content (several distributions share empty ``__init__.py`` files, for
+example). pip and uv overwrite silently.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class FolderLayout(Struct, frozen=True):
 
     wheel: CheckedWheel
     present: frozenset[tuple[str, str]]
-    """(scheme, path) of the files that are there already with the same content."""
+    """(scheme, path) of the files that exist already with the same content."""
     startup: tuple[str, ...] = ()
     """Files that run code whenever Python starts, as the wheel names them."""
 
@@ -57,9 +57,9 @@ class _Conflict(Struct, frozen=True):
     """A file that would be overwritten."""
 
     text: str
-    """Which file, and whose it is."""
-    is_nobodys: bool = False
-    """Whether the user may let it be replaced."""
+    """The file and its owner, as a clause."""
+    is_unowned: bool = False
+    """Whether no distribution owns it, so that ``--replace-files`` may replace it."""
 
 
 def scheme_folders(folders: Mapping[str, Path], name: str) -> dict[str, Path]:
@@ -77,11 +77,11 @@ def lay_out(
     startup_files: StartupFiles = StartupFiles.WARN,
     file_system: FileSystem = NATIVE,
     real: RealPaths | None = None,
-    look: FolderReader | None = None,
+    read_folder: FolderReader | None = None,
 ) -> tuple[FolderLayout, ...]:
     """Compare the files to write with existing ones, and with each other.
 
-    :param leaving: by folder, an absolute path, the names of files that are removed before.
+    :param leaving: by folder, an absolute path, the names of files that are removed first.
     :param staying: the distributions that are not removed; used only if there is a conflict.
     :param replace: whether files without a distribution may be replaced.
     :raises IntegrityError: ``file-conflict``; a file would be overwritten; names all conflicts of a
@@ -93,9 +93,9 @@ def lay_out(
     real = RealPaths() if real is None else real
     library = nearest_existing(environment.schemes.purelib)
     ignores_case = library.is_dir() and not file_system.is_case_sensitive(library)
-    look = FolderScan() if look is None else look
-    ground = _ExistingFiles(
-        leaving, staying, real, look, replace=replace, ignores_case=ignores_case
+    read_folder = FolderScan() if read_folder is None else read_folder
+    existing_files = _ExistingFiles(
+        leaving, staying, real, read_folder, replace=replace, ignores_case=ignores_case
     )
     places = StartupPlaces(environment)
     scripts = str(environment.schemes.scripts)
@@ -118,7 +118,7 @@ def lay_out(
             root = str(folders[group.scheme])
             folder = os.path.normpath(os.path.join(root, group.path))  # noqa: PTH118
             start = f"{group.path}/" if group.path else ""
-            if ground.leaves(folder, root):
+            if existing_files.leaves(folder, root):
                 raise InvalidWheel(
                     f"{start}{group.names[0]} would leave the environment by a link", where=where
                 )
@@ -144,7 +144,7 @@ def lay_out(
                         where=where,
                     )
                 startup += hooks
-            for name, verdict in ground.take(folder, group, where):
+            for name, verdict in existing_files.take(folder, group, where):
                 if isinstance(verdict, _Conflict):
                     conflicts.append(verdict)
                 else:
@@ -163,21 +163,21 @@ def lay_out(
 
 
 def _refuse(conflicts: list[_Conflict], where: str) -> None:
-    more = len(conflicts) - _SHOWN
-    shown = [conflict.text for conflict in conflicts[:_SHOWN]]
-    shown += [f"and {more} more"] if more > 0 else []
-    # Where one file has an owner, leave to replace the others would not help.
-    cure = (
+    rest = len(conflicts) - _SHOWN
+    lines = [conflict.text for conflict in conflicts[:_SHOWN]]
+    lines += [f"and {rest} more"] if rest > 0 else []
+    # If any file has an owner, permission to replace the others would not help.
+    remedy = (
         "move it away, or let --replace-files overwrite what no package owns"
-        if all(conflict.is_nobodys for conflict in conflicts)
+        if all(conflict.is_unowned for conflict in conflicts)
         else "uninstall what owns the file, or move the file away"
     )
     raise IntegrityError(
-        f"{shown[0]}, and this wheel would overwrite it",
+        f"{lines[0]}, and this wheel would overwrite it",
         code="file-conflict",
         where=where,
-        note="\n".join(shown) if len(conflicts) > 1 else None,
-        hint=f"nothing was changed; {cure}",
+        note="\n".join(lines) if len(conflicts) > 1 else None,
+        hint=f"nothing was changed; {remedy}",
     )
 
 
@@ -212,14 +212,14 @@ def _writes(wheel: CheckedWheel, environment: Environment) -> Iterator[_Group]:
 
 
 class _ExistingFiles:
-    """The files that exist or that earlier wheels write; each folder is read once."""
+    """The existing files and those that earlier wheels write; each folder is read only once."""
 
     def __init__(
         self,
         leaving: Mapping[str, Collection[str]],
         staying: Iterable[Installed],
         real: RealPaths,
-        look: FolderReader,
+        read_folder: FolderReader,
         *,
         replace: bool,
         ignores_case: bool,
@@ -233,7 +233,7 @@ class _ExistingFiles:
             self._leaving = folded
         self._owners = _Owners(staying, real)
         self._real = real
-        self._look = look
+        self._read_folder = read_folder
         self._replace = replace
         self._names: dict[str, set[str] | None] = {}
         self._files: dict[str, dict[str, tuple[str, str]]] = {}
@@ -246,13 +246,13 @@ class _ExistingFiles:
     ) -> Iterator[tuple[str, _Conflict | None]]:
         """Reserve places for the files of one folder.
 
-        Yields the names of files that exist already with this very content, and of those whose
-        place is taken, with the conflict.
+        Yields the names of files that exist already with the same content, with None, and of files
+        whose place is taken, with the conflict.
         """
         taken = self._files.setdefault(folder, {})
         above = self._file_above(folder)
-        there = self._listing(folder)
-        obstacle = None if there is not None else self._obstacle_above(folder)
+        existing_names = self._listing(folder)
+        obstacle = None if existing_names is not None else self._obstacle_above(folder)
         if not (taken or above or obstacle) and self._is_free(folder, group.names):
             taken.update(zip(group.names, zip(repeat(where), group.contents), strict=False))
             self._note_folder(folder, where)
@@ -269,14 +269,16 @@ class _ExistingFiles:
                 continue
             taken[name] = where, content
             existing = obstacle
-            if there:
-                spelled = name if name in there else None
+            if existing_names:
+                spelled = name if name in existing_names else None
                 if spelled is None and self._ignores_case:
-                    folded = {_fold(one): one for one in there} if folded is None else folded
+                    folded = (
+                        {_fold(one): one for one in existing_names} if folded is None else folded
+                    )
                     spelled = folded.get(_fold(name))
                 existing = None
                 if spelled is not None:
-                    existing = self._unless_leaving(f"{folder}{os.sep}{spelled}")
+                    existing = self._unless_removed(f"{folder}{os.sep}{spelled}")
             if existing is not None:
                 verdict = self._judge(existing, path, content)
                 if verdict is not False:
@@ -284,11 +286,11 @@ class _ExistingFiles:
         self._note_folder(folder, where)
 
     def _is_free(self, folder: str, names: Sequence[str]) -> bool:
-        """Return whether nothing is in the way of any of some files, as it is nearly always."""
+        """Return whether no existing file is in the way; that is nearly always so."""
         if self._ignores_case or not self._inner.get(folder, _NONE).isdisjoint(names):
             return False
-        there = (self._listing(folder) or _NONE).intersection(names)
-        return not there or there.issubset(self._leaving.get(folder, _NONE))
+        existing_names = (self._listing(folder) or _NONE).intersection(names)
+        return not existing_names or existing_names.issubset(self._leaving.get(folder, _NONE))
 
     def _note_folder(self, folder: str, where: str) -> None:
         """Note that a wheel writes into a folder."""
@@ -298,22 +300,22 @@ class _ExistingFiles:
             self._inner.setdefault(folder, set()).add(name)
 
     def _judge(self, obstacle: str, path: str, content: str) -> _Conflict | Literal[False] | None:
-        """Return the conflict with an existing file; None: it is the wanted one."""
+        """Return the conflict with an existing path; None: same content; False: may be replaced."""
         if obstacle == path and _has_content(path, content):
             return None
         if owner := self._owners.of(obstacle):
             return _Conflict(f"{obstacle} belongs to {owner}")
-        is_nobodys = not is_real_folder(obstacle)
-        if self._replace and is_nobodys:
+        is_unowned = not is_real_folder(obstacle)
+        if self._replace and is_unowned:
             return False
-        return _Conflict(f"{obstacle} belongs to no installed distribution", is_nobodys)
+        return _Conflict(f"{obstacle} belongs to no installed distribution", is_unowned)
 
     def leaves(self, folder: str, root: str) -> bool:
         """Return whether a folder below a root leads out of it through a link (CVE-2026-34591)."""
         return not is_below(self._real.folder(folder), self._real.folder(root))
 
     def _file_above(self, folder: str) -> str:
-        """Return the earlier wheel that has a file for this folder, or for one around it."""
+        """Return the earlier wheel with a file in place of a folder or of one of its parents."""
         while folder not in self._folders:
             above, name = os.path.split(folder)
             if name in self._files.get(above, ()):
@@ -324,41 +326,41 @@ class _ExistingFiles:
         return ""
 
     def _obstacle_above(self, folder: str) -> str | None:
-        """Return a file in the place of a folder that does not exist, or of one around it."""
+        """Return an existing file in place of a missing folder or of one of its parents."""
         if folder not in self._obstacles:
             above, name = os.path.split(folder)
             names = self._listing(above)
             if names is not None:
-                obstacle = self._unless_leaving(folder) if name in names else None
+                obstacle = self._unless_removed(folder) if name in names else None
             else:
                 obstacle = self._obstacle_above(above) if name else None
             self._obstacles[folder] = obstacle
         return self._obstacles[folder]
 
-    def _unless_leaving(self, path: str) -> str | None:
-        """Return the path in the way, unless it is removed before."""
-        if self._goes(path):
+    def _unless_removed(self, path: str) -> str | None:
+        """Return a path that is in the way; None if it is removed first."""
+        if self._is_removed(path):
             return None
-        return path if not is_real_folder(path) or self._stays(path) else None
+        return path if not is_real_folder(path) or self._has_remaining(path) else None
 
-    def _goes(self, path: str) -> bool:
+    def _is_removed(self, path: str) -> bool:
         folder, name = os.path.split(_fold(path) if self._ignores_case else path)
         return name in self._leaving.get(folder, _NONE)
 
-    def _stays(self, folder: str) -> bool:
-        """Return whether anything in a folder is not removed before."""
+    def _has_remaining(self, folder: str) -> bool:
+        """Return whether a folder has files that are not removed first."""
         return any(
-            not self._goes(os.path.join(base, name))  # noqa: PTH118
+            not self._is_removed(os.path.join(base, name))  # noqa: PTH118
             for base, _, names in os.walk(folder)
             for name in names
-        ) or not os.listdir(folder)  # noqa: PTH208  # an empty folder is nobody's
+        ) or not os.listdir(folder)  # noqa: PTH208  # an empty folder has no owner
 
     def _listing(self, folder: str) -> set[str] | None:
         if folder not in self._names:
-            # Parent folders are not read: they need not be readable. But nothing is below a folder
-            # known not to exist.
+            # Parent folders need not be readable, so they are not read; but a folder that is known
+            # not to exist has no subfolders.
             is_possible = self._names.get(os.path.dirname(folder), _NONE) is not None  # noqa: PTH120
-            listing = self._look(folder) if is_possible else None
+            listing = self._read_folder(folder) if is_possible else None
             self._names[folder] = (
                 None if listing is None else listing.files.keys() | listing.folders
             )

@@ -1,4 +1,4 @@
-"""Put the files of one wheel into a stage: linked where they stay as they are, else written."""
+"""Put the files of one wheel into a stage: unchanged files are linked, others written."""
 
 from __future__ import annotations
 
@@ -26,30 +26,30 @@ _SHEBANG = b"#!python"
 
 
 class Destination(Struct, eq=False):
-    """Staged folders that a wheel is written into as if they were the final ones."""
+    """Staged folders, into which a wheel is written as into the final ones."""
 
     stages: Mapping[str, Path]
-    """For each scheme, the folder that stands for the final one."""
+    """The staged folders by scheme."""
     runtime: Mapping[str, Path]
     interpreter: str
     """The interpreter in the first line of scripts."""
     launcher: str
     """Kind of script launcher, as ``posix``."""
     skip: frozenset[tuple[str, str]]
-    """Final files, as (scheme, path), that are there already with this content: they are listed in
-    RECORD and not written."""
+    """Files, as (scheme, path), that exist already with this content; they are listed in RECORD but
+    not written."""
     unchanged: Collection[str]
-    """Folders of the wheel of which every file is in its final place."""
+    """Folders of the wheel whose files are all installed already."""
     advance: Callable[[int], None]
-    """Called with the count of bytes in place."""
+    """Called with the count of bytes written or linked."""
     linker: Linker
     files: FileSystem
     made: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def fill(self, wheel: CheckedWheel) -> None:
-        """Write everything that a wheel consists of, RECORD last.
+        """Write all files of a wheel, RECORD last.
 
-        :raises OSError: that is not possible.
+        :raises OSError: a file cannot be written.
         """
         prefixes = {scheme: self._prefix(scheme, wheel.root) for scheme in self.stages}
         rows: list[_Row] = []
@@ -68,8 +68,8 @@ class Destination(Struct, eq=False):
         self.advance(wheel.size)
         for name, data in wheel.generated.items():
             rows.append(self._write(wheel.root, f"{wheel.dist_info}/{name}", data))
-        own = f"{wheel.dist_info}/RECORD"
-        self._put(wheel.root, own, format_cells([*rows, (own, "", "")]))
+        record = f"{wheel.dist_info}/RECORD"
+        self._put(wheel.root, record, format_cells([*rows, (record, "", "")]))
 
     def _prefix(self, scheme: str, root: str) -> str:
         """Return the relative path from the library folder to that of a scheme (PEP 376)."""
@@ -99,17 +99,17 @@ class Destination(Struct, eq=False):
         return rows
 
     def _move(self, part: WheelFolder, wheel: CheckedWheel, written: Collection[str]) -> Move:
-        """Return the files of a folder to link, with their places; create the folder."""
+        """Create a folder, and return the files to link into it."""
         folder = self._folder(part.scheme, part.path)
         names, numbers = part.names, part.numbers
         if written or self.skip:
             start = f"{part.path}/" if part.path else ""
-            kept = [
+            linked = [
                 (name, number)
                 for name, number in zip(names, numbers, strict=True)
                 if name not in written and (part.scheme, start + name) not in self.skip
             ]
-            names, numbers = tuple(one for one, _ in kept), tuple(one for _, one in kept)
+            names, numbers = tuple(pair for pair, _ in linked), tuple(pair for _, pair in linked)
         marks = wheel.unpacked.files.marks
         return Move(part.source, folder, names, [marks[number] for number in numbers])
 
@@ -117,8 +117,8 @@ class Destination(Struct, eq=False):
         folder = self.made.get((scheme, path))
         if folder is None:
             if path:
-                above, _, name = path.rpartition("/")
-                folder = f"{self._folder(scheme, above)}{os.sep}{name}"
+                parent, _, name = path.rpartition("/")
+                folder = f"{self._folder(scheme, parent)}{os.sep}{name}"
                 with suppress(FileExistsError):
                     self.files.make_folder(folder)
             else:
@@ -128,9 +128,9 @@ class Destination(Struct, eq=False):
         return folder
 
     def _with_interpreter(self, path: Path) -> bytes | None:
-        """Return a script for "python" with the interpreter that it is for (PEP 427).
+        """Return a script that starts with ``#!python`` with its interpreter (PEP 427).
 
-        None for any other file; it may be a large program, of which only the begin is read.
+        None for any other file, which may be a large program, so only its beginning is read.
         """
         with path.open("rb") as file:
             if file.read(len(_SHEBANG)) != _SHEBANG:
@@ -145,8 +145,8 @@ class Destination(Struct, eq=False):
 
     def _put(self, scheme: str, path: str, data: bytes, *, executable: bool = False) -> None:
         if (scheme, path) not in self.skip:
-            above, _, name = path.rpartition("/")
-            file = os.path.join(self._folder(scheme, above), name)  # noqa: PTH118
+            parent, _, name = path.rpartition("/")
+            file = os.path.join(self._folder(scheme, parent), name)  # noqa: PTH118
             self.files.write(file, data)
             if executable:
                 self.files.set_mode(file, self.linker.permissions(executable=True))

@@ -1,4 +1,4 @@
-"""Look at folders, at each of them once."""
+"""List folders, each of them only once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from wheelfit.installation.steps import FolderListing
 
 # Elsewhere a folder knows the numbers of its files, and looking at each of them is not needed.
-_HAS_NUMBERS = sys.platform != "win32"
+_HAS_INODES = sys.platform != "win32"
 
 
 class FolderScan:
@@ -33,7 +33,7 @@ class FolderScan:
                     if entry.is_dir(follow_symlinks=False):
                         folders.add(entry.name)
                     else:
-                        files[entry.name] = entry.inode() if _HAS_NUMBERS else 0
+                        files[entry.name] = entry.inode() if _HAS_INODES else 0
             return FolderListing(os.stat(folder).st_dev, folders, files)  # noqa: PTH116
         except OSError:
             return None

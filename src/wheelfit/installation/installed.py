@@ -212,7 +212,7 @@ def _candidates(folder: Path) -> list[Path]:
 def _read(location: Path, path: Path, *, outside: bool) -> Installed | Broken:
     if path.name == WORKPLACE:
         return Broken(
-            path, "a change is going on, or was interrupted; `wheelfit recover` puts it right"
+            path, "a change is going on, or was interrupted; `wheelfit recover` repairs it"
         )
     legacy = path.suffix in _LEGACY
     if path.name.startswith("~"):

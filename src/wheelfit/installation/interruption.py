@@ -27,27 +27,27 @@ class Interruption:
     """A change that is not finished."""
 
     outcome: RecoveryOutcome
-    """The outcome of its recovery."""
+    """The expected outcome of its recovery."""
     changes: tuple[str, ...] = ()
-    """The change in words, as ``install demo 2.0``; empty if that is not known."""
+    """The parts of the change, as ``install demo 2.0``; empty if unknown."""
     running: bool = False
-    """Whether a process is at work on it."""
+    """Whether a process is executing it."""
     refusal: NotRecoverable | None = None
-    """Why it is left alone; None: it is not."""
+    """The reason it cannot be recovered; None: it can."""
 
     def __str__(self) -> str:
-        what = f" ({', '.join(self.changes)})" if self.changes else ""
+        changes = f" ({', '.join(self.changes)})" if self.changes else ""
         if self.running:
-            return f"this environment is being changed by another process{what}"
+            return f"this environment is being changed by another process{changes}"
         if self.refusal is not None:
-            return f"{self.refusal}; it is left alone, and `wheelfit recover` says what to do"
+            return f"{self.refusal}; it is left alone, and `wheelfit recover` shows what to do"
         return (
-            f"a change of this environment was interrupted{what}; `wheelfit recover` puts it right"
+            f"a change of this environment was interrupted{changes}; `wheelfit recover` repairs it"
         )
 
 
 def find_interruption(environment: Environment) -> Interruption | None:
-    """Return the change of an environment that is not finished; nothing is changed."""
+    """Return the unfinished change of an environment; None if there is none."""
     places = EnvironmentFolders.of(environment.schemes, environment.signer)
     if not places.is_changing:
         return None
@@ -90,11 +90,12 @@ def mend(
     patience: float = PATIENCE,
     file_system: FileSystem = NATIVE,
 ) -> Recovery | None:
-    """Undo or finish a change that was interrupted; None if there is none.
+    """Undo or finish a change that was interrupted; return None if there is none.
 
-    :param alone: the user states that no other process is at work; counts where there are no locks.
-    :param trusting: the user vouches for a journal that is not known to be the user's own.
-    :raises NotRecoverable: its journal cannot be relied on; nothing was touched.
+    :param alone: whether the user states that no other process changes the environment; counts
+        only where the file system has no locks.
+    :param trusting: whether the user accepts a journal without a valid signature.
+    :raises NotRecoverable: its journal is not valid; nothing was changed.
     :raises LinkInTheWay: a link leads out of the environment.
     :raises EnvironmentUnavailable: the environment is busy, or cannot be written.
     """
@@ -104,9 +105,11 @@ def mend(
         return None
     places = EnvironmentFolders(environment.real_folders(), environment.signer)
     try:
-        with locked(Path(places.library), patience=patience) as held:
-            # Without locks it is unknown whether another process is still at work on it.
-            recovered = recover(places, file_system, trusting=trusting) if held or alone else None
+        with locked(Path(places.library), patience=patience) as is_locked:
+            # Without locks it is unknown whether another process is still executing the change.
+            recovered = (
+                recover(places, file_system, trusting=trusting) if is_locked or alone else None
+            )
     except OSError as error:
         raise environment_error(error, "nothing is worse than before") from None
     if recovered is not None:

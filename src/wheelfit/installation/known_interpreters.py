@@ -1,16 +1,16 @@
-"""Cache the facts of interpreters as long as they cannot have changed.
+"""Cache the descriptions of interpreters as long as they cannot have changed.
 
-An interpreter names every file that its answer may depend on: what it ran and loaded, its C library
-included, and the folders in which it looked. The answer counts while each of these is the very same
-file, by device, inode, size and both times; the time of a change cannot be set, so an upgraded,
-edited or replaced file is another one. Other influences are compared as well: the kernel, and the
-variables that could steer an interpreter in spite of ``-I``.
+An interpreter lists every file that its description may depend on: the files it ran and loaded,
+including the C library, and the folders it searched. The description is valid while each of these
+is unchanged by device, inode, size and both times; programs cannot set the change time, so an
+upgraded, edited or replaced file is detected. Other influences are compared as well: the kernel,
+and the variables that affect an interpreter in spite of ``-I``.
 
-Not cached are interpreters behind a script (which may choose another one tomorrow), systems that do
-not list the files a process has loaded, and files changed just now. No error is raised: an entry
-that cannot be read, or is damaged, is ignored.
+Not cached are interpreters started by a script (which may choose another one tomorrow), systems
+that do not list the loaded files of a process, and files changed just now. An entry that cannot be
+read, or is damaged, is ignored.
 """
-# Fifty files are looked at in a millisecond, which pathlib does not allow.
+# Fifty files are checked in a millisecond, for which pathlib is too slow.
 # ruff: noqa: PTH115, PTH118, PTH120
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _VARIABLES = (
     "CONDA", "DEB_", "DYLD_", "GLIBC_TUNABLES", "LANG", "LC_", "LD_", "MACOSX_", "NIX_", "PYENV_",
     "PYTHON", "_CONDA", "_PYTHON",
 )  # fmt: skip
-"""Beginnings of variables by which a Python, or a distributor's patch in it, may be steered."""
+"""Prefixes of the variables that affect Python, or a distributor's patch of it."""
 _JUST_NOW = 2 * 10**9
-"""Nanoseconds that may lie between two changes of a file which its times do not distinguish."""
+"""Nanoseconds within which two changes of a file may have the same times."""
 _MOST_LINKS = 40
 _LIBRARIES = ("/etc/ld.so.cache", "/etc/ld.so.preload")
 """The files that decide the libraries a program loads, existing or not."""
@@ -46,44 +46,47 @@ Identity = list[list[int]]
 
 
 def recall(path: str, environ: Mapping[str, str], store: Store) -> Mapping[str, Any] | None:
-    """Return the cached facts of an interpreter, if they still hold.
+    """Return the cached facts of an interpreter, if they are still valid.
 
-    :param path: the absolute path by which it would be started; links are not followed.
-    :param environ: the variables with which it would be started.
+    :param path: its absolute path; links are not followed.
+    :param environ: the variables for its process.
     """
     entry = store.read(KIND, interpreter_key(path))
     if entry is None:
         return None
     try:
-        told = json.loads(entry.body)
-        if told["circumstances"] != _circumstances(environ):
+        record = json.loads(entry.body)
+        if record["circumstances"] != _circumstances(environ):
             return None
-        if any(_identity(name) != known for name, known in told["files"].items()):
+        if any(_identity(name) != identity for name, identity in record["files"].items()):
             return None
-        facts = told["facts"]
+        facts = record["facts"]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
     return facts if isinstance(facts, dict) else None
 
 
 def keep(
-    path: str, environ: Mapping[str, str], facts: Mapping[str, Any], began: int, store: Store
+    path: str, environ: Mapping[str, str], facts: Mapping[str, Any], started_at: int, store: Store
 ) -> None:
     """Cache the facts of an interpreter, if their validity can be checked later.
 
     :param facts: its facts; ``files`` are the files that they depend on.
-    :param began: when it was started, in nanoseconds since the epoch.
+    :param started_at: the time of its start, in nanoseconds since the epoch.
     """
     facts = dict(facts)
     loaded = facts.pop("files", None) or ()
-    # A script starts another interpreter; and the target of links must be the program that ran.
+    # A script may start another interpreter, and the target of the links must be the program.
     if facts["executable"] != path or os.path.realpath(path) not in loaded:
         return
     files = {name: _identity(name) for name in (path, *loaded, *_beside(path, loaded), *_LIBRARIES)}
-    if any(known is not None and _latest(known) > began - _JUST_NOW for known in files.values()):
+    if any(
+        identity is not None and _latest(identity) > started_at - _JUST_NOW
+        for identity in files.values()
+    ):
         return
-    told = {"circumstances": _circumstances(environ), "files": files, "facts": facts}
-    store.write(KIND, interpreter_key(path), {}, json.dumps(told, separators=(",", ":")).encode())
+    record = {"circumstances": _circumstances(environ), "files": files, "facts": facts}
+    store.write(KIND, interpreter_key(path), {}, json.dumps(record, separators=(",", ":")).encode())
 
 
 def _circumstances(environ: Mapping[str, str]) -> list[str]:
@@ -133,4 +136,4 @@ def _identity(path: str) -> Identity | None:
 
 
 def _latest(identity: Iterable[list[int]]) -> int:
-    return max(max(one[-2:]) for one in identity)
+    return max(max(values[-2:]) for values in identity)

@@ -1,7 +1,8 @@
 """One process at a time changes an environment.
 
-The lock is made with the standard library alone: ``wheelfit recover`` needs it where what wheelfit
-depends on is gone. Versions of wheelfit that used ``filelock`` lock the same file in the same way.
+The lock needs only the standard library, since ``wheelfit recover`` must work if the dependencies
+of wheelfit are missing. Versions of wheelfit that used ``filelock`` lock the same file in the same
+way.
 """
 
 from __future__ import annotations
@@ -26,26 +27,26 @@ PATIENCE = 10.0
 _INTERVAL = 0.05
 """Seconds between two attempts."""
 
-_OUT_OF = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOSPC, errno.EDQUOT, errno.ENOMEM})
-_HELD = frozenset({errno.EACCES, errno.EAGAIN, errno.EWOULDBLOCK, errno.EDEADLK})
+_NO_RESOURCES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOSPC, errno.EDQUOT, errno.ENOMEM})
+_LOCKED_BY_OTHERS = frozenset({errno.EACCES, errno.EAGAIN, errno.EWOULDBLOCK, errno.EDEADLK})
 
 
 @contextlib.contextmanager
 def locked(folder: Path, *, patience: float = PATIENCE) -> Iterator[bool]:
     """Lock an environment for the length of a ``with`` block.
 
-    Gives False, and holds nothing, where the file system cannot lock: refusing to install there
-    would not help. The workplace of a change is the lock then.
+    Yields False if the file system has no locks; the workplace of a change is the lock then.
 
     :param folder: the library folder of the environment; it exists.
+    :param patience: seconds to wait for another process.
     :raises EnvironmentBusy: another process still holds the lock after that.
     :raises LinkInTheWay: a link is in the place of the lock.
-    :raises OSError: there is no room for a lock, nor for anything else.
+    :raises OSError: the system lacks disk space, memory or file descriptors.
     """
     path = folder / LOCK_FILE
     deadline = time.monotonic() + patience
     try:
-        while (held := _acquire(str(path))) is None:
+        while (descriptor := _acquire(str(path))) is None:
             if time.monotonic() >= deadline:
                 raise EnvironmentBusy(
                     f"another process is changing the environment (waited {patience:g} s)",
@@ -54,7 +55,7 @@ def locked(folder: Path, *, patience: float = PATIENCE) -> Iterator[bool]:
                 )
             time.sleep(_INTERVAL)
     except (OSError, ImportError) as error:
-        if getattr(error, "errno", None) in _OUT_OF:
+        if getattr(error, "errno", None) in _NO_RESOURCES:
             raise
         if path.is_symlink():
             raise LinkInTheWay(
@@ -62,20 +63,20 @@ def locked(folder: Path, *, patience: float = PATIENCE) -> Iterator[bool]:
                 where=str(path),
                 hint="nothing was changed; remove the link",
             ) from None
-        # ENOLCK, ENOSYS, ENOTSUP: some network file systems. A folder that cannot be written at all
-        # is found out, with a better message, by the next write.
+        # ENOLCK, ENOSYS, ENOTSUP: some network file systems. For a folder that cannot be written at
+        # all, the next write raises a better error.
         yield False
         return
     try:
         yield True
     finally:
-        _release(held, str(path))
+        _release(descriptor, str(path))
 
 
 def _acquire(path: str) -> int | None:
     """Return the descriptor of the locked file; None if another process holds the lock.
 
-    :raises OSError: there can be no lock.
+    :raises OSError: the file cannot be locked.
     :raises ImportError: this Python has no file locks.
     """
     flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
@@ -85,18 +86,18 @@ def _acquire(path: str) -> int | None:
         if sys.platform == "win32":  # it is being removed
             return None
         raise
-    is_ours = False
+    is_acquired = False
     try:
         _lock(descriptor)
-        # The former holder has removed the file: this lock would guard no name.
-        is_ours = os.fstat(descriptor).st_nlink > 0
+        # The previous holder may have removed the file, so that others would lock a new one.
+        is_acquired = os.fstat(descriptor).st_nlink > 0
     except OSError as error:
-        if error.errno not in _HELD:
+        if error.errno not in _LOCKED_BY_OTHERS:
             raise
     finally:
-        if not is_ours:
+        if not is_acquired:
             os.close(descriptor)
-    return descriptor if is_ours else None
+    return descriptor if is_acquired else None
 
 
 if sys.platform == "win32":
@@ -108,7 +109,7 @@ if sys.platform == "win32":
         msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
 
     def _release(descriptor: int, path: str) -> None:
-        """Unlock the file, and remove it unless the next process has it open."""
+        """Unlock the file, and remove it unless another process has it open."""
         os.close(descriptor)
         with contextlib.suppress(OSError):  # Windows removes no file that is open
             os.unlink(path)  # noqa: PTH108
@@ -124,7 +125,7 @@ else:
     def _release(descriptor: int, path: str) -> None:
         """Remove the file while it is locked, and unlock it.
 
-        A process that waits for it notices that it has no name any more, and makes a new one.
+        A waiting process notices that the file was removed, and creates a new one.
         """
         with contextlib.suppress(OSError):
             os.unlink(path)  # noqa: PTH108

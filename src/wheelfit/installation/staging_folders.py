@@ -1,6 +1,6 @@
-"""The folders in which a change is prepared: one in each file system of the environment.
+"""The folders in which a change is prepared, the workplaces: one in each file system.
 
-New files are staged in them and old ones are moved there, so that every step of a change is a
+New files are staged in them and old files are moved there, so that every step of a change is a
 rename.
 """
 
@@ -27,9 +27,9 @@ _PAUSE = 0.05
 
 
 def make_folders(folder: str, make: Callable[[str], None] = os.mkdir) -> list[str]:
-    """Create a folder and those above it, and return which, the deepest first.
+    """Create a folder and its parents, and return those created, the deepest first.
 
-    :param folder: absolute; one that exists is left alone.
+    :param folder: an absolute path; the folder may exist.
     """
     missing = []
     while not os.path.isdir(folder):  # noqa: PTH112
@@ -48,25 +48,29 @@ def make_folders(folder: str, make: Callable[[str], None] = os.mkdir) -> list[st
 
 
 def remove_folders(made: Sequence[str]) -> None:
-    """Remove folders that `make_folders` made, if nothing is in them."""
+    """Remove folders that `make_folders` created, if they are empty."""
     for folder in made:
         with suppress(OSError):
             os.rmdir(folder)  # noqa: PTH106
 
 
 class Workplaces:
-    """The folders in which one change is prepared.
+    """The workplaces of one change.
 
     :param made: folders that were created for this change, the deepest first.
     """
 
     def __init__(
-        self, places: EnvironmentFolders, made: Sequence[str], disk: FileSystem, around: FileSystem
+        self,
+        places: EnvironmentFolders,
+        made: Sequence[str],
+        disk: FileSystem,
+        file_system: FileSystem,
     ) -> None:
         self._places = places
         self._disk = disk
-        self._around = around
-        # What a process left that could not be removed may still lie in the workplace.
+        self._file_system = file_system
+        # A workplace may still have files of an earlier change that could not be removed.
         self._token = secrets.token_hex(4)
         self._made_before = tuple(made)
         self._made: list[str] = []
@@ -77,15 +81,15 @@ class Workplaces:
 
     @property
     def stages(self) -> ItemsView[str, str]:
-        """The staged trees, each with the folder of the environment that it stands for."""
+        """The staged trees, each with its target folder in the environment."""
         return self._stages.items()
 
     def claim(self, patience: float | None) -> bool:
         """Check that no other process changes the environment; without locks, wait for its end.
 
         :param patience: seconds to wait; None: the environment is locked.
-        :return: whether the workplace was made.
-        :raises EnvironmentBusy: another process is still at work after that.
+        :return: whether the workplace was created.
+        :raises EnvironmentBusy: another process is still changing it after that.
         """
         end = time.monotonic() + (patience or 0)
         while True:
@@ -95,7 +99,7 @@ class Workplaces:
                     return True
             except FileExistsError:
                 if patience is None:
-                    return False  # what could not be removed of an earlier change
+                    return False  # it has files of an earlier change that could not be removed
             if time.monotonic() >= end:
                 raise EnvironmentBusy(
                     "another process is changing the environment, or was killed",
@@ -105,21 +109,21 @@ class Workplaces:
             time.sleep(_PAUSE)
 
     def open(self, *, made: bool) -> None:
-        """Mark the workplace beside the library as one of this user."""
+        """Mark the workplace in the library folder as one of this user."""
         mark_workplace(self._places, self._places.workplace, self._disk, made=made)
         self.near(self._places.library)
         if self._made_before:
-            self._note_folders()
+            self._record_folders()
 
     def remove_made(self) -> None:
-        """Remove the folders of the environment that were created here, if nothing is in them."""
+        """Remove the folders of the environment that were created here, if they are empty."""
         remove_folders(self._made)
 
     def stage(self, scheme: str) -> Path:
-        """Return the folder that stands for one of the environment."""
+        """Return the staged folder of a scheme."""
         if scheme in self._staged:
             return self._staged[scheme]
-        # One tree stands for all folders that lie in each other, for two may have one in common.
+        # Nested folders share one tree, since both may get files in the same subfolder.
         outer = self._places.outermost(scheme)
         root, top = self._places.roots[scheme], self._places.roots[outer]
         staged = os.path.join(self.near(root), f"new-{self._token}", outer)  # noqa: PTH118
@@ -130,7 +134,7 @@ class Workplaces:
         return self._staged[scheme]
 
     def store(self, folder: str) -> str:
-        """Return the folder to which files leaving a folder are moved."""
+        """Return the folder to which removed files of a folder are moved."""
         store = os.path.join(self.near(folder), f"old-{self._token}")  # noqa: PTH118
         self._make(store)
         return store
@@ -142,10 +146,10 @@ class Workplaces:
             existing = os.path.dirname(existing)  # noqa: PTH120
         device = self._device(existing)
         if device not in self._workplaces:
-            workplace = os.path.join(self._home(device, folder), WORKPLACE)  # noqa: PTH118
+            workplace = os.path.join(self._parent_of_workplace(device, folder), WORKPLACE)  # noqa: PTH118
             self._workplaces[device] = workplace
             if workplace != self._places.workplace:
-                self._note_folders()
+                self._record_folders()
                 made = False
                 with suppress(FileExistsError):
                     self._disk.make_folder(workplace, 0o700)
@@ -154,7 +158,7 @@ class Workplaces:
         return self._workplaces[device]
 
     def is_near(self, path: str, folder: str) -> bool:
-        """Return whether something lies in the workplace in the file system of a folder."""
+        """Return whether a path is in the workplace in the file system of a folder."""
         workplace = self._workplaces.get(self._device(folder))
         return workplace is not None and path.startswith(workplace + os.sep)
 
@@ -164,7 +168,7 @@ class Workplaces:
             self._make_root(top)
 
     def sync(self) -> None:
-        """Wait until everything in the workplaces is on the disk."""
+        """Write everything in the workplaces to the disk."""
         for workplace in self._workplaces.values():
             self._disk.sync_tree(workplace)
 
@@ -173,8 +177,8 @@ class Workplaces:
             self._make(os.path.dirname(folder))  # noqa: PTH120
             self._disk.make_folder(folder)
 
-    def _home(self, device: Hashable, folder: str) -> str:
-        """Return the parent of a workplace: a folder that stays, if there is one."""
+    def _parent_of_workplace(self, device: Hashable, folder: str) -> str:
+        """Return the parent of a workplace: a folder of the environment, if possible."""
         for root in self._places.roots.values():
             if os.path.isdir(root) and self._device(root) == device:  # noqa: PTH112
                 return root
@@ -184,29 +188,29 @@ class Workplaces:
     def _make_root(self, folder: str) -> None:
         if made := make_folders(folder, self._make_one):
             self._made = [*made, *self._made]
-            self._note_folders()
+            self._record_folders()
 
     def _make_one(self, folder: str) -> None:
-        (self._disk if self._places.has(folder) else self._around).make_folder(folder)
+        (self._disk if self._places.has(folder) else self._file_system).make_folder(folder)
 
     def _device(self, folder: str) -> Hashable:
         if folder not in self._devices:
-            self._devices[folder] = self._around.device_of(folder)
+            self._devices[folder] = self._file_system.device_of(folder)
         return self._devices[folder]
 
-    def _note_folders(self) -> None:
-        """Record which folders were made, so that another process can remove them."""
+    def _record_folders(self) -> None:
+        """Record the created folders, so that another process can remove them."""
         made = {*self._made_before, *self._made}
-        main = self._places.workplace
+        main_workplace = self._places.workplace
         data = format_folders(
             self._places,
-            [path for path in self._workplaces.values() if path != main],
+            [path for path in self._workplaces.values() if path != main_workplace],
             {
-                scheme: sum(root == one or root.startswith(one + os.sep) for one in made)
+                scheme: sum(root == folder or root.startswith(folder + os.sep) for folder in made)
                 for scheme, root in self._places.roots.items()
                 if root in made
             },
         )
-        final = os.path.join(main, FOLDERS)  # noqa: PTH118
+        final = os.path.join(main_workplace, FOLDERS)  # noqa: PTH118
         self._disk.write(f"{final}.new", data)
         self._disk.replace(f"{final}.new", final)

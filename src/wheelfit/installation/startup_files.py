@@ -1,9 +1,9 @@
-"""Files that run code whenever Python starts, wherever a wheel has them put.
+"""Files that run code whenever Python starts, wherever a wheel puts them.
 
-Such a file is all that an attacker needs: the package need not be imported. Python looks for them
-in the library folders only, which a wheel can reach in several ways: from its root, from
-``purelib`` and ``platlib``, and from ``data`` by a path below the prefix. From its root some wheels
-have them for a reason, as for editable installations; by another way they are refused.
+An attacker needs no more than such a file: the package need not be imported. Python reads them only
+from the library folders, which a wheel can reach from its root, from ``purelib`` and ``platlib``,
+and from ``data`` by a path below the prefix. Some wheels need them in their root, as editable
+installations; elsewhere they are refused.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class StartupPlaces:
         self._real: dict[str, str] = {}
 
     def are_near(self, folder: str) -> bool:
-        """Return whether any file of a folder can be one; most folders hold none."""
+        """Return whether a folder can have such files; most folders cannot."""
         lower = (folder + os.sep).lower()
         for root in map(str.lower, self._folders):
             if lower == root:

@@ -1,20 +1,20 @@
-"""Change an environment such that it is always either the old or the new one.
+"""Change an environment atomically: it always is either the old or the new one.
 
 1. **Stage.** New files are written into a *workplace* beside their places, in the same file system
     (`wheelfit.installation.staging_folders`).
 2. **Plan.** All renames are planned before the first (`wheelfit.installation.steps`).
-3. **Journal.** They are written to the journal, which is on the disk, like the stage
+3. **Journal.** They are written to the journal, and journal and stage to the disk
     (`wheelfit.installation.journal`).
 4. **Switch.** The renames are made.
-5. **Commit.** When they are on the disk, one rename of the journal marks it.
+5. **Commit.** Once they are on the disk, the journal is renamed.
 6. **Clean up.** Replaced files are deleted, and the workplace with them.
 
-All of it is done through the folders of the environment, which are held open from the start
+All operations go through the folders of the environment, which are open from the start
 (`FileSystem.below`): a link that takes the place of a folder meanwhile is an error, and is not
 followed.
 
-An error or an interrupt before 5 undoes everything by the journal, in the same way as the next
-process would after a kill or a power cut (`wheelfit.installation.recovery`).
+After an error or interrupt before 5, everything is undone by the journal, as the next process would
+do it after a kill or a power cut (`wheelfit.installation.recovery`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import stat
 import unicodedata
 from contextlib import suppress
 from dataclasses import dataclass
-from dataclasses import replace as altered
+from dataclasses import replace as replace_fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -81,11 +81,11 @@ def environment_error(
         )
     if error.errno in FULL:
         # Of a copy the first name is that of the source, which lies on another disk.
-        named = error.filename2 or (None if place else error.filename)
-        full = place if named is None else Path(os.fsdecode(named))
+        error_path = error.filename2 or (None if place else error.filename)
+        full_place = place if error_path is None else Path(os.fsdecode(error_path))
         return EnvironmentUnavailable(
-            no_space_message(full or Path(), needed, error=error),
-            where=None if full is None else str(full),
+            no_space_message(full_place or Path(), needed, error=error),
+            where=None if full_place is None else str(full_place),
             hint=f"{nothing}; make room and try again",
         )
     return EnvironmentUnavailable(
@@ -96,13 +96,13 @@ def environment_error(
 
 
 class Transaction:
-    """A change of an environment as a whole, or not at all.
+    """An atomic change of an environment.
 
-    Use as a context manager; the environment is locked. Fill the folders that `stage` gives, then
-    call `switch` once. Leaving the block without that removes the staged files.
+    Use it as a context manager, with the environment locked. Fill the folders that `stage` returns,
+    then call `switch` once. Leaving the block without that removes the staged files.
 
     :param made: folders that were created for this change, the deepest first.
-    :param patience: where the file system has no locks, the workplace is the lock: seconds to
+    :param patience: where the file system has no locks and the workplace serves as lock, seconds to
         wait for another process; None: the environment is locked.
     """
 
@@ -116,7 +116,7 @@ class Transaction:
     ) -> None:
         self._places = places
         self._patience = patience
-        self._given = file_system
+        self._file_system = file_system
         self._disk = file_system
         self._open: AbstractContextManager[FileSystem] | None = None
         self._made = made
@@ -125,24 +125,24 @@ class Transaction:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes for the user in the end, a sentence each."""
+        """Notes for the user, a sentence each; complete when the block is left."""
         return self._notes
 
     @property
     def files(self) -> FileSystem:
-        """The file system of the environment, whose folders it holds open."""
+        """The file system, limited to the open folders of the environment."""
         return self._disk
 
     def __enter__(self) -> Self:
-        self._open = self._given.limited_to(self._places.roots.values())
+        self._open = self._file_system.limited_to(self._places.roots.values())
         self._disk = self._open.__enter__()
         try:
-            self._workplaces = Workplaces(self._places, self._made, self._disk, self._given)
+            self._workplaces = Workplaces(self._places, self._made, self._disk, self._file_system)
             made = self._workplaces.claim(self._patience)
             try:
                 self._workplaces.open(made=made)
             except BaseException as error:
-                self._put_right(error)
+                self._recover_after(error)
                 raise
         except BaseException:
             self._open.__exit__(None, None, None)
@@ -151,12 +151,12 @@ class Transaction:
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         try:
-            self._put_right(error)
+            self._recover_after(error)
         finally:
             if self._open is not None:
                 self._open.__exit__(None, None, None)
 
-    def _put_right(self, error: BaseException | None) -> None:
+    def _recover_after(self, error: BaseException | None) -> None:
         """Undo an uncommitted change, and remove the workplace."""
         try:
             recovered = self._recover()
@@ -165,7 +165,7 @@ class Transaction:
                 self._notes = (f"what was replaced could not be removed yet: {failure}",)
                 return
             raise EnvironmentUnavailable(
-                "the environment could not be changed, and not be restored either",
+                "the environment could not be changed, nor restored",
                 where=self._places.workplace,
                 note=f"{error}\n{failure}",
                 hint=(
@@ -182,14 +182,14 @@ class Transaction:
         try:
             return recover(self._places, self._disk)
         except KeyboardInterrupt:
-            # The clean-up is short, so it is completed first; a second interrupt ends it.
+            # The clean-up is short, so an interrupt ends it only at the second attempt.
             recover(self._places, self._disk)
             raise
 
     # --- stage ---
 
     def stage(self, scheme: str) -> Path:
-        """Return the folder that stands for one of the environment."""
+        """Return the staged folder of a scheme."""
         return self._workplaces.stage(scheme)
 
     # --- switch ---
@@ -203,52 +203,52 @@ class Transaction:
     ) -> None:
         """Move the staged files to their places, and remove leaving ones; all or nothing.
 
-        :param leaving: by folder, an absolute path, the owner of each leaving file in it.
-        :param changes: the changes in words, for readers of the journal.
-        :param replace: whether files without an owner that are in the way may be replaced.
-        :raises IntegrityError: ``file-conflict``; a file is in the way.
+        :param leaving: by folder, an absolute path, the owner of each file to remove from it.
+        :param changes: descriptions of the changes, for readers of the journal.
+        :param replace: whether existing files without an owner may be replaced.
+        :raises IntegrityError: ``file-conflict``; an existing file may not be replaced.
         :raises OSError: an operation failed; leaving the block restores the old state.
         """
         self._workplaces.make_tops()
-        ways = iter(_WAYS)
-        way = next(ways)
+        modes = iter(_RENAME_MODES)
+        mode = next(modes)
         while True:
-            steps = self._plan(leaving, replace=replace, way=way)
+            steps = self._plan(leaving, replace=replace, mode=mode)
             try:
                 self._carry_out(Journal(tuple(changes), steps))
             except OSError as error:
-                if error.errno not in _NOT_THAT_WAY or (other := next(ways, None)) is None:
+                if error.errno not in _UNSUPPORTED or (next_mode := next(modes, None)) is None:
                     raise
-                way = other
+                mode = next_mode
                 self._undo()
             else:
                 return
 
     def _plan(
-        self, leaving: Mapping[str, Mapping[str, str]], *, replace: bool, way: _Way
+        self, leaving: Mapping[str, Mapping[str, str]], *, replace: bool, mode: _RenameMode
     ) -> tuple[Step, ...]:
         ignores_case = not self._disk.is_case_sensitive(self._places.library)
         real = RealPaths()
         # Links within the environment are followed here, so that steps name folders themselves.
-        going: dict[str, dict[str, str]] = {}
+        removed: dict[str, dict[str, str]] = {}
         for folder, names in leaving.items():
-            going.setdefault(real.folder(folder), {}).update(names)
-        # What such a link leads to stays a folder, though all in it goes.
+            removed.setdefault(real.folder(folder), {}).update(names)
+        # The target of such a link stays, even if it becomes empty.
         linked = set()
         for folder in leaving:
-            above, name = os.path.split(folder)
-            if real.folder(folder) != os.path.join(real.folder(above), name):  # noqa: PTH118
+            parent, name = os.path.split(folder)
+            if real.folder(folder) != os.path.join(real.folder(parent), name):  # noqa: PTH118
                 linked.add(real.folder(folder))
         steps = plan_steps(
             self._workplaces.stages,
-            going,
+            removed,
             read_folder=FolderScan(),  # afresh: what appeared meanwhile is in the way
             store=self._workplaces.store,
             kept=self._places.unmovable | linked,
             real=real.folder,
             replace=replace,
-            whole_folders=way.whole_folders,
-            exchange=way.exchange,
+            whole_folders=mode.whole_folders,
+            exchange=mode.exchange,
             fold=_fold if ignores_case else None,
         )
         for step in steps:
@@ -258,10 +258,10 @@ class Transaction:
                     where=step.place,
                     hint="nothing was changed; remove the link",
                 )
-        return tuple(self._noted(self._nearby(step)) for step in steps)
+        return tuple(self._numbered(self._in_same_file_system(step)) for step in steps)
 
-    def _nearby(self, step: Step) -> Step:
-        """Move a staged path into the file system of its place, if it is in another one.
+    def _in_same_file_system(self, step: Step) -> Step:
+        """Copy a staged path into the file system of its place, if that is another one.
 
         A link or a mount within the environment may lead there.
         """
@@ -272,12 +272,12 @@ class Transaction:
             return step
         near = f"{self._workplaces.store(folder)}{os.sep}new-{secrets.token_hex(4)}"
         _copy(step.aside, near, self._disk)
-        return altered(step, aside=near)
+        return replace_fields(step, aside=near)
 
-    def _noted(self, step: Step) -> Step:
+    def _numbered(self, step: Step) -> Step:
         coming = step.aside if step.kind in {StepKind.PUT, StepKind.SWAP} else ""
         going = step.place if step.kind in {StepKind.SWAP, StepKind.TAKE} else ""
-        return altered(
+        return replace_fields(
             step,
             coming=number_of(coming) if coming else 0,
             going=number_of(going) if going else 0,
@@ -334,17 +334,22 @@ class Transaction:
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
-    """The renames that are tried."""
+class _RenameMode:
+    """The kinds of renames that a plan may use."""
 
     whole_folders: bool = True
     exchange: bool = True
 
 
-# Where one file system lies over another, as in containers, folders of the lower one cannot be
-# renamed, but files can; and not every file system exchanges names.
-_NOT_THAT_WAY = frozenset({errno.EXDEV, errno.ENOTSUP, errno.EOPNOTSUPP})
-_WAYS = (_Way(), _Way(exchange=False), _Way(whole_folders=False), _Way(False, False))
+# In an overlay file system, as in containers, folders of the lower layer cannot be renamed, but
+# files can; and not every file system can exchange two names.
+_UNSUPPORTED = frozenset({errno.EXDEV, errno.ENOTSUP, errno.EOPNOTSUPP})
+_RENAME_MODES = (
+    _RenameMode(),
+    _RenameMode(exchange=False),
+    _RenameMode(whole_folders=False),
+    _RenameMode(False, False),
+)
 
 
 def _fold(name: str) -> str:

@@ -1,8 +1,7 @@
-"""Find the folders of a wheel already in an environment as links to the same files.
+"""Detect folders of a wheel that an environment already has as links to the same files.
 
-To put a file into the place of itself changes nothing. Where a folder of an environment holds
-the very files that would be linked into it, and nothing besides, neither they nor the folder
-are touched: what comes of an installation is the same, without ten thousands of links.
+If a folder of an environment has exactly the files that would be linked into it, it is left alone:
+the result of the installation is the same, without ten thousands of links.
 """
 
 from __future__ import annotations
@@ -24,22 +23,22 @@ def unchanged_folders(
     wheel: CheckedWheel,
     roots: Mapping[str, str],
     leaving: Mapping[str, Collection[str]],
-    look: FolderReader,
+    read_folder: FolderReader,
 ) -> dict[str, str]:
-    """Return the folders that already equal the wheel's, linked to the same files.
+    """Return the folders of a wheel whose files are installed already, as links.
 
-    A folder that would be exchanged as a whole is unchanged as a whole or not at all, so that other
-    processes never see a mixture of old and new.
+    A folder that would be exchanged as a whole counts only if it is unchanged as a whole, so that
+    other processes never see a mixture of old and new.
 
-    :param leaving: by folder, an absolute path, the names of files that go.
-    :return: by folder of the wheel, the absolute path of the other one.
+    :param leaving: by folder, an absolute path, the names of files to remove.
+    :return: by folder of the wheel, the absolute path of the installed one.
     """
     coming: dict[str, WheelFolder] = {}
     for part in wheel.parts:
         folder = os.path.normpath(os.path.join(roots[part.scheme], part.path))  # noqa: PTH118
         if coming.setdefault(folder, part) is not part:
-            return {}  # two folders of a wheel that become one are rare
-    return _Comparison(wheel, coming, leaving, look, frozenset(roots.values())).found()
+            return {}  # rare: two folders of the wheel have one destination
+    return _Comparison(wheel, coming, leaving, read_folder, frozenset(roots.values())).found()
 
 
 class _Comparison:
@@ -50,13 +49,13 @@ class _Comparison:
         wheel: CheckedWheel,
         coming: Mapping[str, WheelFolder],
         leaving: Mapping[str, Collection[str]],
-        look: FolderReader,
+        read_folder: FolderReader,
         roots: frozenset[str],
     ) -> None:
         self._wheel = wheel.unpacked
         self._coming = coming
         self._leaving = leaving
-        self._look = look
+        self._read_folder = read_folder
         self._numbers: Sequence[int] | None = None
         self._device = 0
         self._inner: dict[str, set[str]] = {}
@@ -79,16 +78,16 @@ class _Comparison:
                 path = os.path.join(folder, name)  # noqa: PTH118
                 if self._is_same(path):
                     unchanged |= {
-                        part.source: one
-                        for one, part in self._coming.items()
-                        if one == path or one.startswith(path + os.sep)
+                        part.source: part_folder
+                        for part_folder, part in self._coming.items()
+                        if part_folder == path or part_folder.startswith(path + os.sep)
                     }
                 elif not self._goes(path):
-                    pending.append(path)  # others have something in it as well
+                    pending.append(path)  # it has files of other distributions as well
         return unchanged
 
     def _listing(self, folder: str) -> FolderListing:
-        return self._look(folder) or FolderListing()
+        return self._read_folder(folder) or FolderListing()
 
     def _inside(self, folder: str) -> set[str]:
         """Return the names of folders that the wheel has in a folder."""
@@ -108,7 +107,7 @@ class _Comparison:
         """Return whether a folder equals the wheel's, and all of it leaves with the old version."""
         listing, part = self._listing(folder), self._coming.get(folder)
         names, folders = listing.files.keys(), listing.folders
-        # What was compiled since is not of the wheel: it goes, and so does what it lies in.
+        # A folder with bytecode that was compiled since differs from the wheel's.
         if folders != self._inside(folder):
             return False
         if part is None:
@@ -122,7 +121,8 @@ class _Comparison:
             return False
         inner = [f"{folder}{os.sep}{name}" for name in folders]
         return all(
-            self._listing(one).device == listing.device and self._is_same(one) for one in inner
+            self._listing(subfolder).device == listing.device and self._is_same(subfolder)
+            for subfolder in inner
         )
 
     def _is_linked(self, folder: str, listing: FolderListing, part: WheelFolder) -> bool:
@@ -137,5 +137,5 @@ class _Comparison:
         if numbers != list(map(listing.files.get, part.names)):
             return False
         # Where file systems lie over each other, a folder may know other numbers than its files.
-        one = os.lstat(f"{folder}{os.sep}{part.names[0]}")
-        return (one.st_dev, one.st_ino) == (self._device, numbers[0])
+        status = os.lstat(f"{folder}{os.sep}{part.names[0]}")
+        return (status.st_dev, status.st_ino) == (self._device, numbers[0])

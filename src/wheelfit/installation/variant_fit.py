@@ -1,4 +1,4 @@
-"""Which installed variants do not fit any more: the machine changed, or another package."""
+"""The installed variants that do not fit any more: the machine or another package changed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def judge(
     *,
     coming: Mapping[NormalizedName, Version] = MappingProxyType({}),
 ) -> tuple[FitVerdict, ...]:
-    """Judge the installed variants (F-96, P-56); what is hidden by another one is left out.
+    """Judge the installed variants that can be imported (F-96, P-56).
 
     :param coming: the packages to install beside them.
     """

@@ -24,7 +24,7 @@ HIDDEN_VARIABLES = frozenset(
         *("PYTHONPLATLIBDIR", "__PYVENV_LAUNCHER__", "VIRTUAL_ENV"),
     }
 )
-"""Variables that would let something else into a new environment."""
+"""Variables through which a new environment would use files of another one."""
 
 
 def create_virtual_environment(executable: Path, folder: Path, environ: Mapping[str, str]) -> None:
@@ -32,36 +32,37 @@ def create_virtual_environment(executable: Path, folder: Path, environ: Mapping[
 
     :raises EnvironmentUnavailable: neither ``venv`` nor ``virtualenv`` can create one.
     """
-    python, place = str(executable), str(folder)
-    words = [python, "-I", "-B", "-m", "venv", "--without-pip", place]
+    python, target = str(executable), str(folder)
+    command = [python, "-I", "-B", "-m", "venv", "--without-pip", target]
     if sys.platform != "win32":
-        words.append("--symlinks")
+        command.append("--symlinks")
     variables = {name: value for name, value in environ.items() if name not in HIDDEN_VARIABLES}
-    made = run(words, environ=variables, deadline=_DEADLINE)
-    if made.succeeded:
+    venv_run = run(command, environ=variables, deadline=_DEADLINE)
+    if venv_run.succeeded:
         return
     if (virtualenv := shutil.which("virtualenv", path=environ.get("PATH", os.defpath))) is not None:
-        words = [virtualenv, "--python", python, "--no-seed", "--no-download", place]
-        if run(words, environ=variables, deadline=_DEADLINE).succeeded:
+        command = [virtualenv, "--python", python, "--no-seed", "--no-download", target]
+        if run(command, environ=variables, deadline=_DEADLINE).succeeded:
             return
-    output = made.errors.decode("utf-8", "replace").strip().splitlines()
+    output = venv_run.errors.decode("utf-8", "replace").strip().splitlines()
     raise EnvironmentUnavailable(
         f"{python} cannot create a virtual environment",
-        where=place,
+        where=target,
         note="\n".join(output[-5:]) or None,
-        hint="some systems package its `venv` module apart, as python3-venv; "
-        "`virtualenv` on PATH does as well",
+        hint="install its `venv` module, on some systems the package python3-venv, or `virtualenv` "
+        "on PATH",
     )
 
 
 @contextmanager
 def empty_folder(folder: Path, *, clear: bool) -> Iterator[Path | None]:
-    """Provide an empty folder for a new environment; if the block fails, all is as it was.
+    """Yield an empty folder for a new environment; if the block fails, restore the old state.
 
-    :param clear: whether a virtual environment that is there gives way. Until the block has
-        succeeded it is only set aside.
-    :return: the folder in which the old environment is meanwhile; None if there was none.
-    :raises FileProblem: something else is there, wheelfit runs from it, or it cannot be written.
+    :param clear: whether an existing virtual environment is replaced. It is set aside until the
+        block has succeeded.
+    :return: the path of the old environment during the block; None if there was none.
+    :raises FileProblem: another file or folder exists, wheelfit runs from it, or it cannot be
+        written.
     """
     aside = _set_aside(folder) if clear and _is_environment(folder) else None
     is_new = False
@@ -96,14 +97,14 @@ def _set_aside(folder: Path) -> Path:
     """Move an environment into a new folder beside it, and return its path there."""
     _check_not_own(folder)
     try:
-        place = Path(tempfile.mkdtemp(prefix=f"{folder.name}-", dir=folder.parent))
-        return folder.rename(place / folder.name)
+        temporary = Path(tempfile.mkdtemp(prefix=f"{folder.name}-", dir=folder.parent))
+        return folder.rename(temporary / folder.name)
     except OSError as error:
         raise _not_created(folder, error) from None
 
 
 def _create(folder: Path) -> bool:
-    """Create a folder unless it is there and empty, and return whether it is new."""
+    """Create a folder unless an empty one exists, and return whether it is new."""
     try:
         folder.mkdir(parents=True)
     except FileExistsError:

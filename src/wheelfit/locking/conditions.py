@@ -1,8 +1,7 @@
-"""Markers that hold in some of the environments of a lock, as short as can be.
+"""Markers that hold in some of the environments of a lock, as short as possible.
 
-PEP 751 has one marker for each entry, and nothing to give a condition a name. A marker only has to
-distinguish the environments of the lock: where it is read for another one, the lock is refused
-before.
+PEP 751 has one marker for each entry, and no way to name a condition. A marker only has to
+distinguish the environments of the lock: for any other environment the lock is refused.
 """
 
 from __future__ import annotations
@@ -36,9 +35,10 @@ class Conditions:
         self._pythons = sorted({python for _, python in self._places})
 
     def environments(self) -> tuple[str, ...]:
-        """Return the ``environments`` of a lock: whole markers, one holds in each.
+        """Return the ``environments`` of a lock: markers of which one holds in each environment.
 
-        The Python is left to ``requires-python`` where every platform has every one of a row.
+        They omit the Python where ``requires-python`` suffices: if a platform has all Pythons of
+        the lock and no minor version is missing between them.
         """
         pythons = {
             platform: frozenset(python for other, python in self._places if other == platform)
@@ -63,26 +63,32 @@ class Conditions:
             which one must be requested, or none if it always applies.
         """
         groups: dict[frozenset[str], set[Place]] = {}
-        for place, asked in kinds.items():
-            groups.setdefault(asked, set()).add(place)
+        for place, requested in kinds.items():
+            groups.setdefault(requested, set()).add(place)
         parts = []
-        for asked, places in sorted(groups.items(), key=lambda item: sorted(item[0])):
-            where = self._where(places)
-            who = _any(sorted(asked))
-            if where is None and not who:
+        for requested, places in sorted(groups.items(), key=lambda item: sorted(item[0])):
+            environment_marker = self._where(places)
+            request_marker = _any(sorted(requested))
+            if environment_marker is None and not request_marker:
                 return None
-            parts.append(_all([part for part in (where, who) if part]))
+            parts.append(_all([part for part in (environment_marker, request_marker) if part]))
         return _any(parts)
 
     def _where(self, places: Collection[Place]) -> str | None:
-        """Return a marker that holds in some places and no other of the lock."""
+        """Return a marker that holds in some places of the lock and in no other one."""
         if len(places) == len(self._places):
             return None
         by_platform = _grouped((platform, python) for platform, python in places)
         by_python = _grouped((python, platform) for platform, python in places)
-        one = [self._product(platforms, versions) for versions, platforms in by_platform.items()]
-        other = [self._product(platforms, versions) for platforms, versions in by_python.items()]
-        shorter = min(one, other, key=lambda parts: (len(parts), sum(map(len, parts))))
+        platforms_first = [
+            self._product(platforms, versions) for versions, platforms in by_platform.items()
+        ]
+        pythons_first = [
+            self._product(platforms, versions) for platforms, versions in by_python.items()
+        ]
+        shorter = min(
+            platforms_first, pythons_first, key=lambda parts: (len(parts), sum(map(len, parts)))
+        )
         return _any(sorted(shorter))
 
     def _product(
@@ -91,25 +97,26 @@ class Conditions:
         return _all([part for part in (self._platform(platforms), self._python(pythons)) if part])
 
     def _platform(self, platforms: Collection[tuple[str, str, str]]) -> str | None:
-        """Return a marker of platforms, with as few variables as distinguish them from others."""
-        wanted = set(platforms)
-        others = [one for one in self._platforms if one not in wanted]
+        """Return a marker of platforms, with the fewest variables that exclude the others."""
+        selected = set(platforms)
+        others = [platform for platform in self._platforms if platform not in selected]
         if not others:
             return None
         for count in range(1, len(_VARIABLES) + 1):
-            for places in combinations(range(len(_VARIABLES)), count):
+            for indexes in combinations(range(len(_VARIABLES)), count):
 
-                def seen(
-                    platform: tuple[str, ...], places: tuple[int, ...] = places
+                def values_of(
+                    platform: tuple[str, ...], indexes: tuple[int, ...] = indexes
                 ) -> tuple[str, ...]:
-                    return tuple(platform[place] for place in places)
+                    return tuple(platform[index] for index in indexes)
 
-                values, apart = set(map(seen, wanted)), set(map(seen, others))
-                if not values.isdisjoint(apart):
+                values = set(map(values_of, selected))
+                other_values = set(map(values_of, others))
+                if not values.isdisjoint(other_values):
                     continue
-                names = [_VARIABLES[place] for place in places]
-                if count == 1 and len(apart) < len(values):
-                    return _all([f"{names[0]} != '{value}'" for (value,) in sorted(apart)])
+                names = [_VARIABLES[index] for index in indexes]
+                if count == 1 and len(other_values) < len(values):
+                    return _all([f"{names[0]} != '{value}'" for (value,) in sorted(other_values)])
                 return _any(
                     _all([_is(*pair) for pair in zip(names, value, strict=True)])
                     for value in sorted(values)
@@ -117,24 +124,24 @@ class Conditions:
         raise ValueError(platforms)  # all variables together distinguish all platforms
 
     def _python(self, pythons: Collection[Python]) -> str | None:
-        wanted = sorted(pythons)
-        if wanted == self._pythons:
+        selected = sorted(pythons)
+        if selected == self._pythons:
             return None
-        first, last = self._pythons.index(wanted[0]), self._pythons.index(wanted[-1])
-        if len(wanted) == 1 and 0 < first < len(self._pythons) - 1:
-            return _is("python_version", _version(wanted[0]))
-        if last - first + 1 != len(wanted):
-            return _any([_is("python_version", _version(one)) for one in wanted])
+        first, last = self._pythons.index(selected[0]), self._pythons.index(selected[-1])
+        if len(selected) == 1 and 0 < first < len(self._pythons) - 1:
+            return _is("python_version", _version(selected[0]))
+        if last - first + 1 != len(selected):
+            return _any([_is("python_version", _version(python)) for python in selected])
         bounds = []
         if first > 0:
-            bounds.append(f"python_version >= '{_version(wanted[0])}'")
+            bounds.append(f"python_version >= '{_version(selected[0])}'")
         if last < len(self._pythons) - 1:
             bounds.append(f"python_version < '{_version(self._pythons[last + 1])}'")
         return _all(bounds)
 
 
 def _grouped(pairs: Iterable[tuple[Left, Right]]) -> dict[frozenset[Right], list[Left]]:
-    """Put the left sides together that have the same right sides."""
+    """Group the left sides by their sets of right sides."""
     rights_of: dict[Left, set[Right]] = {}
     for left, right in pairs:
         rights_of.setdefault(left, set()).add(right)

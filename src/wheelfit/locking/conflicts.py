@@ -1,8 +1,8 @@
 """Conflicting extras and groups: resolved separately, distinguished by markers.
 
-Of a conflict at most one member may be requested. So each environment is resolved once for every
-choice of members, a *fork*. In each fork the other members are left out; where no member of a
-conflict is requested, the fork of its first member holds.
+At most one member of a conflict may be requested. So each environment is resolved once for each
+choice of one member of every conflict, a *fork*, which leaves out the other members. If no member
+of a conflict is requested, the fork of its first member applies.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from wheelfit.locking.conditions import Place
 
 Conflict = tuple[str, ...]
-"""Members, as the markers of a lock for them: ``'cpu' in extras``."""
+"""The members, as markers of a lock: ``'cpu' in extras``."""
 MOST_FORKS = 64
-"""How often one environment is resolved, at most."""
+"""The most forks, and so resolutions of one environment."""
 
 
 def forks_of(conflicts: Sequence[Conflict]) -> tuple[Fork, ...]:
@@ -41,14 +41,16 @@ def forks_of(conflicts: Sequence[Conflict]) -> tuple[Fork, ...]:
                 "with --extra and --group",
             )
     unions: dict[frozenset[str], None] = {}
-    for kept in product(*conflicts):
-        others = [{*conflict} - {one} for conflict, one in zip(conflicts, kept, strict=True)]
+    for choice in product(*conflicts):
+        others = [
+            {*conflict} - {member} for conflict, member in zip(conflicts, choice, strict=True)
+        ]
         unions[frozenset().union(*others)] = None
-    # What leaves out more than another is needed nowhere.
-    least = [one for one in unions if not any(other < one for other in unions)]
+    # A fork that leaves out a superset of another one is never needed.
+    minimal = [union for union in unions if not any(other < union for other in unions)]
     return tuple(
-        Fork(one, tuple(_condition(one, least[:place], conflicts)))
-        for place, one in enumerate(least)
+        Fork(left_out, tuple(_condition(left_out, minimal[:number], conflicts)))
+        for number, left_out in enumerate(minimal)
     )
 
 
@@ -57,19 +59,19 @@ def _condition(
 ) -> Iterator[str]:
     """Yield the markers that hold where a fork is the first one with the requested members.
 
-    Implied conditions are left out, since at most one member of each conflict is requested.
+    Conditions implied by "at most one member of each conflict" are omitted.
 
     :param left_out: the members the fork leaves out.
-    :param earlier: the members earlier forks leave out; of each, one must be requested.
+    :param earlier: the members each earlier fork leaves out; one of each must be requested.
     """
-    asked = [tuple(sorted(one - left_out)) for one in earlier]
-    alone = dict.fromkeys(one[0] for one in asked if len(one) == 1)
-    yield from alone
-    for several in dict.fromkeys(asked):
-        if not alone.keys() & {*several}:
-            yield f"({' or '.join(several)})"
+    requested = [tuple(sorted(members - left_out)) for members in earlier]
+    single = dict.fromkeys(members[0] for members in requested if len(members) == 1)
+    yield from single
+    for members_of_fork in dict.fromkeys(requested):
+        if not single.keys() & {*members_of_fork}:
+            yield f"({' or '.join(members_of_fork)})"
     for member in sorted(left_out):
-        if not any(member in conflict and alone.keys() & {*conflict} for conflict in conflicts):
+        if not any(member in conflict and single.keys() & {*conflict} for conflict in conflicts):
             yield member.replace("' in ", "' not in ")
 
 
@@ -81,34 +83,38 @@ class Kinds:
 
     def __init__(self, forks: Iterable[Fork]) -> None:
         self._forks = tuple(dict.fromkeys(forks))
-        self._asked: dict[Place, dict[Fork, frozenset[str]]] = {}
+        self._kinds: dict[Place, dict[Fork, frozenset[str]]] = {}
 
-    def add(self, place: Place, fork: Fork, asked: frozenset[str]) -> None:
+    def add(self, place: Place, fork: Fork, kinds: frozenset[str]) -> None:
         """Add the extras and groups that require the release.
 
-        :param asked: markers of which one must hold; none: it always applies.
+        :param kinds: markers of which one must hold; none: it always applies.
         """
-        forks = self._asked.setdefault(place, {})
-        forks[fork] = either(forks.get(fork), asked)
+        forks = self._kinds.setdefault(place, {})
+        forks[fork] = either(forks.get(fork), kinds)
 
     def by_place(self) -> Mapping[Place, frozenset[str]]:
-        """Return for each place the markers of which one must hold; none: it always counts."""
-        return {place: self._joined(forks) for place, forks in self._asked.items()}
+        """Return by place the markers of which one must hold; none: it always applies."""
+        return {place: self._joined(kinds_by_fork) for place, kinds_by_fork in self._kinds.items()}
 
-    def _joined(self, asked: Mapping[Fork, frozenset[str]]) -> frozenset[str]:
+    def _joined(self, kinds_by_fork: Mapping[Fork, frozenset[str]]) -> frozenset[str]:
         terms: set[str] = set()
-        kinds = {kind for kinds_of_fork in asked.values() for kind in kinds_of_fork or ("",)}
+        kinds = {
+            kind for kinds_of_fork in kinds_by_fork.values() for kind in kinds_of_fork or ("",)
+        }
         for kind in kinds:
-            holding = [
-                fork for fork, kinds_of_fork in asked.items() if kind in (kinds_of_fork or ("",))
+            with_kind = [
+                fork
+                for fork, kinds_of_fork in kinds_by_fork.items()
+                if kind in (kinds_of_fork or ("",))
             ]
-            possible = [fork for fork in self._forks if kind not in fork.left_out]
-            if len(holding) == len(possible):
+            allowed = [fork for fork in self._forks if kind not in fork.left_out]
+            if len(with_kind) == len(allowed):
                 if not kind:
                     return frozenset()
                 terms.add(kind)
             else:
-                terms |= {_both(kind, fork.condition) for fork in holding}
+                terms |= {_both(kind, fork.condition) for fork in with_kind}
         return frozenset(terms)
 
 

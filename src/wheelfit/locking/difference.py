@@ -24,9 +24,9 @@ class LockChange:
 
     name: NormalizedName
     before: tuple[str, ...]
-    """Its versions in the older lock, oldest first, or ``?``; empty: it was not there."""
+    """Its versions in the older lock, oldest first, or ``?``; empty: that lock lacks it."""
     after: tuple[str, ...]
-    """Its versions now; empty: it is not there any more."""
+    """Its versions in the newer lock; empty: that lock lacks it."""
     what: str = ""
     """The other differences, in clauses."""
 
@@ -53,14 +53,19 @@ class LockChange:
 def changes(old: Lock | None, new: Lock) -> tuple[LockChange, ...]:
     """Return the differences between the packages of two locks, by name.
 
-    :param old: None: there was none.
-    :param new: the other.
+    :param old: the older lock; None: there is none.
+    :param new: the newer lock.
     """
     before, after = _by_name(old), _by_name(new)
     lock_changes = []
     for name in sorted(before.keys() | after.keys()):
-        one, other = before.get(name, []), after.get(name, [])
-        change = LockChange(name, _versions(one), _versions(other), "; ".join(_details(one, other)))
+        old_packages, new_packages = before.get(name, []), after.get(name, [])
+        change = LockChange(
+            name,
+            _versions(old_packages),
+            _versions(new_packages),
+            "; ".join(_details(old_packages, new_packages)),
+        )
         if change.before != change.after or change.what:
             lock_changes.append(change)
     return tuple(lock_changes)
@@ -75,29 +80,29 @@ def _by_name(lock: Lock | None) -> dict[NormalizedName, list[LockedPackage]]:
 
 def _versions(packages: list[LockedPackage]) -> tuple[str, ...]:
     known = sorted({package.version for package in packages if package.version is not None})
-    return tuple(map(str, known)) or (("?",) if packages else ())  # a folder has none
+    return tuple(map(str, known)) or (("?",) if packages else ())  # a folder has no version
 
 
 def _details(old: list[LockedPackage], new: list[LockedPackage]) -> Iterator[str]:
     """Yield the differences between entries of the same versions."""
     if _versions(old) != _versions(new):
         return
-    had = {wheel.filename.text for package in old for wheel in package.wheels}
-    has = {wheel.filename.text for package in new for wheel in package.wheels}
+    old_names = {wheel.filename.text for package in old for wheel in package.wheels}
+    new_names = {wheel.filename.text for package in new for wheel in package.wheels}
     labels = {
-        str(wheel.filename.label): wheel.filename.text in has
+        str(wheel.filename.label): wheel.filename.text in new_names
         for package in (*old, *new)
         for wheel in package.wheels
-        if wheel.filename.label is not None and wheel.filename.text in had ^ has
+        if wheel.filename.label is not None and wheel.filename.text in old_names ^ new_names
     }
     for label in sorted(labels):
         yield f"{'with' if labels[label] else 'without'} {label}"
-    if not labels and had != has:
-        yield f"{count_of(len(has), 'wheel')} instead of {len(had)}"
-    if {str(one.marker) for one in old} != {str(one.marker) for one in new}:
-        told = " / ".join(str(one.marker) for one in new if one.marker is not None)
-        yield f"if {told}" if told else "always"
-    if had == has and _files(old) != _files(new):
+    if not labels and old_names != new_names:
+        yield f"{count_of(len(new_names), 'wheel')} instead of {len(old_names)}"
+    if {str(package.marker) for package in old} != {str(package.marker) for package in new}:
+        markers = " / ".join(str(package.marker) for package in new if package.marker is not None)
+        yield f"if {markers}" if markers else "always"
+    if old_names == new_names and _files(old) != _files(new):
         yield "files in other places or with other hashes"
 
 

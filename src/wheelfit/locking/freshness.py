@@ -1,8 +1,8 @@
 """The proof that a lock is up to date, without resolving again.
 
-A resolution depends on the request and on the listings of its sources: of locked projects on the
-files of the locked releases, since these versions stay while they meet the request, and of other
-examined projects on all files. If none of that has changed, the same lock would be written again.
+A resolution depends on the request and on the pages of its sources: for locked projects, on the
+files of the locked releases, since these versions stay while they meet the request; for other
+examined projects, on all files. If none of them has changed, the same lock would be written again.
 """
 
 from __future__ import annotations
@@ -63,11 +63,11 @@ class Validator(NamedTuple):
     """The part of a project's listing on which a lock depends."""
 
     digest: str
-    """A digest of that; empty: no source has the project."""
+    """The digest of that part; empty: no source has the project."""
     stamp: str = ""
     """The stamp of the page from `wheelfit.sources.repository.stamp_of`; empty: none."""
     fresh: float = 0.0
-    """Seconds for which the only index of the project need not be read again."""
+    """Seconds for which the page need not be requested again; 0 if several sources have it."""
 
 
 def validators(
@@ -81,10 +81,10 @@ def validators(
     :raises WheelfitError: a source cannot be read.
     """
     versions = _versions(lock)
-    wanted = sorted({*names, *versions})
+    all_names = sorted({*names, *versions})
     read = partial(_validator, repository, versions)
     return dict(
-        zip(map(str, wanted), map_concurrently(wanted, read, most=_CONNECTIONS), strict=True)
+        zip(map(str, all_names), map_concurrently(all_names, read, most=_CONNECTIONS), strict=True)
     )
 
 
@@ -94,7 +94,7 @@ def is_valid(
     repository: Repository,
     is_fresh: Callable[[NormalizedName], bool] = lambda _name: False,
 ) -> bool:
-    """Return whether the sources list the same of each project.
+    """Return whether the pages of all projects are unchanged.
 
     An unchanged page is not parsed.
 
@@ -108,14 +108,14 @@ def is_valid(
     versions = _versions(lock)
 
     def is_same(name: NormalizedName) -> bool:
-        known = expected[name]
-        if known.stamp and stamp_of(repository, name) == known.stamp:
+        validator = expected[name]
+        if validator.stamp and stamp_of(repository, name) == validator.stamp:
             return True
-        return _validator(repository, versions, name).digest == known.digest
+        return _validator(repository, versions, name).digest == validator.digest
 
     names = map(canonicalize_name, expected)
-    asked = [name for name in names if not (expected[name].fresh and is_fresh(name))]
-    return all(map_concurrently(asked, is_same, most=_CONNECTIONS))
+    names_to_check = [name for name in names if not (expected[name].fresh and is_fresh(name))]
+    return all(map_concurrently(names_to_check, is_same, most=_CONNECTIONS))
 
 
 def _versions(lock: Lock) -> Mapping[NormalizedName, AbstractSet[Version]]:
@@ -127,9 +127,9 @@ def _versions(lock: Lock) -> Mapping[NormalizedName, AbstractSet[Version]]:
 
 
 def request_digest(*parts: object) -> str:
-    """Return a digest of a request; equal requests have equal ones in every process.
+    """Return a digest of a request; equal requests have equal digests in every process.
 
-    :param parts: the values that decide the answer besides the sources: frozen dataclasses,
+    :param parts: the values that decide the resolution besides the sources: frozen dataclasses,
         mappings, sets, sequences, and values with an unambiguous text.
     """
     text = json.dumps(list(map(_plain, parts)), sort_keys=True)
@@ -139,22 +139,19 @@ def request_digest(*parts: object) -> str:
 def version_of(filename: str) -> Version | None:
     """Return the version in the name of a wheel, an index file or a source distribution.
 
-    None of anything else.
-
-    :param filename: as a page lists it.
+    None for any other file.
     """
     if filename.endswith(".whl"):
         parts = filename.split("-", 2)
-        return _parsed(parts[1]) if len(parts) == 3 else None
+        return _parse_version(parts[1]) if len(parts) == 3 else None
     release = parse_index_file_name(filename) or sdist_release(filename)
     return None if release is None else release[1]
 
 
 def files_near(page: ProjectPage, versions: Iterable[Version]) -> Iterable[File]:
-    """Return the files of a page without most of those of other releases.
+    """Return the files of some releases, possibly with files of others that were read with them.
 
-    :param page: of one that joins builds, all files are returned.
-    :param versions: with their local parts.
+    :param versions: the releases, with local versions.
     """
     if isinstance(page.files, PageFiles) and not page.joins_builds:
         return page.files.of(versions)
@@ -162,7 +159,7 @@ def files_near(page: ProjectPage, versions: Iterable[Version]) -> Iterable[File]
 
 
 @lru_cache(maxsize=8192)
-def _parsed(text: str) -> Version | None:
+def _parse_version(text: str) -> Version | None:
     try:
         return parse_version(text.replace("_", "-"))
     except InvalidVersion:
@@ -179,23 +176,23 @@ def _validator(
         return Validator("")
     files = page.files
     if name in versions:
-        joins = page.bridge is not None and page.bridge.is_of_indexes
+        is_joined = page.bridge is not None and page.bridge.is_of_indexes
         files = tuple(
             file
             for file in files_near(page, versions[name])
             for version in [version_of(file.filename)]
             if version in versions[name]
-            or (joins and version and without_build(version) in versions[name])
+            or (is_joined and version and without_build(version) in versions[name])
         )
-    listed = [_listed(file, repository) for file in files]
-    listed.sort(key=json.dumps)
-    digest = request_digest(page.source, page.bridge, page.status, listed)
+    rows = [_row(file, repository) for file in files]
+    rows.sort(key=json.dumps)
+    digest = request_digest(page.source, page.bridge, page.status, rows)
     # Files without a hash on the page are read each time.
-    is_told = all(file.hashes or file.is_selector for file in files)
-    return Validator(digest, page.stamp, page.fresh) if is_told else Validator(digest)
+    is_reliable = all(file.hashes or file.is_selector for file in files)
+    return Validator(digest, page.stamp, page.fresh) if is_reliable else Validator(digest)
 
 
-def _listed(file: File, repository: Repository) -> list[object]:
+def _row(file: File, repository: Repository) -> list[object]:
     """Return the data of a file on a page, with its state if it has no promised hash."""
     hashes: object = sorted(file.hashes.items()) if not file.is_selector else ""
     if not file.hashes and file.is_local:
@@ -217,7 +214,7 @@ def _listed(file: File, repository: Repository) -> list[object]:
 
 
 def _plain(value: object) -> Any:
-    """Return a value as JSON has it, sets and mappings in a fixed order."""
+    """Return a value as JSON, with sets and mappings in a fixed order."""
     if value is None or isinstance(value, (str, int, float)):
         return value
     if isinstance(value, FunctionType):  # for hints, which decide nothing

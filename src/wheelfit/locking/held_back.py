@@ -1,4 +1,4 @@
-"""The packages of a lock older than the newest allowed release, with the environments."""
+"""The packages of a lock that are older than the newest allowed release."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class LockHeldBack:
 
     release: HeldBack
     environments: tuple[LockEnvironment, ...]
-    """The environments for which it is the locked release, in the order they were resolved."""
+    """The environments in which it is locked, in the order of their resolution."""
     is_everywhere: bool
     """Whether no environment has another release of the package."""
 
@@ -39,25 +39,31 @@ class LockHeldBack:
 def held_back(settled: Sequence[ListedEnvironment]) -> Iterator[LockHeldBack]:
     """Yield each release that was held back, once for all environments that have it.
 
-    Environments follow those before them where they can, so the first one has the reason. Where the
-    newest release is locked for another Python of the same platform, the requested Pythons are the
-    reason, and it is not reported.
+    Environments take the versions of earlier ones if possible, so the first one has the reason. If
+    the newest release is locked for another Python of the same platform, the requested Pythons are
+    the reason, and it is not reported.
 
     :param settled: the environments of one lock.
     """
     reasons: dict[HeldBack, None] = {}
-    for one in settled:
-        reasons |= dict.fromkeys(one.solution.resolution.held_back)
+    for listed in settled:
+        reasons |= dict.fromkeys(listed.solution.resolution.held_back)
     for release in reasons:
-        having = [one for one in settled if release.name in one.parts]
-        those = [one for one in having if one.parts[release.name].version == release.version]
-        taking = {
-            one.environment.platform
-            for one in having
-            if one.parts[release.name].version == release.latest
+        with_package = [listed for listed in settled if release.name in listed.parts]
+        with_release = [
+            listed
+            for listed in with_package
+            if listed.parts[release.name].version == release.version
+        ]
+        platforms_with_latest = {
+            listed.environment.platform
+            for listed in with_package
+            if listed.parts[release.name].version == release.latest
         }
         environments = dict.fromkeys(
-            one.environment for one in those if one.environment.platform not in taking
+            listed.environment
+            for listed in with_release
+            if listed.environment.platform not in platforms_with_latest
         )
         if environments:
-            yield LockHeldBack(release, tuple(environments), len(those) == len(having))
+            yield LockHeldBack(release, tuple(environments), len(with_release) == len(with_package))

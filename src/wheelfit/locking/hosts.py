@@ -1,7 +1,7 @@
-"""Lock for named machines: each gets exactly its own resolution.
+"""Lock for named machines, so that each chooses exactly its own resolution from the lock.
 
-If one file cannot express them all, each machine gets its own file. This is decided by a test: the
-lock is read back, and each machine chooses from it.
+If one file cannot express them all, each machine gets its own file. To find out, the lock is read
+back, and each machine chooses from it.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ class NamedMachine:
 
     environment: LockEnvironment
     candidates: Callable[[Repository], Candidates]
-    """Opens what chooses for it from a repository."""
+    """Returns its candidates in a repository."""
     chooser: Callable[[Lock], LockCandidates]
-    """Opens what chooses for it from a lock, with every extra and group of the lock."""
+    """Returns its candidates in a lock, with every extra and group of the lock."""
     old: Lock | None = None
-    """An older lock for it alone."""
+    """An older lock for this machine alone; None: there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class HostLock:
     locked: LockResult
     machines: tuple[NamedMachine, ...]
     split_reason: str | None = None
-    """Why there is one lock for each machine; None: it is for all of them."""
+    """The reason for one lock for each machine; None: it is for all of them."""
 
 
 def lock_for_hosts(
@@ -73,11 +73,11 @@ def lock_for_hosts(
     :param upgrade: projects whose version need not stay; None: none need.
     :param where: the file, for messages.
     :param folder: the folder of the lock file.
-    :param report: called with each machine when it is begun.
-    :raises NoFit: there is no solution for one of them.
+    :param report: called with each machine before it is resolved.
+    :raises NoFit: a machine has no solution.
     """
     settled: list[ListedEnvironment] = []
-    chosen: Versions = {}
+    versions: Versions = {}
     for machine in machines:
         report(machine.environment)
         target = machine.environment.target
@@ -85,7 +85,7 @@ def lock_for_hosts(
         for lock in (old, machine.old):
             if lock is not None:
                 preferred = locked_versions(lock, target, upgrade) | preferred
-        preferred = chosen | preferred
+        preferred = versions | preferred
         try:
             solution = solver.solve(
                 machine.environment, preferred, candidates_of=machine.candidates
@@ -94,22 +94,22 @@ def lock_for_hosts(
             error.where = error.where or machine.environment.name
             raise
         settled.append(_settled(solution))
-        chosen = solution.versions | chosen
+        versions = solution.versions | versions
     try:
         whole = build_lock(settled, solver, where=where, folder=folder, old=old)
-        apart = next(_differences(whole.lock, machines, settled), None)
+        split_reason = next(_differences(whole.lock, machines, settled), None)
     except NoFit as error:
-        apart = error.message
+        split_reason = error.message
     else:
-        if apart is None or len(machines) == 1:
+        if split_reason is None or len(machines) == 1:
             return (HostLock(whole, tuple(machines)),)
     return tuple(
         HostLock(
-            build_lock([one], solver, where=where, folder=folder, old=machine.old),
+            build_lock([listed], solver, where=where, folder=folder, old=machine.old),
             (machine,),
-            apart,
+            split_reason,
         )
-        for machine, one in zip(machines, settled, strict=True)
+        for machine, listed in zip(machines, settled, strict=True)
     )
 
 
@@ -119,14 +119,14 @@ def _settled(solution: Solution) -> ListedEnvironment:
         core = pin.core
         if core is None and pin.choice.chosen is not None:
             core = solution.candidates.core_metadata(pin.choice.chosen)
-        wanted = None if core is None else core.requires_python
+        requires_python = None if core is None else core.requires_python
         parts[pin.name] = ListedProject(
             pin.name,
             pin.release,
             pin.choice.release,
             frozenset([pin.filename.text]),
             needs={pin.label: () if core is None else tuple(_needs(pin, core, solution))},
-            pythons=frozenset() if wanted is None else frozenset([wanted]),
+            pythons=frozenset() if requires_python is None else frozenset([requires_python]),
         )
     return ListedEnvironment(solution.environment, solution, parts)
 
@@ -152,22 +152,22 @@ def _differences(
     lock: Lock, machines: Sequence[NamedMachine], settled: Sequence[ListedEnvironment]
 ) -> Iterator[str]:
     """Yield the machines whose choice from a lock differs from the resolution."""
-    for machine, one in zip(machines, settled, strict=True):
+    for machine, listed in zip(machines, settled, strict=True):
         name = machine.environment.name
-        wanted = {pin.name: pin.filename.text for pin in one.solution.resolution.pins}
+        resolved = {pin.name: pin.filename.text for pin in listed.solution.resolution.pins}
         try:
-            own = _chosen(machine, lock)
+            chosen = _chosen(machine, lock)
         except (NoFit, UserError) as error:
             yield f"{name} could not choose from it: {error.message}"
             continue
-        for project in sorted(wanted.keys() | own.keys()):
-            if wanted.get(project) == own.get(project):
+        for project in sorted(resolved.keys() | chosen.keys()):
+            if resolved.get(project) == chosen.get(project):
                 continue
-            if project not in wanted:
+            if project not in resolved:
                 yield f"{name} would get {project}, which it does not need"
             else:
-                instead = own.get(project, "nothing")
-                yield f"{name} would get {instead} in place of {wanted[project]}"
+                other_file = chosen.get(project, "nothing")
+                yield f"{name} would get {other_file} in place of {resolved[project]}"
 
 
 def _chosen(machine: NamedMachine, lock: Lock) -> Mapping[NormalizedName, str]:

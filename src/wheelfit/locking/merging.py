@@ -44,7 +44,7 @@ class MergedEntries:
     packages: tuple[dict[str, Any], ...]
     """As plain data, for ``wheelfit.locking.locking.new_lock``."""
     plain: tuple[dict[str, Any], ...]
-    """The same for tools that know no variants."""
+    """The entries for tools without variant support."""
     notes: tuple[str, ...] = ()
     """The parts left out, each with the reason, one sentence each."""
 
@@ -54,11 +54,11 @@ def merge(
     solver: Solver,
     folder: Path | None = None,
 ) -> MergedEntries:
-    """Return the entries for several environments together.
+    """Return the entries of a lock for several environments.
 
     :param settled: the solution of each environment.
-    :param solver: the solver, with the request, whose extras and groups decide when entries apply,
-        and the sources.
+    :param solver: has the request, whose extras and groups decide when entries apply, and the
+        sources.
     :param folder: the folder of the lock file.
     :raises NoFit: two environments that no marker distinguishes need different versions.
     """
@@ -66,12 +66,12 @@ def merge(
 
 
 _MOST_FETCHED = 16
-"""Wheels that are fetched only to know their hashes; of more than that none is locked."""
+"""The most wheels that are fetched only for their hashes; further ones are not locked."""
 
 
 @dataclass(slots=True)
 class _Entry:
-    """One release, from all environments that have it."""
+    """The parts of one release from all environments that have it."""
 
     kinds: Kinds
     parts: list[tuple[ListedEnvironment, ListedProject]] = field(default_factory=list)
@@ -89,7 +89,7 @@ class _Merging:
         self._repository = solver.repository
         self._policy = solver.policy.metadata
         self._folder = folder
-        self._conditions = Conditions(one.environment for one in settled)
+        self._conditions = Conditions(listed.environment for listed in settled)
         self._entries: dict[tuple[NormalizedName, Version], _Entry] = {}
         self._names: Counter[str] = Counter()
         """The number of entries of each name."""
@@ -99,16 +99,16 @@ class _Merging:
         self._fetched = 0
 
     def merged(self) -> MergedEntries:
-        for one in self._settled:
-            self._add(one)
+        for listed in self._settled:
+            self._add(listed)
         self._names.update(str(name) for name, _ in self._entries)
         self._check_places()
         tables = {
             (str(name), str(version)): self._table(entry)
             for (name, version), entry in self._entries.items()
         }
-        for told, names in self._lost.items():
-            self._notes[f"{told} ({'; '.join(names)})"] = None
+        for note, names in self._lost.items():
+            self._notes[f"{note} ({'; '.join(names)})"] = None
         plain = WithoutVariants(self._settled, self._request, self._conditions, tables).tables()
         return MergedEntries(tuple(tables.values()), tuple(plain), tuple(self._notes))
 
@@ -119,21 +119,26 @@ class _Merging:
             key = part.name, part.version
             entry = self._entries.get(key)
             if entry is None:
-                entry = self._entries[key] = _Entry(Kinds(each.fork for each in self._settled))
+                entry = self._entries[key] = _Entry(
+                    Kinds(listed_environment.fork for listed_environment in self._settled)
+                )
             entry.parts.append((listed, part))
             entry.kinds.add(place, listed.fork, kinds.get(part.name, frozenset()))
 
     def _check_places(self) -> None:
         seen: dict[tuple[NormalizedName, Place, Fork], tuple[Version, str]] = {}
         for (name, version), entry in self._entries.items():
-            for one, _ in entry.parts:
-                place = one.environment.marker_values
-                key = name, place, one.fork
-                other, called = seen.setdefault(key, (version, one.environment.name))
-                if other != version:
+            for listed, _ in entry.parts:
+                place = listed.environment.marker_values
+                key = name, place, listed.fork
+                earlier_version, earlier_name = seen.setdefault(
+                    key, (version, listed.environment.name)
+                )
+                if earlier_version != version:
                     raise NoFit(
-                        f"{called} needs {name} {other}, {one.environment.name} {version}, and "
-                        "no marker of a lock file tells the two apart",
+                        f"{earlier_name} needs {name} {earlier_version}, "
+                        f"{listed.environment.name} needs {version}, and no marker of a lock file "
+                        "distinguishes the two",
                         hint="lock them one by one, each into its own file: -o pylock.NAME.toml",
                     )
 
@@ -154,7 +159,7 @@ class _Merging:
             strict=self._policy.strict,
         )
         self._notes |= dict.fromkeys(locked.notes)
-        self._tell_versions(locked.table, entry)
+        self._add_versions(locked.table, entry)
         return locked.table
 
     def _release(self, entry: _Entry) -> Release:
@@ -172,10 +177,10 @@ class _Merging:
             label = parse_wheel_filename(text).label or "the plain wheel"
             reasons.setdefault(reason, {})[label] = None
         for reason, labels in reasons.items():
-            told = f"{first.name} {first.version}: {', '.join(labels)} not locked, {reason}"
-            self._notes[told] = None
+            note = f"{first.name} {first.version}: {', '.join(labels)} not locked, {reason}"
+            self._notes[note] = None
         kept = [self._hashed(wheels[text]) for text in sorted(wheels) if text not in refused]
-        self._tell_lost_fallback(entry, {wheel.filename.text for wheel in kept})
+        self._note_lost_fallback(entry, {wheel.filename.text for wheel in kept})
         return replace(first, wheels=tuple(kept))
 
     def _hashed(self, wheel: Wheel) -> Wheel:
@@ -192,21 +197,21 @@ class _Merging:
         with tempfile.TemporaryDirectory(prefix="wheelfit-") as folder:
             return _with_hash(wheel, self._repository.download(wheel.file, Path(folder)))
 
-    def _tell_lost_fallback(self, entry: _Entry, kept: Collection[str]) -> None:
-        """Record the releases without a wheel for machines that no label fits."""
-        for one, part in entry.parts:
+    def _note_lost_fallback(self, entry: _Entry, kept: Collection[str]) -> None:
+        """Note releases whose wheels for machines without a compatible label are not locked."""
+        for listed, part in entry.parts:
             if any(map(_is_fallback, part.refused)) and not any(
                 map(_is_fallback, part.wheels.intersection(kept))
             ):
-                told = f"{part.name} {part.version}: nothing locked for machines that no label fits"
-                self._lost.setdefault(told, {})[one.environment.name] = None
+                note = f"{part.name} {part.version}: nothing locked for machines that no label fits"
+                self._lost.setdefault(note, {})[listed.environment.name] = None
 
     def _needs(self, entry: _Entry) -> dict[str, set[str]]:
         """Return the requirements by label, with markers of extras and environments."""
         by_label: dict[str, list[tuple[ListedEnvironment, Needs]]] = {}
-        for one, part in entry.parts:
+        for listed, part in entry.parts:
             for label, needs in part.needs.items():
-                by_label.setdefault(label or "", []).append((one, needs))
+                by_label.setdefault(label or "", []).append((listed, needs))
         return {
             label: set(self._written(needs_of_label)) for label, needs_of_label in by_label.items()
         }
@@ -214,62 +219,66 @@ class _Merging:
     def _written(
         self, needs_by_environment: Sequence[tuple[ListedEnvironment, Needs]]
     ) -> Iterator[str]:
-        """Yield requirements without versions, which the entries have."""
+        """Yield requirements without versions, since the entries pin these."""
         kinds: dict[str, dict[Place, set[str | None]]] = {}
-        for one, needs in needs_by_environment:
-            for extra, written in needs:
-                for needed in self._request.instead(written, one.environment.target):
-                    if needed.name in one.parts:
+        for listed, needs in needs_by_environment:
+            for extra, requirement in needs:
+                for needed in self._request.instead(requirement, listed.environment.target):
+                    if needed.name in listed.parts:
                         text = str(Requirement(needed.name, needed.extras))
                         places = kinds.setdefault(text, {})
-                        asked = places.setdefault(one.environment.marker_values, set())
-                        asked.add(None if extra is None else f"extra == '{extra}'")
-        conditions = Conditions(one.environment for one, _ in needs_by_environment)
+                        extra_markers = places.setdefault(listed.environment.marker_values, set())
+                        extra_markers.add(None if extra is None else f"extra == '{extra}'")
+        conditions = Conditions(listed.environment for listed, _ in needs_by_environment)
         for text, places in kinds.items():
             marker = conditions.marker(
                 {
-                    place: frozenset() if None in asked else frozenset(filter(None, asked))
-                    for place, asked in places.items()
+                    place: frozenset()
+                    if None in extra_markers
+                    else frozenset(filter(None, extra_markers))
+                    for place, extra_markers in places.items()
                 }
             )
             yield text if marker is None else f"{text}; {marker}"
 
-    def _tell_versions(self, table: dict[str, Any], entry: _Entry) -> None:
-        """Write the versions of dependencies where several entries have one name."""
+    def _add_versions(self, table: dict[str, Any], entry: _Entry) -> None:
+        """Add versions to dependencies on names that several entries have."""
         names = [item["name"] for item in table.get("dependencies", ())]
         versions = {
-            name: {str(one.parts[name].version) for one, _ in entry.parts if name in one.parts}
+            name: {
+                str(listed.parts[name].version) for listed, _ in entry.parts if name in listed.parts
+            }
             for name in names
         }
-        listed = dependencies(versions, self._names)
-        if listed:
-            table["dependencies"] = listed
+        dependency_entries = dependencies(versions, self._names)
+        if dependency_entries:
+            table["dependencies"] = dependency_entries
 
 
 def _requires_python(entry: _Entry) -> str | None:
-    """Return the Pythons a release needs, where markers of minor versions are not enough."""
-    wanted = {
+    """Return the ``requires-python`` of a release if it distinguishes micro versions."""
+    ranges = {
         str(specifiers)
-        for one, part in entry.parts
+        for listed, part in entry.parts
         for specifiers in part.pythons
-        if not specifiers.contains("{}.{}.0".format(*one.environment.python))
+        if not specifiers.contains("{}.{}.0".format(*listed.environment.python))
     }
-    return str(VersionSet.of(",".join(sorted(wanted)))) if wanted else None
+    return str(VersionSet.of(",".join(sorted(ranges)))) if ranges else None
 
 
 def _is_fallback(filename: str) -> bool:
-    """Return whether a wheel needs nothing of a machine but its tags."""
+    """Return whether a wheel fits every machine with its tags: a plain wheel or null variant."""
     return parse_wheel_filename(filename).label in (None, NULL)
 
 
 def _index(release: Release) -> str | None:
     sources = {wheel.file.source for wheel in release.wheels}
-    source = sources.pop() if len(sources) == 1 else ""  # the standard has place for one
+    source = sources.pop() if len(sources) == 1 else ""  # an entry can have only one index
     return source if source.startswith(("https://", "http://")) else None
 
 
 def _with_hash(wheel: Wheel, path: Path) -> Wheel:
-    """Return a wheel with the hash of a file, which has no promised one."""
+    """Return a wheel without a promised hash with that of its file."""
     try:
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,4 +1,4 @@
-"""Variant metadata cut down to the wheels that a lock lists (F-116)."""
+"""Variant metadata reduced to the wheels that a lock lists (F-116)."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 def prune(document: VariantDocument, labels: Collection[Label]) -> VariantDocument:
     """Return a document without unlisted labels, and without the parts only they used.
 
-    The entry of each label that stays is whole; ``null`` gets one if it had none, for
-    readers that do not know F-26. Namespaces go from priorities and providers together.
+    The entries of listed labels are unchanged; a missing one of ``null`` is added, for readers that
+    do not implement F-26. Unused namespaces are removed from priorities and providers.
 
     :param document: the metadata of a release.
     :param labels: the labels of the listed wheels.
@@ -30,20 +30,22 @@ def prune(document: VariantDocument, labels: Collection[Label]) -> VariantDocume
     if NULL in labels and NULL not in document.unusable:
         variants.setdefault(NULL, EMPTY)
     used = namespaces_used(variants.values())
-    kept = tuple(name for name in document.priorities if name in used)
-    kept = kept or document.priorities[:1]  # F-21: null variants alone need one too
+    namespaces = tuple(name for name in document.priorities if name in used)
+    namespaces = namespaces or document.priorities[:1]  # F-21: null variants alone need one too
     return replace(
         document,
-        priorities=kept,
-        providers={name: provider for name, provider in document.providers.items() if name in kept},
+        priorities=namespaces,
+        providers={
+            name: provider for name, provider in document.providers.items() if name in namespaces
+        },
         variants={label: variants[label] for label in sorted(variants)},
         feature_priorities={
-            name: names for name, names in document.feature_priorities.items() if name in kept
+            name: names for name, names in document.feature_priorities.items() if name in namespaces
         },
         value_priorities={
             feature: values
             for feature, values in document.value_priorities.items()
-            if feature.namespace in kept
+            if feature.namespace in namespaces
         },
         unusable={label: reason for label, reason in document.unusable.items() if label in labels},
     )

@@ -1,4 +1,4 @@
-"""Which releases an environment of a lock needs, and for which extras and groups."""
+"""The releases that an environment of a lock needs, and the extras and groups that need them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from wheelfit.locking.request import LockNeeds, Root
 
 LabelsOf: TypeAlias = Callable[[ListedProject], Iterable["Label | None"]]
-"""Returns the labels of a release whose needs count."""
+"""Returns the labels of a release whose requirements count."""
 
 
 def kinds_of(
@@ -32,24 +32,27 @@ def kinds_of(
     roots: dict[str | None, list[Root]] = {}
     for root in listed.fork.roots(request):
         roots.setdefault(root.kind, []).append(root)
-    reached = {kind: _reached(listed, request, of, labels_of) for kind, of in roots.items()}
-    always = reached.pop(None, set())
+    names_by_kind = {
+        kind: _reached(listed, request, roots_of_kind, labels_of)
+        for kind, roots_of_kind in roots.items()
+    }
+    always = names_by_kind.pop(None, set())
     kinds: dict[NormalizedName, frozenset[str]] = dict.fromkeys(always, frozenset())
-    for kind, names in reached.items():
+    for kind, names in names_by_kind.items():
         for name in names - always:
             kinds[name] = kinds.get(name, frozenset()) | {kind or ""}
     return kinds
 
 
-def either(known: frozenset[str] | None, asked: frozenset[str]) -> frozenset[str]:
-    """Return when a project is needed by one of two machines that no marker distinguishes.
+def either(first: frozenset[str] | None, second: frozenset[str]) -> frozenset[str]:
+    """Return the markers under which at least one of two machines needs a project.
 
-    :param known: the markers of one; None: it does not need the project.
-    :param asked: the markers of the other; none: it always does.
+    :param first: the markers of one machine; None: it does not need the project.
+    :param second: the markers of the other; empty: it always needs the project.
     """
-    if known is None:
-        return asked
-    return known | asked if known and asked else frozenset()
+    if first is None:
+        return second
+    return first | second if first and second else frozenset()
 
 
 def _reached(
@@ -60,8 +63,8 @@ def _reached(
     pending: list[tuple[NormalizedName, NormalizedName | None]] = []
     for root in roots:
         if root.requirement.applies(target.environment):
-            for first in request.instead(root.requirement, target):
-                pending += [(first.name, extra) for extra in (None, *first.extras)]
+            for replacement in request.instead(root.requirement, target):
+                pending += [(replacement.name, extra) for extra in (None, *replacement.extras)]
     seen: set[tuple[NormalizedName, NormalizedName | None]] = set()
     while pending:
         name, extra = node = pending.pop()
@@ -70,8 +73,10 @@ def _reached(
             continue
         seen.add(node)
         for label in labels_of(part):
-            for asked_by, written in part.needs.get(label, ()):
-                if asked_by == extra:
-                    for needed in request.instead(written, target):
-                        pending += [(needed.name, more) for more in (None, *needed.extras)]
+            for requiring_extra, requirement in part.needs.get(label, ()):
+                if requiring_extra == extra:
+                    for needed in request.instead(requirement, target):
+                        pending += [
+                            (needed.name, needed_extra) for needed_extra in (None, *needed.extras)
+                        ]
     return {name for name, _ in seen}

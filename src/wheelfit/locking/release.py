@@ -1,7 +1,7 @@
-"""One release as a lock lists it: every wheel that some environment could want (F-120).
+"""One release as a lock lists it: every wheel that some machine may choose (F-120).
 
-Nothing here looks at the machine that locks. What a machine supports decides when the lock
-is installed; until then all labels stay, with all that any of them needs.
+The machine that locks has no influence. Support is decided when the lock is installed; until then
+all labels stay, with the requirements of each.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LockedRelease:
-    """An entry of ``packages`` that is to be written."""
+    """An entry of ``packages`` to write."""
 
     table: dict[str, Any]
-    """The entry as plain data, in the order in which it is written."""
+    """The entry as plain data, its keys in the order of the file."""
     notes: tuple[str, ...] = ()
     """The parts left out, with the reasons, one sentence each (F-136)."""
 
@@ -58,31 +58,29 @@ def lock_release(
 ) -> LockedRelease:
     """Build the entry of a release.
 
-    :param release: with the wheels that may be in it, one of a source among them.
-    :param metadata: its variant metadata, as ``wheelfit.resolution.release_metadata.obtain``
-        gives it for all of its variant wheels; one that cannot be used leaves the plain
-        wheels (F-133).
+    :param release: the wheels that may be listed, including those to build from a source.
+    :param metadata: the result of ``wheelfit.resolution.release_metadata.obtain`` for all its
+        variant wheels; if it cannot be used, only plain wheels are listed (F-133).
     :param needs: the requirements of each label's wheel, without versions, the plain wheel's under
         the empty text (F-121).
-    :param marker: when the package counts.
-    :param requires_python: the Pythons it is for.
-    :param index: URL of the index it is from; credentials are left out.
-    :param folder: the folder of the lock; wheels of this machine get paths relative to it.
+    :param marker: the marker of the entry; None: it always applies.
+    :param requires_python: the Pythons it is for; None: all.
+    :param index: URL of its index; credentials are left out.
+    :param folder: the folder of the lock; local wheels get paths relative to it.
     :param strict: whether wheels that cannot be locked are an error (F-133).
     :raises NoCompatibleWheel: no wheel is left.
-    :raises BadMetadata: strictness is wanted, and a wheel cannot be locked.
-    :raises InvalidDocument: strictness is wanted, and writing the metadata anew loses
-        something (F-56).
+    :raises BadMetadata: ``strict``, and a wheel cannot be locked.
+    :raises InvalidDocument: ``strict``, and the metadata cannot be written without loss (F-56).
     """
-    locking = _Locking(release, metadata, strict=strict)
-    document = locking.document()
-    wheels = [wheel for wheel in release.wheels if wheel.filename.text not in locking.out]
+    filtered = _ReleaseFilter(release, metadata, strict=strict)
+    document = filtered.document()
+    wheels = [wheel for wheel in release.wheels if wheel.filename.text not in filtered.left_out]
     if not wheels:
         raise NoCompatibleWheel(
             f"{release.name} {release.version} has no file that can be locked",
-            note="\n".join(locking.notes()) or None,
+            note="\n".join(filtered.notes()) or None,
         )
-    sources = dict(source_entry(one.file, folder) for one in wheels if one.is_from_source)
+    sources = dict(source_entry(wheel.file, folder) for wheel in wheels if wheel.is_from_source)
     table: dict[str, Any] = {"name": str(release.name)}
     if not sources or sources.keys() <= set(STABLE):
         table["version"] = str(release.version)
@@ -91,40 +89,46 @@ def lock_release(
     if requires_python is not None:
         table["requires-python"] = requires_python
     labels = {wheel.filename.label or "" for wheel in wheels}
-    listed = {label: sorted(set(texts)) for label, texts in (needs or {}).items()}
-    listed = {label: listed[label] for label in sorted(listed) if label in labels}
+    requirements_by_label = {label: sorted(set(texts)) for label, texts in (needs or {}).items()}
+    requirements_by_label = {
+        label: requirements_by_label[label]
+        for label in sorted(requirements_by_label)
+        if label in labels
+    }
     union = sorted(
         {
             parse_requirement(text, allow_variant_markers=False).name
-            for each in listed.values()
-            for text in each
+            for texts in requirements_by_label.values()
+            for text in texts
         }
     )
-    if union:  # for auditors: the standard forbids to install by it
+    if union:  # for auditors: installers must not use it (PEP 751)
         table["dependencies"] = [{"name": name} for name in union]
     if index is not None:
         table["index"] = split_userinfo(without_fragment(index))[0]
     table |= sources
     published = [wheel for wheel in wheels if not wheel.is_from_source]
     if published:
-        table["wheels"] = [file_entry(one.file, one.filename.text, folder) for one in published]
+        table["wheels"] = [
+            file_entry(wheel.file, wheel.filename.text, folder) for wheel in published
+        ]
     if document is not None:
         table[VARIANTS] = document
     if needs is not None:
-        table["tool"] = {TOOL: {VARIANT_DEPENDENCIES: listed}}
-    return LockedRelease(table, tuple(locking.notes()))
+        table["tool"] = {TOOL: {VARIANT_DEPENDENCIES: requirements_by_label}}
+    return LockedRelease(table, tuple(filtered.notes()))
 
 
-class _Locking:
+class _ReleaseFilter:
     """The selection of a release's wheels that can be locked, and of their document."""
 
     def __init__(self, release: Release, metadata: ReleaseMetadata, *, strict: bool) -> None:
-        self.out: dict[str, str] = {}
-        """Wheels that are left out, by file name, with the reason."""
+        self.left_out: dict[str, str] = {}
+        """The wheels left out, by file name, with the reason."""
         self._release = release
         self._metadata = metadata
         self._strict = strict
-        self._more: list[str] = []
+        self._extra_notes: list[str] = []
         for wheel in release.wheels:
             if wheel.is_named_source:
                 continue
@@ -136,7 +140,7 @@ class _Locking:
         self._warn_of_weak_hashes()
 
     def document(self) -> dict[str, Any] | None:
-        """Return the table of variants; None if none is needed or none can be had."""
+        """Return the table of variants; None if no variant wheel can be locked."""
         document = self._metadata.document
         if document is None:
             self._leave_out_all("invalid-document", "there is no usable variant metadata")
@@ -148,7 +152,7 @@ class _Locking:
                 reason = "its label is not in the variant metadata"
                 self._leave_out_label(label, "unlisted-variant", reason)
             elif (namespace := self._unanswerable(document, label)) is not None:
-                reason = f"nobody says what is supported of {namespace}"
+                reason = f"the namespace {namespace} has no usable provider"
                 self._leave_out_label(label, "missing-provider", reason)
         while labels := self._labels():
             pruned = prune(document, labels)
@@ -167,7 +171,7 @@ class _Locking:
 
     def _written(self, document: VariantDocument, layout: WrittenLayout) -> dict[str, Any]:
         for loss in losses(document):
-            self._more.append(f"its variant metadata is of an old layout, and {loss}")
+            self._extra_notes.append(f"its variant metadata is of an old layout, and {loss}")
         written = to_mapping(document, layout, accept_losses=not self._strict)
         return {SCHEMA: written.pop(SCHEMA), **written}
 
@@ -175,20 +179,20 @@ class _Locking:
         weak = [
             wheel.file.shown
             for wheel in self._release.wheels
-            if wheel.filename.text not in self.out
+            if wheel.filename.text not in self.left_out
             and not wheel.is_named_source
             and usable_hashes(wheel.file.hashes).keys() <= WEAK_HASHES
         ]
         if weak:
-            self._more.append(f"{', '.join(weak)} can be checked by a weak hash only")
+            self._extra_notes.append(f"only a weak hash verifies {', '.join(weak)}")
 
     def notes(self) -> Iterable[str]:
-        """Yield notes on wheels left out, those with equal reasons together."""
+        """Yield notes on the wheels left out, grouped by reason, and on the release."""
         reasons: dict[str, list[str]] = {}
-        for text, reason in self.out.items():
+        for text, reason in self.left_out.items():
             reasons.setdefault(reason, []).append(text)
         release = f"{self._release.name} {self._release.version}"
-        for note in self._more:
+        for note in self._extra_notes:
             yield f"{release}: {note}"
         for reason, texts in reasons.items():
             yield f"{release}: {', '.join(texts)} not locked, {reason}"
@@ -198,7 +202,7 @@ class _Locking:
             dict.fromkeys(
                 wheel.filename.label
                 for wheel in self._release.wheels
-                if wheel.filename.label is not None and wheel.filename.text not in self.out
+                if wheel.filename.label is not None and wheel.filename.text not in self.left_out
             )
         )
 
@@ -215,11 +219,11 @@ class _Locking:
 
     def _leave_out(self, wheel: Wheel, code: str, reason: str) -> None:
         text = wheel.filename.text
-        if text in self.out:
+        if text in self.left_out:
             return
         if self._strict:
             strictly(f"{text} cannot be locked", [Degradation("wheel", (text,), code, reason)])
-        self.out[text] = reason
+        self.left_out[text] = reason
 
     def _leave_out_label(self, label: Label, code: str, reason: str) -> None:
         for wheel in self._release.wheels:

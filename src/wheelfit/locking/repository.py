@@ -1,7 +1,6 @@
 """A lock as the only source of files (F-123).
 
-So that wheels of a lock are chosen, explained, downloaded and checked by the code that does
-so for wheels of an index.
+It lets the code for wheels of an index choose, explain, download and check the wheels of a lock.
 """
 
 from __future__ import annotations
@@ -44,10 +43,10 @@ class LockedRepository:
     :param packages: the packages that apply, one for each name.
     :param name: the lock file, for messages.
     :param files: reads the wheels; None: only the metadata in the lock is used.
-    :param folder: the folder of the lock file, for its relative paths; None: it came from
-        elsewhere, and may not name files of this machine.
+    :param folder: the folder of the lock file, for its relative paths; None: the lock is not a file
+        of this machine, and may not name files of it.
     :param built: returns the wheel to be built from the source of a package, or None to leave it
-        out; default: nothing is built from source, and sources are left out.
+        out; default: sources are left out.
     """
 
     def __init__(
@@ -73,7 +72,7 @@ class LockedRepository:
     def project(self, name: NormalizedName) -> ProjectPage | None:
         """Return the wheels of a package, and its variant metadata as an index file.
 
-        :raises FileProblem: the lock names a file that may or can not be read.
+        :raises FileProblem: the lock names a file that must not or cannot be read.
         """
         package = self._packages.get(name)
         if package is None:
@@ -185,21 +184,21 @@ class LockedRepository:
 
 
 def address_of(
-    entry: LockedWheel | LockedSource, called: str, *, where: str, folder: Path | None
+    entry: LockedWheel | LockedSource, name: str, *, where: str, folder: Path | None
 ) -> str:
     """Return the URL of a file, directory or repository that a lock names.
 
     :param entry: the entry of the lock.
-    :param called: its name, for messages.
+    :param name: its name, for messages.
     :param where: the lock file, for messages.
     :param folder: the folder of the lock file; None: it came from elsewhere.
     :raises FileProblem: the lock names a place that must not or cannot be read.
     """
     if entry.path is not None and (folder is not None or entry.url is None):
         if folder is None or "\0" in entry.path:
-            raise _refusal(called, f"the path {entry.path!r}", where, folder)
+            raise _refusal(name, f"the path {entry.path!r}", where, folder)
         return file_url(folder / Path(entry.path))
-    # What stands in a lock is read by many; credentials come from elsewhere.
+    # Many people read a lock, so credentials in it are not used.
     written = entry.url or ""
     try:
         url = split_userinfo(without_fragment(join("", written)))[0]
@@ -213,15 +212,15 @@ def address_of(
             return url
     except ValueError:
         pass
-    raise _refusal(called, redact(written), where, folder)
+    raise _refusal(name, redact(written), where, folder)
 
 
-def _refusal(called: str, place: str, where: str, folder: Path | None) -> FileProblem:
+def _refusal(name: str, place: str, where: str, folder: Path | None) -> FileProblem:
     hint = None
     if folder is None:
-        hint = "a lock from elsewhere may not name files of this machine"
+        hint = "only a lock file on this machine may name files of it"
     return FileProblem(
-        f"the lock names a place for {called} that cannot be read: {place}", where=where, hint=hint
+        f"the lock names a place for {name} that cannot be read: {place}", where=where, hint=hint
     )
 
 

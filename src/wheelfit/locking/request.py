@@ -46,11 +46,11 @@ class Root(Struct, frozen=True):
     group: NormalizedName | None = None
     """The dependency group that requires it; None: none does."""
     wheel: GivenWheel | None = None
-    """The wheel that stands for its project; None: any that meets it."""
+    """The only wheel allowed for its project; None: any that meets it."""
 
     @property
     def kind(self) -> str | None:
-        """When it counts, as a marker of a lock file; None: always."""
+        """The marker of a lock file under which it applies; None: always."""
         if self.extra is not None:
             return in_extras(self.extra)
         if self.group is not None:
@@ -64,7 +64,7 @@ class Root(Struct, frozen=True):
     def __str__(self) -> str:
         """Return it as a lock records it, with the marker under which it applies.
 
-        Without a login in its URL: a lock is read by many.
+        A login in its URL is removed, since many people read a lock.
         """
         requirement, marker = self.requirement, self.requirement.marker
         if requirement.url is not None:
@@ -80,13 +80,13 @@ class LockNeeds(Struct, frozen=True):
 
     roots: tuple[Root, ...] = ()
     constraints: tuple[RequestedRequirement, ...] = ()
-    """Limits on what is needed anyway."""
+    """Limits on the versions of projects that are required anyway."""
     overrides: tuple[RequestedRequirement, ...] = ()
     """Requirements that replace all others on their projects."""
     excluded: frozenset[NormalizedName] = frozenset()
     """Projects that are left out, even where a package requires them."""
     hashes: Mapping[NormalizedName, AllowedHashes] = field(default_factory=dict)
-    """Digests of which a project's file must have one; projects not listed are free."""
+    """The allowed digests of a project's files; projects not listed may have any."""
     requires_python: SpecifierSet | None = None
     """The Pythons the project is for; None: not stated."""
     extras: tuple[NormalizedName, ...] = ()
@@ -100,23 +100,22 @@ class LockNeeds(Struct, frozen=True):
     prereleases: bool = False
     """Whether pre-releases count like final releases."""
     dependencies: bool = True
-    """Whether what is locked gets what it needs."""
+    """Whether the dependencies of the roots are locked too."""
 
     @property
     def wheels(self) -> tuple[GivenWheel, ...]:
-        """Wheels that stand for their projects."""
+        """The only wheels allowed for some projects."""
         return tuple(dict.fromkeys(root.wheel for root in self.roots if root.wheel is not None))
 
     @property
     def builds(self) -> frozenset[NormalizedName]:
         """Projects of which one build is requested by its version, as ``==2.14.1+cu126``."""
-        limits = (*self.constraints, *self.overrides)
-        asked = (
-            *(root.requirement for root in self.roots),
-            *(limit.requirement for limit in limits),
-        )
+        requirements = [root.requirement for root in self.roots]
+        requirements += [limit.requirement for limit in (*self.constraints, *self.overrides)]
         return frozenset(
-            one.name for one in asked if any("+" in each.version for each in one.specifier)
+            requirement.name
+            for requirement in requirements
+            if any("+" in specifier.version for specifier in requirement.specifier)
         )
 
     def instead(self, requirement: Requirement, target: Target) -> Iterator[Requirement]:
@@ -130,8 +129,8 @@ class LockNeeds(Struct, frozen=True):
             yield requirement
             return
         replacements = Replacements(self.overrides, self.excluded, target.environment)
-        for one in replacements.instead(RequestedRequirement(requirement)):
-            yield one.requirement
+        for override in replacements.instead(RequestedRequirement(requirement)):
+            yield override.requirement
 
     def __post_init__(self) -> None:
         force_setattr(self, "hashes", MappingProxyType(dict(self.hashes)))

@@ -1,8 +1,8 @@
 """The validation of a lock file, with all faults at once.
 
-`packaging.pylock` validates the standard and stops at the first fault, so it gets the whole file
-first, and each piece only after a fault. Its gaps are checked here: labels in file names, variant
-markers, and the tables that wheelfit adds.
+`packaging.pylock` validates the standard but stops at the first fault, so it gets the whole file
+first, and after a fault each part alone. This module adds checks of labels in file names, of
+variant markers, and of the tables that wheelfit adds.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ if TYPE_CHECKING:
 VARIANTS = "variants-json"
 """The table of a package that inlines the variant metadata of its release (F-115)."""
 TOOL = "wheelfit"
-"""Our name below ``tool``."""
+"""The name of wheelfit's tables below ``tool``."""
 ROOTS = "roots"
-"""Our array of the whole lock: the requirements that it was made for (F-121)."""
+"""wheelfit's array in the lock: the requirements that it was made for (F-121)."""
 CONFLICTS = "conflicts"
-"""Our array of the whole lock: extras and groups, as markers, of which at most one holds."""
+"""wheelfit's array in the lock: extras and groups, as markers, of which at most one holds."""
 VARIANT_DEPENDENCIES = "variant-dependencies"
-"""Our table of a package: label to the requirements of its wheel (F-121)."""
+"""wheelfit's table in a package: label to the requirements of its wheel (F-121)."""
 PACKAGES = "packages"
-"""Our array of the whole lock: entries that replace those of the same release for us."""
+"""wheelfit's array in the lock: entries that replace those of the same release for wheelfit."""
 
 _MOST_FAULTS = 100
 _SOURCES = ("vcs", "directory", "archive", "sdist", "wheels")
 _DIRECT = {"directory": {"path": "."}}
-"""A source that is always sound, for a package of which another part is looked at."""
+"""A valid source, for a package of which another part is checked."""
 _FIRST_VERSION, _NEXT_MAJOR = Version("1"), Version("2")
-"""Of the format; packaging accepts what is between, and refuses every other."""
+"""The bounds of the format versions that packaging accepts."""
 _EMPTY: Mapping[str, Any] = {"lock-version": "1.0", "created-by": "x", "packages": []}
-"""The smallest sound lock."""
+"""The smallest valid lock."""
 _SPECIFIERS = ("requires-python", "version", "lock-version")
 
 
@@ -79,7 +79,7 @@ def _faults(table: Mapping[str, Any], *, joins_builds: bool = False) -> list[Fau
     faults = list(islice(_own_faults(table), _MOST_FAULTS + 1))
     plain = _without_labels(table, joins_builds=joins_builds)
     if not faults:
-        first = _first_fault(plain)  # without labels and without their tables
+        first = _first_fault(plain)
         return (list(islice(_faults_by_part(plain), _MOST_FAULTS + 1)) or [first]) if first else []
     own_paths = {fault.path for fault in faults}
     others = (fault for fault in _faults_by_part(plain) if not _is_below(fault.path, own_paths))
@@ -87,14 +87,14 @@ def _faults(table: Mapping[str, Any], *, joins_builds: bool = False) -> list[Fau
 
 
 def limited(faults: Sequence[Fault]) -> Sequence[Fault]:
-    """Return the first faults, and a note that there are others."""
+    """Return the first faults, with a note if there are more."""
     if len(faults) <= _MOST_FAULTS:
         return faults
     return [*faults[:_MOST_FAULTS], Fault("", "and more faults")]
 
 
 def tool_table(table: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return our own part of ``tool``; empty when there is none.
+    """Return wheelfit's table below ``tool``; empty if there is none.
 
     :param table: the file, or one of its packages.
     """
@@ -104,7 +104,7 @@ def tool_table(table: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def file_name_of(entry: Mapping[str, Any]) -> str | None:
-    """Return the name of a locked file: given, or the end of its path or URL (PEP 751).
+    """Return the name of a locked file, which may be the end of its path or URL (PEP 751).
 
     :param entry: one of ``packages.wheels``, or ``packages.archive``.
     """
@@ -117,7 +117,7 @@ def file_name_of(entry: Mapping[str, Any]) -> str | None:
     return None
 
 
-# --- what packaging does not know ------------------------------------------------------
+# --- own checks ------------------------------------------------------------------------
 
 
 def _own_faults(table: Mapping[str, Any]) -> Iterator[Fault]:
@@ -188,7 +188,7 @@ def _marker(steps: tuple[str | int, ...], text: object) -> Iterator[Fault]:
         return
     variable = marker.first_variant_variable
     if variable is not None:
-        problem = f"{variable.name} cannot be used here: there is no wheel it could look at"
+        problem = f"{variable.name} cannot be used here, as there is no wheel to apply it to"
         yield Fault(path_of(*steps), problem, "F-109")
 
 
@@ -221,19 +221,19 @@ def _requirements(steps: tuple[str | int, ...], texts: object) -> Iterator[Fault
             yield Fault(path_of(*steps, index), problem, "F-109")
 
 
-# --- what packaging knows ----------------------------------------------------------------
+# --- checks by packaging -----------------------------------------------------------------
 
 
 def _without_labels(table: Mapping[str, Any], *, joins_builds: bool) -> dict[str, Any]:
-    """Return a lock for packaging: every wheel under its name without label.
+    """Return a lock for packaging, whose wheels have no labels in their names.
 
     :param table: the lock.
-    :param joins_builds: whether that name is without the local version too.
+    :param joins_builds: whether local versions are removed from the names too.
     """
     plain = dict(table)
     version = table.get("lock-version")
     if isinstance(version, str) and _is_known(version):
-        plain["lock-version"] = "1.0"  # of a newer minor version packaging complains aloud
+        plain["lock-version"] = "1.0"  # packaging warns about newer minor versions
     packages = table.get("packages")
     if isinstance(packages, list):
         plain["packages"] = [
@@ -279,7 +279,7 @@ def _plain_wheel(wheel: Mapping[str, Any], *, is_joined: bool) -> Mapping[str, A
 
 
 def _faults_by_part(table: Mapping[str, Any]) -> Iterator[Fault]:
-    """Yield the faults packaging finds in each part of a lock by itself."""
+    """Yield the faults that packaging finds in each part of a lock alone."""
     for key in dict.fromkeys([*_EMPTY, *table]):
         if key != "packages" or not isinstance(table.get(key), list):
             without = {name: value for name, value in _EMPTY.items() if name != key}
@@ -302,7 +302,7 @@ def _faults_by_part(table: Mapping[str, Any]) -> Iterator[Fault]:
 
 
 def _parts(package: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], int | None]]:
-    """Yield valid packages with one part of a given one, and its wheel's name."""
+    """Yield packages with only one part of a package, and the index of the wheel in that part."""
     yield {**({"name": package["name"]} if "name" in package else {}), **_DIRECT}, None
     name = package.get("name")
     named: dict[str, Any] = {"name": name}
@@ -339,15 +339,15 @@ def _faults_of(table: Mapping[str, Any], wheel: int | None = None) -> Iterator[F
 
 def _first_fault(table: Mapping[str, Any]) -> Fault | None:
     """Return the fault at which packaging stops; None if it reads the whole lock."""
-    # Not for a lock that was checked before: it takes 20 ms.
+    # Imported here, as locks known to be valid save its 20 ms.
     from packaging.pylock import Pylock, PylockValidationError
 
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of escapes in markers that Python does not know
+            warnings.simplefilter("ignore")  # about unknown escapes in markers
             Pylock.from_dict(table)
     except PylockValidationError as error:
-        message = error.message.partition("\n")[0]  # below it stands a picture of the place
+        message = error.message.partition("\n")[0]  # further lines point at the position
         return Fault(error.context or "", f"{message[:1].lower()}{message[1:]}")
     return None
 

@@ -1,7 +1,7 @@
-"""The part of a lock for tools without variants: pip, uv and others (PEP 751).
+"""The part of a lock for tools without variant support: pip, uv and others (PEP 751).
 
-They get the plain wheel of each release, else its null variant, and what these need. A member of
-a bridged family is needed by the name that it has, so they never get two of one family.
+They get the plain wheel of each release, else its null variant, and the requirements of these. A
+member of a bridged family is required by its own name, so they never get two of one family.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def dependencies(versions: dict[str, set[str]], entries: Counter[str]) -> list[d
 
 @dataclass(slots=True)
 class _Entry:
-    """One release, gathered from all environments in which such a tool needs it."""
+    """The parts of one release from all environments in which such a tool needs it."""
 
     kinds: Kinds
     filenames: set[str] = field(default_factory=set)
@@ -51,11 +51,11 @@ class _Entry:
 
 
 class WithoutVariants:
-    """The entries of a lock for tools that know no variants.
+    """The entries of a lock for tools without variant support.
 
     :param settled: the solution of each environment.
     :param request: the request.
-    :param conditions: write the markers of the lock.
+    :param conditions: writes the markers of the lock.
     :param tables: the entries for wheelfit, by name and version.
     """
 
@@ -85,21 +85,21 @@ class WithoutVariants:
         if not any(any(labels.values()) for labels in self._labels.values()):
             yield from self._tables.values()
             return
-        for one in self._settled:
-            for part in one.parts.values():
+        for listed in self._settled:
+            for part in listed.parts.values():
                 at_place = self._at_place.setdefault(
-                    (_key(part), one.environment.marker_values), set()
+                    (_key(part), listed.environment.marker_values), set()
                 )
                 labels = {self._labels[_key(part)][text] for text in self._wheels(part)}
-                at_place.update(labels or {None})  # what is built from source has no label
-        for one in self._settled:
-            self._add(one)
+                at_place.update(labels or {None})  # a wheel built from source has no label
+        for listed in self._settled:
+            self._add(listed)
         names = Counter(name for name, _ in self._entries)
         for key, entry in self._entries.items():
             plain = plain_entry(self._with_marker(key, entry, names), entry.filenames)
             if plain is not None:
-                same = plain == self._tables[key]
-                yield plain if same else {k: v for k, v in plain.items() if k != "tool"}
+                is_unchanged = plain == self._tables[key]
+                yield plain if is_unchanged else {k: v for k, v in plain.items() if k != "tool"}
 
     def _add(self, listed: ListedEnvironment) -> None:
         """Add the wheels of one environment."""
@@ -109,20 +109,24 @@ class WithoutVariants:
             return fallback(labels, is_chosen=not listed.environment.platform_name)
 
         place = listed.environment.marker_values
-        for name, asked in kinds_of(listed, self._request, labels_of).items():
+        for name, kinds in kinds_of(listed, self._request, labels_of).items():
             part = listed.parts[name]
-            key, count = _key(part), labels_of(part)
-            named = {text for text in self._wheels(part) if self._labels[key][text] in count}
-            if named and named <= self._bridged:
-                continue  # what it needs stands for it
+            key, fallback_labels = _key(part), labels_of(part)
+            filenames = {
+                text for text in self._wheels(part) if self._labels[key][text] in fallback_labels
+            }
+            if filenames and filenames <= self._bridged:
+                continue  # its member is required directly
             entry = self._entries.get(key)
             if entry is None:
-                entry = self._entries[key] = _Entry(Kinds(each.fork for each in self._settled))
-            entry.kinds.add(place, listed.fork, asked)
-            entry.filenames |= named
-            for label in count:
-                for _, written in part.needs.get(label, ()):
-                    for needed in self._request.instead(written, listed.environment.target):
+                entry = self._entries[key] = _Entry(
+                    Kinds(listed_environment.fork for listed_environment in self._settled)
+                )
+            entry.kinds.add(place, listed.fork, kinds)
+            entry.filenames |= filenames
+            for label in fallback_labels:
+                for _, requirement in part.needs.get(label, ()):
+                    for needed in self._request.instead(requirement, listed.environment.target):
                         if needed.name in listed.parts:
                             versions = entry.needs.setdefault(str(needed.name), set())
                             versions.add(str(listed.parts[needed.name].version))

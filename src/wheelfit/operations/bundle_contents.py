@@ -13,7 +13,7 @@ from packaging.utils import canonicalize_name
 from wheelfit.core.host_file import HostFile
 from wheelfit.core.index_metadata import combine, disagreement, read_wheel_document
 from wheelfit.core.labels import RESERVED_NAMES
-from wheelfit.locking.bundles.reduction import Kept, marker_of, reduced
+from wheelfit.locking.bundles.reduction import KeptEntry, marker_of, reduced
 from wheelfit.locking.repository import LockedRepository
 from wheelfit.locking.source_entries import STABLE
 from wheelfit.locking.stand_ins import archive_of, stand_in_of
@@ -243,7 +243,7 @@ class HostsBundlePlan:
                 host.candidates.candidates.reject(wheel.filename, reason)
                 host.select()
 
-    def entries(self) -> dict[int, Kept]:
+    def entries(self) -> dict[int, KeptEntry]:
         """Return the parts of the lock that the bundle has, by the position of their entry."""
         positions = {id(package): index for index, package in enumerate(self._opened.lock.packages)}
         names: dict[int, set[str]] = {}
@@ -266,7 +266,7 @@ class HostsBundlePlan:
             document = package.document
             if document is None and index in documents:  # F-122: wheels with documents of their own
                 document = combine(documents[index].items())
-            entries[index] = Kept(package, frozenset(names[index]), document, index in built)
+            entries[index] = KeptEntry(package, frozenset(names[index]), document, index in built)
         return entries
 
     def lock(self, files: Mapping[str, BundledFile]) -> Lock:
@@ -348,14 +348,14 @@ class FullBundlePlan:
         self._excluded.add(filename)
         self.notes = (*self.notes, f"{filename} is left out: {reason}")
 
-    def entries(self) -> dict[int, Kept]:
+    def entries(self) -> dict[int, KeptEntry]:
         """Return the parts of the lock that the bundle has, by the position of their entry."""
         entries = {}
         for index, package in enumerate(self._opened.lock.packages):
             names = frozenset(wheel.filename.text for wheel in package.wheels) - self._excluded
             has_source = _stand_in(self._opened)(package) is not None
             if names or has_source:
-                entries[index] = Kept(package, names, package.document, has_source)
+                entries[index] = KeptEntry(package, names, package.document, has_source)
         return entries
 
     def lock(self, files: Mapping[str, BundledFile]) -> Lock:

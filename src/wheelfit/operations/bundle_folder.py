@@ -27,7 +27,7 @@ from wheelfit.locking.bundles.manifest import (
     write_manifest,
 )
 from wheelfit.locking.bundles.reduction import index_files
-from wheelfit.locking.bundles.verification import load_manifest, strangers, verify
+from wheelfit.locking.bundles.verification import foreign_files, load_manifest, verify
 from wheelfit.locking.document import write_lock
 from wheelfit.operations.bundle_contents import words_in_effect
 from wheelfit.operations.downloads import several_at_once
@@ -102,7 +102,7 @@ class BundlePlace:
             ) from None
         # A forged manifest could list files that are not the bundle's, so that they are removed.
         listed = (path for path in manifest.files if not is_of_bundle(path))
-        others = sorted({*strangers(folder, manifest), *listed})
+        others = sorted({*foreign_files(folder, manifest), *listed})
         if others:
             raise FileProblem(
                 "the folder has files that do not belong to the bundle",

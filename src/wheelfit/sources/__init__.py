@@ -1,4 +1,4 @@
-"""Where files are found: indexes, directories, caches, transports, credentials.
+"""The sources of files: indexes, directories, caches, transports, credentials.
 
 May import ``wheels``, ``core`` and below.
 """

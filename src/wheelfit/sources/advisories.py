@@ -24,23 +24,22 @@ if TYPE_CHECKING:
     from wheelfit.core.osv import Affected, Vulnerability
 
 
-_LOOK_AGAIN = 60.0
-"""Seconds after which the files are looked at again: others replace them, as every night."""
+_CHECK_INTERVAL = 60.0
+"""Seconds after which the files are checked for changes; they are often replaced every night."""
 _MOST_RECORDS = 1_000_000
 _MOST_BYTES = 4 << 30
-"""Of all records, unpacked."""
+"""The limit on all records, unpacked."""
 _MOST_ANSWERS = 1_000_000
-"""Of releases and their vulnerabilities, in memory."""
+"""The limit on releases and their vulnerabilities in memory."""
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-"""Of packing in an archive: osv.dev uses no other, and each has errors of its own."""
+"""The compression methods of archives of osv.dev; others would raise other errors."""
 _SHOWN = 3
 
 
 class Advisories:
-    """The known vulnerabilities of projects. Called from several threads at once.
+    """The known vulnerabilities of projects, for several threads at once.
 
-    Records that are replaced, added or removed are seen within a minute. If the new ones cannot be
-    read, the old ones go on counting.
+    Changed records are read within a minute. If they cannot be read, the old ones stay in use.
 
     :param path: a folder with records (``*.json``), in folders too, or an archive of such.
     :param note: called with messages for the operator: about records that cannot be read.
@@ -58,40 +57,42 @@ class Advisories:
         self._note = note
         self._clock = clock
         self._lock = threading.Lock()
-        self._looked = clock()
+        self._last_check = clock()
         self._stamp = _stamp(path)
         self._records = self._read()
         self.generation = 0
-        """Grows whenever other records count."""
+        """Grows each time the records are replaced."""
 
     def concern(self, name: NormalizedName) -> bool:
         """Return whether a release of a project may have vulnerabilities."""
-        self._look()
+        self._start_reload()
         return name in self._records.by_project
 
     def affecting(self, name: NormalizedName, version: Version) -> tuple[Vulnerability, ...]:
         """Return the vulnerabilities of a release, withdrawn ones too, by their IDs."""
-        self._look()
+        self._start_reload()
         records = self._records
         if name not in records.by_project:
             return ()
         return records.affecting.get((name, version), lambda: records.find(name, version))
 
-    def _look(self) -> None:
-        """Start to read the records again if they have changed; the old ones count meanwhile."""
-        if self._clock() - self._looked < _LOOK_AGAIN or not self._lock.acquire(blocking=False):
+    def _start_reload(self) -> None:
+        """Start to read changed records; the old ones stay in use until they are read."""
+        if self._clock() - self._last_check < _CHECK_INTERVAL or not self._lock.acquire(
+            blocking=False
+        ):
             return
-        self._looked = self._clock()
-        threading.Thread(target=self._read_again, name="vulnerabilities", daemon=True).start()
+        self._last_check = self._clock()
+        threading.Thread(target=self._reload, name="vulnerabilities", daemon=True).start()
 
-    def _read_again(self) -> None:
+    def _reload(self) -> None:
         try:
             stamp = _stamp(self._path)
             if stamp != self._stamp:
                 self._records, self._stamp = self._read(), stamp
                 self.generation += 1
         except WheelfitError as error:
-            self._note(f"the vulnerabilities known before go on counting: {error}")
+            self._note(f"the new OSV records are ignored, the old ones stay in use: {error}")
         finally:
             self._lock.release()
 
@@ -104,8 +105,10 @@ class Advisories:
             if count >= _MOST_RECORDS or size > _MOST_BYTES:
                 raise FileProblem("there are too many OSV records", where=str(self._path))
             try:
-                for one in read_record(data):
-                    by_project.setdefault(one.project, {})[one.id] = one
+                for vulnerability in read_record(data):
+                    by_project.setdefault(vulnerability.project, {})[vulnerability.id] = (
+                        vulnerability
+                    )
             except ValueError as error:
                 faults.append(f"{name}: {error}")
         if faults:
@@ -137,35 +140,35 @@ class _Records:
     affecting: Memory[tuple[Vulnerability, ...]] = field(
         default_factory=lambda: Memory(_MOST_ANSWERS, lambda found: len(found) + 1)
     )
-    """Those of releases: of some projects there are hundreds, and pages name all releases."""
+    """The vulnerabilities of releases; a page names all releases, of some projects hundreds."""
 
     def find(self, name: NormalizedName, version: Version) -> tuple[Vulnerability, ...]:
         """Return the vulnerabilities of a release, by comparing each one's versions."""
         vulnerabilities = []
-        for one in self.by_project.get(name, ()):
-            affected = self.affected.get((one.id, name))
+        for vulnerability in self.by_project.get(name, ()):
+            affected = self.affected.get((vulnerability.id, name))
             if affected is None:
-                affected = self.affected[(one.id, name)] = one.affected()
+                affected = self.affected[(vulnerability.id, name)] = vulnerability.affected()
             if version in affected:
-                vulnerabilities.append(one)
+                vulnerabilities.append(vulnerability)
         return tuple(vulnerabilities)
 
 
 def _records(path: Path) -> Iterator[tuple[str, bytes]]:
-    """Yield the records with their names; of one that is too large only a part."""
+    """Yield name and content of the records; a record that is too large is cut off."""
     try:
         if path.is_dir():
             for file in _files(path):
-                with Path(file).open("rb") as opened:
-                    yield str(file), opened.read(LARGEST_RECORD + 1)
+                with Path(file).open("rb") as stream:
+                    yield str(file), stream.read(LARGEST_RECORD + 1)
             return
         with zipfile.ZipFile(path) as archive:
             for member in archive.infolist():
                 if member.filename.endswith(".json"):
                     if member.compress_type not in _METHODS:
                         raise NotImplementedError(f"method {member.compress_type} of packing")
-                    with archive.open(member) as opened:
-                        yield member.filename, opened.read(LARGEST_RECORD + 1)
+                    with archive.open(member) as stream:
+                        yield member.filename, stream.read(LARGEST_RECORD + 1)
     except OSError as error:
         raise FileProblem(
             f"OSV records cannot be read: {error.strerror or error}", where=str(path)
@@ -192,9 +195,9 @@ def _stamp(path: Path) -> Hashable:
         status = path.stat()
         if not path.is_dir():
             return status.st_mtime_ns, status.st_size, status.st_ino
-        each = [os.stat(file) for file in _files(path)]  # noqa: PTH116 - of many
+        statuses = [os.stat(file) for file in _files(path)]  # noqa: PTH116 - of many
     except (OSError, ValueError) as error:  # with NUL in the path
         reason = getattr(error, "strerror", None) or error
         raise FileProblem(f"OSV records cannot be read: {reason}", where=str(path)) from None
-    newest = max((one.st_mtime_ns for one in each), default=0)
-    return len(each), sum(one.st_size for one in each), newest
+    newest = max((status.st_mtime_ns for status in statuses), default=0)
+    return len(statuses), sum(status.st_size for status in statuses), newest

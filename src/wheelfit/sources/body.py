@@ -20,16 +20,15 @@ _PART = 1 << 14
 def read_body(response: Response, limit: int, *, where: str, packed: bool = False) -> bytes:
     """Return the body, decompressed.
 
-    Decompression stops at the limit, so a small answer that unfolds into
-    gigabytes costs no more than the limit.
+    Decompression stops at the limit, so a decompression bomb costs no more than the limit.
 
     :param limit: bytes of the longest body accepted, decompressed.
     :param where: the URL without credentials, for errors.
-    :param packed: whether it stays as it was sent; then the limit is of that.
+    :param packed: whether the body stays compressed; then the limit applies to that.
     :raises Interrupted: it broke off.
     :raises UnexpectedStatus: it is longer, or in an encoding that was not requested.
     """
-    if _announced(response) > limit:  # packed or not: nothing of it need be read
+    if _announced(response) > limit:  # even compressed
         raise _too_long(limit, response.status, where)
     encoding = response.headers.get("content-encoding", "identity").strip().lower()
     if encoding not in {"", "identity", "gzip", "x-gzip", "deflate"}:
@@ -104,7 +103,7 @@ def _in_parts(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _inflater() -> zlib._Decompress:
-    return zlib.decompressobj(wbits=47)  # gzip or zlib, whichever it is
+    return zlib.decompressobj(wbits=47)  # detects gzip or zlib
 
 
 def _too_long(limit: int, status: int, where: str) -> UnexpectedStatus:

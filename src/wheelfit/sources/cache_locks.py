@@ -1,8 +1,8 @@
-"""Locks without waiting, for files of the cache in use.
+"""Locks on cache entries in use; no call waits.
 
-A process holds what it is about to link or still writes; who cleans up leaves that alone. The
-lock ends with the process, however it ends. Where a file system or an operating system has no
-such locks, nothing is held and nothing is found to be held.
+A process locks the files that it writes or is about to link, and a clean-up skips locked files. A
+lock ends with its process at the latest. If the file system or operating system has no such locks,
+no file counts as locked.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _MOST = 256
 
 
 class Holder:
-    """A lock on files until it is closed.
+    """The locks of a process on cache entries, until it is closed.
 
-    The number is limited, since other code needs descriptors too. Files that are not held may be
-    removed by a clean-up in the same second, which raises an error.
+    Their number is limited, since other code needs descriptors too. Files beyond it may be removed
+    by a clean-up at the same time; then their use raises an error.
     """
 
     def __init__(self) -> None:
@@ -57,7 +57,7 @@ class Holder:
 
 
 def _is_still(descriptor: int, path: AnyPath) -> bool:
-    """Return whether a path names the file that is open: it may have gone before it was locked."""
+    """Return whether a path names an open file, which may have been removed before the lock."""
     try:
         return os.path.samestat(os.fstat(descriptor), os.stat(path))  # noqa: PTH116
     except OSError:
@@ -65,9 +65,9 @@ def _is_still(descriptor: int, path: AnyPath) -> bool:
 
 
 def hold_open(descriptor: int, *, alone: bool = False) -> bool:
-    """Lock a file that is open already, until it is closed; return whether it is locked.
+    """Lock an open file until it is closed; return False if another process prevents that.
 
-    :param alone: whether no other process may hold it; otherwise it is only protected from removal.
+    :param alone: whether the lock is exclusive; a shared one only protects from removal.
     """
     if fcntl is not None:
         kind = fcntl.LOCK_EX if alone else fcntl.LOCK_SH
@@ -82,9 +82,9 @@ def hold_open(descriptor: int, *, alone: bool = False) -> bool:
 
 @contextmanager
 def exclusive_lock(path: AnyPath) -> Iterator[bool]:
-    """Lock an entry for the length of a ``with`` block, against other processes.
+    """Lock an entry exclusively for the length of a ``with`` block.
 
-    Yields False, and holds nothing, if another process holds it.
+    Yields False if another process has locked it.
 
     :param path: a file or folder; a link is not followed.
     """

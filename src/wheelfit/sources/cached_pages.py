@@ -1,8 +1,8 @@
 """Cached pages with revalidation, for installers and servers alike (RFC 9111).
 
-Of HTTP's rules for caches only those that every index follows are used: a page is fresh for its
-``max-age`` (or the operator's setting), then it is revalidated with its ``ETag`` or date, which
-costs a round trip and no bytes.
+Only the rules that every index follows are implemented: a page is fresh for its ``max-age`` (or the
+operator's setting), then it is revalidated with its ``ETag`` or date, which costs a round trip but
+no transfer.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _KEPT = ("content-type", "content-encoding", "etag", "last-modified", "cache-con
 _KIND = "pages"
 _MISSING = frozenset({404, 410})
 _REFUSED = frozenset({401, 403, 407})
-"""Statuses of a server that is up: an old page is no answer to them."""
+"""Statuses of a server that works; an old page must not hide them."""
 _PAUSE = 10.0
-"""Seconds for which a server that failed gets no requests for pages with copies."""
+"""Seconds after a failure in which pages with copies are not requested again."""
 _MOST_MISSING = 20_000
 
 
@@ -47,15 +47,15 @@ class Copy(Struct, frozen=True):
     """A page as a server sent it."""
 
     body: bytes
-    """The page; empty where it was left on disk."""
+    """The page; empty if it was left on disk."""
     url: str
     """Its URL after redirects, without credentials."""
     headers: Mapping[str, str]
     """By lower-case name: its type, its encoding, its validators and ``Cache-Control``."""
     checked: float
-    """When the server last confirmed it, in seconds since the epoch."""
+    """The time at which the server last confirmed it, in seconds since the epoch."""
     written: float = 0.0
-    """The same, as on disk; 0 if it is not there."""
+    """That time in the copy on disk; 0 if there is none."""
     digest: str = ""
     """SHA-256 of the body, if that is known."""
 
@@ -87,8 +87,8 @@ class Copy(Struct, frozen=True):
         if "etag" in self.headers:
             return {"If-None-Match": self.headers["etag"]}
         if "last-modified" in self.headers and self.url.startswith("https:"):
-            # A date distinguishes two states of one page, but not the pages of two servers that
-            # were tried on one port of this machine.
+            # A date distinguishes two states of one page, but not the pages of two servers that ran
+            # on the same port of this machine.
             return {"If-Modified-Since": self.headers["last-modified"]}
         return {}
 
@@ -130,7 +130,7 @@ class CachedPages(Struct, frozen=True):
     fresh: float | None = None
     """Seconds for which a copy is fresh; None: as stated by the server."""
     rewritten_after: float = 0.0
-    """Seconds after which a copy that only was confirmed is written again."""
+    """Seconds after which a copy is written again if the server only confirmed it."""
     packed: bool = False
     """Whether bodies stay compressed as they were sent."""
     clock: Callable[[], float] = time.time
@@ -139,16 +139,16 @@ class CachedPages(Struct, frozen=True):
     def get(
         self, url: str, *, accept: str = "*/*", limit: int = PAGE_LIMIT, keep: bool = True
     ) -> Answer:
-        """Return the answer to a request, from disk if that is as good.
+        """Return the answer to a request, from disk if the copy is fresh.
 
         :param url: without credentials.
         :param limit: bytes of the longest body accepted.
-        :param keep: whether it may be kept; not where the caller keeps it by its hash.
+        :param keep: whether it may be cached; False if the caller caches it by its hash.
         :raises Unreachable: also when offline and nothing is kept.
         :raises UnexpectedStatus: as `Client.get`.
         """
         previous = self.load(url, accept)
-        if previous is not None and self.counts(previous):
+        if previous is not None and self.is_usable(previous):
             return previous.answer
         answer = self.ask(url, accept, previous, limit=limit)
         if isinstance(answer, Answer):
@@ -157,7 +157,7 @@ class CachedPages(Struct, frozen=True):
             self.keep(url, accept, answer, previous)
         return answer.answer
 
-    def counts(self, copy: Copy) -> bool:
+    def is_usable(self, copy: Copy) -> bool:
         """Return whether a copy can be used without a request to the server.
 
         :param copy: a copy of any age.
@@ -168,7 +168,7 @@ class CachedPages(Struct, frozen=True):
         return 0 <= self.clock() - copy.checked < self.lifetime(copy)
 
     def current(self, url: str, accept: str) -> Copy | Answer:
-        """Return the current copy of a page, its body left on disk where it can be.
+        """Return the current copy of a page, if possible with its body left on disk.
 
         :param url: without credentials.
         :param accept: the requested types.
@@ -177,7 +177,7 @@ class CachedPages(Struct, frozen=True):
         :raises UnexpectedStatus: as `Client.get`.
         """
         previous = self.load(url, accept, has_body=False)
-        if previous is not None and self.counts(previous):
+        if previous is not None and self.is_usable(previous):
             return previous
         answer = self.ask(url, accept, previous)
         return answer if isinstance(answer, Answer) else self.keep(url, accept, answer, previous)
@@ -192,9 +192,9 @@ class CachedPages(Struct, frozen=True):
         """
         if copy.has_body:
             return copy
-        kept = self.load(url, accept)
-        if kept is not None and kept.sha256 == copy.digest:
-            return replace(copy, body=kept.body)
+        stored = self.load(url, accept)
+        if stored is not None and stored.sha256 == copy.digest:
+            return replace(copy, body=stored.body)
         answer = self.get(url, accept=accept)  # another process has cleaned up, or replaced it
         if answer.status != 200:
             raise unexpected(answer.status, answer.url)
@@ -268,7 +268,7 @@ class CachedPages(Struct, frozen=True):
         return replace(copy, written=copy.checked)
 
     def _is_as_before(self, copy: Copy, previous: Copy) -> bool:
-        """Return whether nothing but the time is new, and that does not matter yet."""
+        """Return whether only the time of confirmation has changed, and not by much."""
         if self.rewritten_after:
             is_recent = 0 <= copy.checked - previous.written < self.rewritten_after
             return is_recent and copy.is_page_of(previous)
@@ -290,7 +290,7 @@ class CachedPages(Struct, frozen=True):
 
 
 class SharedPages(Generic[_T]):
-    """Pages in the memory of a server, with stale ones while their index is down.
+    """Pages in the memory of a server; stale ones are served while their index is down.
 
     Concurrent requests for a page share one request to its index.
 
@@ -327,15 +327,15 @@ class SharedPages(Generic[_T]):
         self._asking = asking
         self._note_stale = note_stale
         self._note_asked = note_request
-        self._trouble: tuple[float, NetworkError] | None = None
+        self._failure: tuple[float, NetworkError] | None = None
 
     @property
     def last_error(self) -> NetworkError | None:
         """The error of the last request for a page; None if there was an answer."""
-        return None if self._trouble is None else self._trouble[1]
+        return None if self._failure is None else self._failure[1]
 
     def get(self, url: str, accept: str, read: Callable[[Answer], _T]) -> tuple[Copy, _T] | None:
-        """Return a page and the value read from it; None if its server does not have it.
+        """Return a page and the value read from it; None if its server lacks the page.
 
         :param url: without credentials.
         :param accept: the accepted types.
@@ -343,18 +343,18 @@ class SharedPages(Generic[_T]):
         :raises NetworkError: the server cannot be read, and no copy may be served.
         """
         key = (url, accept)
-        known = self._memory.peek(key)
-        if known is not None and self._pages.counts(known[0]):
-            return known
-        if known is None and self._is_absent(key):
+        cached = self._memory.peek(key)
+        if cached is not None and self._pages.is_usable(cached[0]):
+            return cached
+        if cached is None and self._is_absent(key):
             return None
         try:
             with self._waiting():
-                return self._memory.call_locked(key, lambda: self._look(key, read))
+                return self._memory.call_locked(key, lambda: self._lookup(key, read))
         except Unreachable:
-            known = known or self._stored(key, read)
-            if self._may_give(known):
-                return known
+            cached = cached or self._stored(key, read)
+            if self._may_serve(cached):
+                return cached
             raise
 
     def expire(self, url: str, accept: str) -> None:
@@ -363,12 +363,12 @@ class SharedPages(Generic[_T]):
         :param url: without credentials.
         :param accept: as for `get`.
         """
-        known = self._memory.peek((url, accept))
-        if known is not None:
-            # No longer ago than necessary, or it would be too old to be given in need.
-            before = self._pages.clock() - self._pages.lifetime(known[0])
-            copy = replace(known[0], checked=min(known[0].checked, before))
-            self._memory.put((url, accept), (copy, known[1]))
+        cached = self._memory.peek((url, accept))
+        if cached is not None:
+            # Just stale, or it would be too old to be served while the index is down.
+            before = self._pages.clock() - self._pages.lifetime(cached[0])
+            copy = replace(cached[0], checked=min(cached[0].checked, before))
+            self._memory.put((url, accept), (copy, cached[1]))
 
     def _is_recent(self, since: float, seconds: float) -> bool:
         return 0 <= self._pages.clock() - since < seconds
@@ -377,36 +377,36 @@ class SharedPages(Generic[_T]):
         since = self._absent.peek(key)
         return since is not None and self._is_recent(since, self._missing)
 
-    def _may_give(self, known: tuple[Copy, _T] | None) -> bool:
-        return known is not None and self._pages.clock() - known[0].checked < self._stale
+    def _may_serve(self, cached: tuple[Copy, _T] | None) -> bool:
+        return cached is not None and self._pages.clock() - cached[0].checked < self._stale
 
-    def _look(self, key: tuple[str, str], read: Callable[[Answer], _T]) -> tuple[Copy, _T] | None:
-        known = self._memory.peek(key)  # another thread may have fetched it meanwhile
-        if known is None:
+    def _lookup(self, key: tuple[str, str], read: Callable[[Answer], _T]) -> tuple[Copy, _T] | None:
+        cached = self._memory.peek(key)  # another thread may have fetched it meanwhile
+        if cached is None:
             if self._is_absent(key):
                 return None
-            known = self._stored(key, read)
-        if known is not None and self._pages.counts(known[0]):
-            self._memory.put(key, known)
-            return known
-        trouble = self._trouble
-        if trouble and self._is_recent(trouble[0], _PAUSE) and self._may_give(known):
-            return known
+            cached = self._stored(key, read)
+        if cached is not None and self._pages.is_usable(cached[0]):
+            self._memory.put(key, cached)
+            return cached
+        failure = self._failure
+        if failure and self._is_recent(failure[0], _PAUSE) and self._may_serve(cached):
+            return cached
         try:
             with self._asking():
-                result = self._ask(key, known, read)
+                result = self._ask(key, cached, read)
         except NetworkError as error:
             self._note_asked("failed")
             if isinstance(error, UnexpectedStatus) and error.status in _REFUSED:
                 raise
             if is_of(key[0], error):
-                self._trouble = (self._pages.clock(), error)
-            if known is None or not self._may_give(known):
+                self._failure = (self._pages.clock(), error)
+            if cached is None or not self._may_serve(cached):
                 raise
-            self._memory.put(key, known)
-            self._note_stale(key[0], self._pages.clock() - known[0].checked, error)
-            return known
-        self._trouble = None
+            self._memory.put(key, cached)
+            self._note_stale(key[0], self._pages.clock() - cached[0].checked, error)
+            return cached
+        self._failure = None
         if result is None:
             self._note_asked("missing")
             self._memory.forget(key)
@@ -418,41 +418,38 @@ class SharedPages(Generic[_T]):
     def _ask(
         self,
         key: tuple[str, str],
-        known: tuple[Copy, _T] | None,
+        cached: tuple[Copy, _T] | None,
         read: Callable[[Answer], _T],
     ) -> tuple[Copy, _T] | None:
         url, accept = key
-        before = None if known is None else known[0]
-        answer = self._pages.ask(url, accept, before)
+        previous = None if cached is None else cached[0]
+        answer = self._pages.ask(url, accept, previous)
         if isinstance(answer, Answer):
-            # A static host answers 403 for what is not there.
+            # Static hosts answer 403 for missing files.
             if answer.status in _MISSING or (
                 answer.status == 403 and not self._pages.client.user_at(url)
             ):
                 return None
             raise unexpected(answer.status, answer.url)
-        is_same = known is not None and answer.is_page_of(known[0])
-        content = known[1] if known is not None and is_same else read(answer.answer)
+        is_same = cached is not None and answer.is_page_of(cached[0])
+        content = cached[1] if cached is not None and is_same else read(answer.answer)
         self._note_asked("revalidated" if is_same else "fetched")
-        kept = self._pages.keep(url, accept, answer, before)
+        kept = self._pages.keep(url, accept, answer, previous)
         return replace(kept, body=b"", digest=kept.sha256), content
 
     def _stored(self, key: tuple[str, str], read: Callable[[Answer], _T]) -> tuple[Copy, _T] | None:
-        """Return the copy on disk; None if there is none that can be read."""
+        """Return the copy on disk and its value; None if there is none or it cannot be read."""
         copy = self._pages.load(*key)
         if copy is None:
             return None
         try:
             return replace(copy, body=b"", digest=copy.sha256), read(copy.answer)
-        except InvalidPage:  # of a version that understood more
+        except InvalidPage:  # a version of wheelfit with another parser has stored it
             return None
 
 
 def is_of(url: str, error: NetworkError) -> bool:
-    """Return whether an error is of the server of a URL, not of a host that a page leads to.
-
-    :param url: any page of the server.
-    """
+    """Return whether an error comes from the server of a URL, not from the target of a redirect."""
     try:
         return error.where is None or origin(error.where) == origin(url)
     except ValueError:
@@ -460,7 +457,7 @@ def is_of(url: str, error: NetworkError) -> bool:
 
 
 def offline(url: str) -> Unreachable:
-    """Return the error for something that would need a server while offline."""
+    """Return the error for a request that is not possible offline."""
     return Unreachable(
         "wheelfit is offline, and this is not in the cache",
         where=redact(url),
@@ -481,9 +478,9 @@ def freshness(control: str) -> float:
 
 
 def reliable_for(headers: Mapping[str, str]) -> float:
-    """Return the seconds for which conclusions from an answer are valid.
+    """Return the seconds for which a result derived from an answer is valid.
 
-    Where the server states nothing it is what PyPI states (RFC 9111, section 4.2.2).
+    Without a stated time, that of PyPI is used (heuristic freshness, RFC 9111, section 4.2.2).
 
     :param headers: the headers of the answer, by lower-case name.
     """

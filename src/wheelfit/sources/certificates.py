@@ -1,4 +1,4 @@
-"""Whom to trust over TLS."""
+"""The certificates to trust over TLS, and the client certificate."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-_GO_ON = "correct or remove the setting; wheelfit does not go on with other certificates"
+_NO_FALLBACK = "correct or remove the setting; wheelfit does not go on with other certificates"
 _CLIENT = "it must be one PEM file with the certificate and its private key without password"
 _BUNDLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 
@@ -24,8 +24,9 @@ def checking_context(
     """Return the context for servers whose certificate is checked.
 
     Only the named certificates are trusted: ``cert``, else the first of ``REQUESTS_CA_BUNDLE``,
-    ``CURL_CA_BUNDLE`` and ``SSL_CERT_FILE`` with ``SSL_CERT_DIR``. Otherwise the system decides.
-    Something named that cannot be read is an error; it never means "trust what the system trusts".
+    ``CURL_CA_BUNDLE`` and ``SSL_CERT_FILE`` with ``SSL_CERT_DIR``. If none is named, the system
+    decides. A named file or folder that cannot be read is an error, not a reason to fall back on
+    the system.
 
     :param cert: file or folder of certificates (PEM).
     :param client_cert: PEM file with a private key and its certificate.
@@ -35,7 +36,7 @@ def checking_context(
 
     named = _named(cert, environ)
     if named:
-        # Only what is named: start without what the system trusts.
+        # Without the certificates that the system trusts.
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         for setting, path in named:
             _trust(context, setting, path)
@@ -49,12 +50,14 @@ def checking_context(
 
 
 def check_named(cert: str | None, client_cert: str | None, *, environ: Mapping[str, str]) -> None:
-    """Check that everything named is there, which costs little; the contexts check the rest.
+    """Check that all named files and folders exist, which is cheap; contexts check their content.
 
     :raises InvalidConfiguration: a named file or folder does not exist or cannot be opened.
     """
     for setting, text in _named(cert, environ):
-        _open(text, "the certificates to trust cannot be read", f"named by {setting}: ", _GO_ON)
+        _open(
+            text, "the certificates to trust cannot be read", f"named by {setting}: ", _NO_FALLBACK
+        )
     if client_cert is not None:
         _open(client_cert, "the client certificate cannot be read", "", _CLIENT)
 
@@ -82,10 +85,10 @@ def _named(cert: str | None, environ: Mapping[str, str]) -> list[tuple[str, str]
         if environ.get(name):
             return [(name, environ[name])]
     named = [("SSL_CERT_FILE", environ["SSL_CERT_FILE"])] if environ.get("SSL_CERT_FILE") else []
-    folders = [each for each in environ.get("SSL_CERT_DIR", "").split(os.pathsep) if each]
-    # As for OpenSSL, one of several folders may be missing; not all of them.
-    present = [each for each in folders if Path(each).is_dir()] or ([] if named else folders)
-    return named + [("SSL_CERT_DIR", each) for each in present]
+    folders = [folder for folder in environ.get("SSL_CERT_DIR", "").split(os.pathsep) if folder]
+    # As in OpenSSL, some of several folders may be missing, but not all.
+    existing = [folder for folder in folders if Path(folder).is_dir()] or ([] if named else folders)
+    return named + [("SSL_CERT_DIR", folder) for folder in existing]
 
 
 def _open(text: str, message: str, note: str, hint: str) -> None:
@@ -96,7 +99,7 @@ def _open(text: str, message: str, note: str, hint: str) -> None:
         path.open("rb").close()
     except OSError as error:
         raise InvalidConfiguration(
-            message, where=str(path), note=note + _words(error), hint=hint
+            message, where=str(path), note=note + _message(error), hint=hint
         ) from error
 
 
@@ -107,16 +110,16 @@ def _trust(context: ssl.SSLContext, setting: str, text: str) -> None:
             context.load_verify_locations(capath=str(path))
             return
         context.load_verify_locations(cafile=str(path))
-    except OSError as error:  # those of TLS are some
+    except OSError as error:  # ssl.SSLError is a subclass
         raise InvalidConfiguration(
             "the certificates to trust cannot be read",
             where=str(path),
-            note=f"named by {setting}: {_words(error)}",
-            hint=_GO_ON,
+            note=f"named by {setting}: {_message(error)}",
+            hint=_NO_FALLBACK,
         ) from error
     if not context.get_ca_certs() and not context.cert_store_stats().get("x509"):
         raise InvalidConfiguration(
-            "the file of certificates to trust holds none",
+            "the file of certificates to trust has none",
             where=str(path),
             note=f"named by {setting}",
         )
@@ -130,7 +133,7 @@ def _identify(context: ssl.SSLContext, text: str) -> None:
         raise InvalidConfiguration(
             "the client certificate cannot be read",
             where=str(path),
-            note=_words(error),
+            note=_message(error),
             hint=_CLIENT,
         ) from error
 
@@ -140,7 +143,7 @@ def _no_password() -> str:
     return ""
 
 
-def _words(error: Exception) -> str:
+def _message(error: Exception) -> str:
     import ssl
 
     if isinstance(error, ssl.SSLError):

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 _R = TypeVar("_R")
 _PATIENCE = 2.0
-"""Seconds that the others get to clean up once one has failed."""
+"""Seconds for the other calls to clean up once one has failed."""
 _QUIET = 0.03
-"""Seconds in which nothing was finished, or the processor idle for most of them, after which one
-thread seems not to be enough."""
+"""Seconds without a result, or with a mostly idle processor, after which one thread is not enough.
+"""
 
 
 def map_concurrently(
@@ -26,18 +26,18 @@ def map_concurrently(
     most: int,
     cancel: Callable[[], None] | None = None,
 ) -> list[_R]:
-    """Call a function with each of several values; the first failure, or Ctrl-C, ends all calls.
+    """Call a function with each of several arguments; the first failure, or Ctrl-C, ends all calls.
 
-    The threads are none of an executor: Python would wait at its end for one that waits for a
-    server that has fallen silent. One begins; the others join it as soon as it has to wait, for
-    what a cache has they would only hold each other up.
+    No executor is used, since Python would wait at exit for a thread that waits for a silent
+    server. The first thread starts alone, and the others when it has to wait: for results from a
+    cache more threads would only slow each other down.
 
     :param arguments: the arguments, one call each.
     :param function: the function to call, from several threads.
     :param most: the most calls at the same time.
-    :param cancel: ends what is under way. Without it, whatever is under way has nothing to clean
-        up, and is not waited for.
-    :return: the results of ``function``, in the order of ``arguments``.
+    :param cancel: cancels running calls, which are then waited for; None: they have nothing to
+        clean up, and are not waited for.
+    :return: the results in the order of the arguments.
     """
     results: dict[int, _R] = {}
     failures: list[BaseException] = []
@@ -52,7 +52,7 @@ def map_concurrently(
                 index, argument = waiting.pop()
             try:
                 result = function(argument)
-            except BaseException as error:  # noqa: BLE001 - raised by whoever waits
+            except BaseException as error:  # noqa: BLE001 - raised in the waiting thread
                 with changed:
                     failures.append(error)
                     changed.notify_all()
@@ -67,7 +67,7 @@ def map_concurrently(
             while not failures and len(results) < len(arguments):
                 done, used = len(results), time.process_time()
                 if changed.wait(_QUIET if len(threads) < thread_limit else None):
-                    continue  # all is done, or one has failed
+                    continue  # all calls have finished, or one has failed
                 is_idle = time.process_time() - used < _QUIET / 2
                 if is_idle or len(results) == done:
                     start(thread_limit)

@@ -1,4 +1,4 @@
-"""The rules for sending user names and passwords, decided only here.
+"""The rules for sending user names and passwords, all in this module.
 
 Credentials come from the URL of an index, from netrc, and from keyring. They are attached to a
 request by its origin (scheme, host, port): those of an index go to URLs of its own origin only,
@@ -60,7 +60,7 @@ def read_netrc(
 
     :param environ: ``NETRC`` names the file; otherwise ``.netrc`` or ``_netrc``.
     :param home: the folder of the file.
-    :param note: called if there is a file that cannot be used.
+    :param note: called for a file that cannot be used.
     """
     named = environ.get("NETRC")
     paths = [home.joinpath(named)] if named else [home / ".netrc", home / "_netrc"]
@@ -97,7 +97,7 @@ _LARGEST_NETRC = 1 << 20
 
 
 def _why_no_netrc(path: Path) -> str | None:
-    """Return the reason a path cannot be read as netrc, as an endless file."""
+    """Return the reason a path is not read as netrc, as a pipe or an endless file; None: it is."""
     status = path.stat()
     if not stat.S_ISREG(status.st_mode):
         return "it is not a file"
@@ -105,7 +105,7 @@ def _why_no_netrc(path: Path) -> str | None:
 
 
 class _ConfiguredIndex(Struct, frozen=True):
-    """One configured index with the login in its URL."""
+    """A configured index with the login in its URL."""
 
     url: str
     origin: Origin
@@ -161,14 +161,14 @@ class Credentials:
             keyring_login = self._from_keyring.get((target, user))
         if keyring_login is not None:
             return keyring_login
-        # A user name alone may be all there is: tokens are given that way.
+        # A user name without password may be a token.
         return Login(user, "") if user is not None else None
 
     def after_redirect(self, url: str, previous: str) -> Login | None:
         """Return the login for the target of a redirect.
 
-        Within one origin as always. Elsewhere only the login in netrc for that very host, if it is
-        another host and the connection is no less safe.
+        Within one origin it is the result of `first`. For another host, only a login in netrc for
+        exactly that host is used, and only if the connection is no less safe.
 
         :param url: the target, without credentials.
         :param previous: the URL that redirected.
@@ -208,9 +208,9 @@ class Credentials:
         return login if login != refused else None
 
     def _is_safe(self, target: Origin) -> bool:
-        """Return whether a login may be sent to a server that only a page has named.
+        """Return whether a login may be sent to a server that no setting names.
 
-        Plain HTTP can be read on the way.
+        Others may read plain HTTP.
         """
         return (
             target.scheme == "https"
@@ -219,10 +219,10 @@ class Credentials:
         )
 
     def _index_of(self, url: str, target: Origin) -> _ConfiguredIndex | None:
-        """Return the index of this origin that shares most of the path.
+        """Return the index of the same origin whose path shares most with that of a URL.
 
-        Files often lie beside the listing and not below it, so the path need
-        not begin with that of the index.
+        Files are often beside the listing and not below it, so the path need not begin with that of
+        the index.
         """
         candidates = [index for index in self._known if index.origin == target]
         if not candidates:

@@ -1,10 +1,9 @@
 """Assemble a remote wheel from a kept sibling and the few bytes in which they differ.
 
 A sibling is another wheel of the same project: another variant of a release, the wheel for another
-Python, sometimes another version. The directory of the remote wheel shows the parts both share
-(`wheelfit.wheels.delta`); only the rest is fetched. The result is trusted only if the hash of the
-whole is the promised one. On any doubt, early or late, the wheel is downloaded as any other
-(`StartOver`).
+Python, sometimes another version. The directory of the remote wheel shows the parts that both share
+(`wheelfit.wheels.delta`); only the rest is fetched. The result is used only if it has the promised
+hash. After any problem the wheel is downloaded as any other (`StartOver`).
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ if TYPE_CHECKING:
 
 
 _SMALLEST = 4 << 20
-"""Bytes of a wheel from which on it may be worth the effort."""
+"""The least bytes of a wheel to assemble."""
 
 _LEAST_GAIN = 0.25  # of the bytes; for less, a plain download is better
 _MOST_REQUESTS = 200
@@ -87,7 +86,7 @@ def begin_exchange(
     budget: DownloadBudget,
     progress: Progress,
 ) -> Exchange | None:
-    """Find the sibling that has most of a wheel, and begin to assemble the wheel.
+    """Find the sibling that shares most with a wheel, and begin to assemble the wheel.
 
     :param client: sends the requests.
     :param file: the file to fetch.
@@ -136,7 +135,7 @@ def new_check(file: File) -> Check:
 class _HashedAhead:
     """The hash of a sibling's beginning, computed while waiting for the server.
 
-    Hashing is what takes longest of an exchange.
+    Hashing takes most of the time of an exchange.
     """
 
     def __init__(self, file: File, source: ByteSource) -> None:
@@ -155,14 +154,14 @@ class _HashedAhead:
         self._thread.join()
 
     def check_for(self, plan: RebuildPlan) -> Check:
-        """Return the check to continue, if the wheel begins like the sibling, or a new one."""
+        """Return this check if the wheel begins like the sibling, else a new one."""
         first = plan.pieces[0]
         is_right = first.origin == 0 and self._check.count <= first.stop
         return self._check if is_right else new_check(self._file)
 
     def _hash(self) -> None:
         most = min(self._source.size, self._file.size or 0)
-        with suppress(OSError):  # then the sibling is no use in any case
+        with suppress(OSError):  # reading the sibling will fail again, and report it
             while not self._ended.is_set() and self._check.count < most:
                 length = min(_BLOCK, most - self._check.count)
                 block = self._source.read_at(self._check.count, length)
@@ -200,7 +199,7 @@ class _Candidates:
     def __next__(self) -> _Candidate:
         while True:
             sibling = next(self._siblings)
-            # One that cannot be read any more is none.
+            # A sibling that cannot be read is skipped.
             with suppress(OSError, InvalidWheel):
                 self._opened.append(open_local(sibling.archive))
                 source = self._opened[-1]
@@ -208,13 +207,13 @@ class _Candidates:
                 return _Candidate(sibling, source, directory)
 
     def keep(self, candidate: _Candidate) -> ByteSource:
-        """Leave the bytes of one open."""
+        """Keep the bytes of a candidate open, and return them."""
         self._opened.remove(candidate.source)
         return candidate.source
 
 
 def _best(directory: Directory, first: _Candidate, others: Iterable[_Candidate]) -> _Candidate:
-    """Return the sibling that shares most; the others are not looked at once one has nearly all."""
+    """Return the sibling that shares most; if the first shares nearly all, no other is opened."""
     best, most_shared = first, shared_bytes(directory, first.directory)
     for other in others if most_shared < _NEARLY_ALL * directory.size else ():
         if (shared := shared_bytes(directory, other.directory)) > most_shared:
@@ -223,9 +222,9 @@ def _best(directory: Directory, first: _Candidate, others: Iterable[_Candidate])
 
 
 class Exchange:
-    """The assembly of a wheel while it is read; a context manager that ends all of it.
+    """The assembly of a wheel while it is read; leaving the context ends it.
 
-    An ``InvalidWheel`` that leaves the block only counts if the wheel was assembled correctly.
+    An ``InvalidWheel`` from the block is raised only if the wheel was assembled correctly.
 
     :param remote: provides the missing bytes.
     :param plan: the origin of each range of bytes.
@@ -280,7 +279,7 @@ class Exchange:
         else:
             self.cancel()
 
-    # --- what it is for ---------------------------------------------------------------
+    # --- use --------------------------------------------------------------------------
 
     def find_verified(self, member: Member, row: RecordRow) -> VerifiedFile | None:
         """Return the file of the sibling that has the content of a member.
@@ -299,9 +298,9 @@ class Exchange:
         return VerifiedFile(f"{self._tree}{origin.name}", written, origin.is_whole)
 
     def finish(self) -> None:
-        """Wait until all of it was put together, and is right.
+        """Wait until the wheel is complete and verified.
 
-        :raises StartOver: it is not, or cannot be.
+        :raises StartOver: it is not valid, or cannot be assembled.
         """
         self._end()
         if self._error is not None:
@@ -311,7 +310,7 @@ class Exchange:
     def cancel(self) -> None:
         """Cancel the assembly if it is running, and wait until reading and writing have stopped."""
         self._ended.set()
-        self._arriving.fail(StartOver("it is not wanted any more"))
+        self._arriving.fail(StartOver("it was cancelled"))
         self._end()
 
     def _end(self) -> None:
@@ -325,7 +324,7 @@ class Exchange:
         def guarded() -> None:
             try:
                 work()
-            except BaseException as error:  # noqa: BLE001 - told to whoever waits
+            except BaseException as error:  # noqa: BLE001 - raised in the waiting thread
                 self._fail(error)
 
         thread = threading.Thread(target=guarded, name="exchange", daemon=True)
@@ -388,12 +387,12 @@ class Exchange:
             self._arriving.write_at(position, data)
 
     def _copied_by_kernel(self, piece: RebuildPiece, origin: int) -> int:
-        """Copy as much as the kernel wants to; return how much that was."""
+        """Copy a piece in the kernel as far as it can; return the count of bytes copied."""
         copied, length = 0, piece.stop - piece.start
         fileno = getattr(self._kept, "fileno", None)
         if sys.platform != "linux" or fileno is None:
             return 0
-        with suppress(OSError):  # between unlike file systems it refuses
+        with suppress(OSError):  # the kernel may refuse it between different file systems
             while copied < length and not self._ended.is_set():
                 count = os.copy_file_range(
                     fileno(),
@@ -409,7 +408,7 @@ class Exchange:
 
 
 class _Remote:
-    """A remote wheel, read in parts that all belong to one state of it."""
+    """A remote wheel, read in parts that all belong to one version of the file."""
 
     def __init__(self, client: Client, file: File, likely: int) -> None:
         self._client = client
@@ -422,7 +421,7 @@ class _Remote:
     def fetch(self, byte_range: Range) -> RemotePart:
         """Fetch a part.
 
-        :raises StartOver: it is of another state of the wheel.
+        :raises StartOver: the file has changed on the server.
         """
         part = self._client.get_range(self.file.url, byte_range)
         extent = part.extent

@@ -1,9 +1,8 @@
-"""One download: checked while it runs, read while it runs, taken up again where it broke off.
+"""One download: verified and read while it runs, resumed where it broke off.
 
-A large file is fetched in parts (`wheelfit.sources.segmented_download`) where the server gives
-some, and where a hash was promised, for that decides whether the parts make up the file. In all
-other cases, and whenever the parts do not fit together, it is one stream from the first byte to
-the last.
+A large file is fetched in segments (`wheelfit.sources.segmented_download`) if the server supports
+byte ranges and a hash was promised, which proves that the segments form the file. Otherwise, and if
+the segments do not fit together, it is one stream from the first byte to the last.
 """
 
 from __future__ import annotations
@@ -41,9 +40,9 @@ _ANY_PACE = Pace()
 
 
 class _IsLarge(Exception):
-    """Raised when the server announces a file that is worth other means.
+    """Raised when the server announces a file that is worth fetching in segments.
 
-    :param size: its bytes.
+    :param size: bytes of the file.
     """
 
     def __init__(self, size: int) -> None:
@@ -59,8 +58,8 @@ class Download:
     :param progress: called with the count of bytes.
     :param budget: checks the number of bytes against the limits.
     :param connections: the limit on connections to its server.
-    :param ranges: whether parts may be requested.
-    :param pace: the sizes of the pieces of a large file.
+    :param ranges: whether byte ranges may be requested.
+    :param pace: the sizes of the segments of a large file.
     """
 
     def __init__(
@@ -80,26 +79,26 @@ class Download:
         self._connections = connections or ConnectionLimits()
         self._pace = pace
         self._where = redact(file.url)
-        # Whether bytes of two requests were joined unchecked.
-        self._unsure = False
-        self._tried_again = False
+        # Whether bytes of two requests were joined without a validator.
+        self._is_unchecked = False
+        self._has_restarted = False
         self._progress = progress
         self._validator = ""
         self._check = self._new_check()
         self.lacks_ranges = not ranges
-        """Whether the server is known to give no parts."""
-        self._in_parts = ranges and bool(file.hashes)
+        """Whether the server is known not to support byte ranges."""
+        self._may_use_ranges = ranges and bool(file.hashes)
 
     def into(self, target: BinaryIO) -> None:
         """Write the file, completely and checked.
 
         :param target: an empty file, open for writing and reading; after an error its content
-            is worthless.
-        :raises HashMismatch: a promised hash is not met.
+            is undefined.
+        :raises HashMismatch: a promised hash does not match.
         :raises IntegrityError: it is longer or shorter than promised.
-        :raises Unreachable: it broke off, repeatedly.
-        :raises UnexpectedStatus: the server answered with something else.
-        :raises TooLarge: there would be more than may be fetched.
+        :raises Unreachable: it broke off repeatedly.
+        :raises UnexpectedStatus: the server answered with another status.
+        :raises TooLarge: it exceeds the limit.
         :raises OSError: it cannot be written.
         """
         self.read_by(lambda _source, check: check(), target)
@@ -108,39 +107,39 @@ class Download:
         """Write the file like `into`, and read it, possibly while it arrives.
 
         :param use: reads the file, and calls its second argument before using the result: that
-            waits until the whole file is there and verified. It may be called a second time, after
-            an error; then the first result is discarded.
+            waits until the whole file has arrived and is verified. After an error it may be called
+            a second time; then the first result is discarded.
         :param target: as for `into`.
         :return: the result of ``use``.
         """
         self._budget.check(self._file.size, self._where)
-        with self._connections.take(origin(self._file.url)) as line:
-            parts = self._parts(target, self._file.size)
-            if parts is None:
+        with self._connections.take(origin(self._file.url)) as slot:
+            segments = self._segments(target, self._file.size)
+            if segments is None:
                 try:
-                    self._in_one(target)
+                    self._stream(target)
                 except _IsLarge as large:
-                    parts = self._parts(target, large.size)
-                    if parts is None:
-                        self._in_one(target)
-            if parts is not None:
-                parts.start(line)
+                    segments = self._segments(target, large.size)
+                    if segments is None:
+                        self._stream(target)
+            if segments is not None:
+                segments.start(slot)
                 try:
-                    return self._used(parts, use)
+                    return self._read_segments(segments, use)
                 except StartOver:
-                    self._in_parts = False
-        if parts is not None:
+                    self._may_use_ranges = False
+        if segments is not None:
             with self._connections.take(origin(self._file.url)):
-                self._in_one(target)
+                self._stream(target)
         return use(ArrivingFile.complete(target), lambda: None)
 
-    # --- in parts -----------------------------------------------------------------------
+    # --- in segments --------------------------------------------------------------------
 
-    def _parts(self, target: BinaryIO, size: int | None) -> Segments | None:
-        """Begin to fetch it in parts; None if that is not worthwhile, or does not work."""
-        if not self._in_parts or size is None or size < LARGE:
+    def _segments(self, target: BinaryIO, size: int | None) -> Segments | None:
+        """Begin to fetch it in segments; return None if that is not worthwhile or possible."""
+        if not self._may_use_ranges or size is None or size < LARGE:
             return None
-        self._in_parts = False
+        self._may_use_ranges = False
         try:
             return Segments(
                 self._client,
@@ -155,23 +154,25 @@ class Download:
         except RangeUnsupported:
             self.lacks_ranges = True
         except (StartOver, Interrupted, UnexpectedStatus):
-            pass  # if it is not about the parts, the plain request will report it
+            pass  # unless it is about the range, the plain request will report it
         return None
 
-    def _used(self, parts: Segments, use: Callable[[ByteSource, Callable[[], None]], _T]) -> _T:
+    def _read_segments(
+        self, segments: Segments, use: Callable[[ByteSource, Callable[[], None]], _T]
+    ) -> _T:
         try:
-            return use(parts.source, parts.finish)
+            return use(segments.source, segments.finish)
         except BaseException as verdict:
-            ended = parts.cancel()
-            if ended is not None:  # which the reader may have reported in other words
-                raise ended from None
-            if isinstance(verdict, InvalidWheel) and not parts.is_sure:
-                raise StartOver("what has come makes no sense") from None
+            transfer_error = segments.cancel()
+            if transfer_error is not None:  # which the reader may have reported in other words
+                raise transfer_error from None
+            if isinstance(verdict, InvalidWheel) and not segments.is_sure:
+                raise StartOver("the segments do not form a valid wheel") from None
             raise
 
     # --- in one stream ------------------------------------------------------------------
 
-    def _in_one(self, target: BinaryIO) -> None:
+    def _stream(self, target: BinaryIO) -> None:
         failures = 0
         while True:
             before = self._check.count
@@ -180,10 +181,10 @@ class Download:
                 self._check.finish()
                 break
             except HashMismatch:
-                if not self._unsure or self._tried_again:
+                if not self._is_unchecked or self._has_restarted:
                     raise
                 # The file may have changed between two requests: once more, from the start.
-                self._tried_again = True
+                self._has_restarted = True
                 self._check = self._new_check()
             except Interrupted as interrupted:
                 failures = 1 if self._check.count > before else failures + 1
@@ -197,13 +198,13 @@ class Download:
             if self._validator:
                 headers["If-Range"] = self._validator
             else:
-                self._unsure = True
+                self._is_unchecked = True
         with self._client.stream(self._file.url, headers=headers) as (response, where):
             if not self._continues(response):
                 if response.status == 416:
-                    if self._tried_again:  # it announces more than it has, every time
+                    if self._has_restarted:  # it announces more than it has, every time
                         raise unexpected(response.status, where)
-                    self._tried_again = True
+                    self._has_restarted = True
                     self._start_over(target, response)
                     raise Interrupted("the server has no more bytes than it already gave")
                 if response.status != 200:
@@ -218,7 +219,7 @@ class Download:
                 self._progress.advance(len(chunk))
 
     def _continues(self, response: Response) -> bool:
-        """Return whether the answer is the rest of the bytes already there."""
+        """Return whether a response continues the bytes that have arrived."""
         if response.status != 206:
             return False
         match = _CONTENT_RANGE.match(response.headers.get("content-range", ""))
@@ -228,7 +229,7 @@ class Download:
     def _start_over(self, target: BinaryIO, response: Response) -> None:
         target.seek(0)
         target.truncate()
-        self._unsure = False
+        self._is_unchecked = False
         self._check = self._new_check()
         etag = response.headers.get("etag", "")
         strong = "" if etag.startswith("W/") else etag
@@ -237,8 +238,8 @@ class Download:
         announced = int(length) if _LENGTH.fullmatch(length) else None
         if announced is not None:
             self._budget.check(announced, self._where)
-            may_be_in_parts = response.headers.get("accept-ranges", "").lower() != "none"
-            if self._in_parts and may_be_in_parts and announced >= LARGE:
+            has_ranges = response.headers.get("accept-ranges", "").lower() != "none"
+            if self._may_use_ranges and has_ranges and announced >= LARGE:
                 raise _IsLarge(announced)
         self._progress.start(announced if announced is not None else self._file.size)
 
@@ -250,7 +251,7 @@ class Download:
                 f"the server sends the file encoded as {encoding!r}, which was not requested",
                 status=response.status,
                 where=self._where,
-                hint="a proxy on the way may do that; use another index or another way to it",
+                hint="a proxy in between may do that; use another index or connection",
             )
 
     def _new_check(self) -> Check:

@@ -1,8 +1,8 @@
 """Read the links of an HTML page, in time proportional to its length.
 
-The standard library's parser takes a tenth of a second per thousand links, and
-minutes for a page made to be slow. Of HTML only that is read which decides what
-is a link: comments, elements whose content is text, and tags with attributes.
+The standard library's parser takes a tenth of a second per thousand links, and minutes for a
+malicious page. Only the parts of HTML that affect links are parsed: comments, elements whose
+content is text, and tags with attributes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Link:
     href: str
     """The target as written, character references resolved."""
     text: str
-    """What is between the tags, blanks at the ends removed."""
+    """The text between the tags, without surrounding whitespace."""
     attributes: dict[str, str]
     """All attributes by lower-case name; one without value has the empty text."""
 
@@ -44,8 +44,7 @@ class HtmlPage:
     """Content of the first ``<meta name="pypi:project-status-reason">``."""
 
 
-# Possessive quantifiers everywhere: a page that does not match is given up at
-# once and not tried in every possible way.
+# Possessive quantifiers prevent backtracking, so text that does not match fails at once.
 _VALUE = r"""\s*+=\s*+(?:"([^"]*+)"|'([^']*+)'|([^\s>"'][^\s>]*+))"""
 _ATTRIBUTE = re.compile(rf"(=?[^\s/>=]++)(?:{_VALUE})?+")
 _TAG = re.compile(
@@ -64,11 +63,11 @@ _STATUS = ("pypi:project-status", "pypi:project-status-reason")
 
 def read_links(text: str) -> HtmlPage:
     """Return the anchors of a page, and its own metadata."""
-    scan = _Scan()
+    builder = _PageBuilder()
     position = 0
     while (start := text.find("<", position)) >= 0:
-        if scan.attributes is not None:
-            scan.words.append(text[position:start])
+        if builder.attributes is not None:
+            builder.anchor_text.append(text[position:start])
         following = text[start + 1 : start + 2]
         if following in {"!", "?"}:
             comment = text.startswith("<!--", start)
@@ -81,50 +80,50 @@ def read_links(text: str) -> HtmlPage:
         tag = _TAG.match(text, start)
         if tag is None:
             if following.isalpha() or following == "/":
-                break  # a tag that never ends: the rest of the page is in it
+                break  # a tag without an end: it has the rest of the page
             position = start + 1
             continue
         position = tag.end()
         name = tag[2].lower()
         if tag[1]:
             if name == "a":
-                scan.end_anchor()
+                builder.end_anchor()
         elif name in _TEXT_UNTIL:
             end_tag = _TEXT_UNTIL[name].search(text, position)
             if end_tag is None:
                 break
             position = end_tag.start()
         else:
-            scan.start(name, tag[3])
+            builder.start(name, tag[3])
     else:
-        if scan.attributes is not None:
-            scan.words.append(text[position:])
-    scan.end_anchor()
+        if builder.attributes is not None:
+            builder.anchor_text.append(text[position:])
+    builder.end_anchor()
     return HtmlPage(
-        scan.base,
-        scan.version,
-        tuple(scan.links),
-        tuple(scan.said["pypi:tracks"]),
-        tuple(scan.said["pypi:alternate-locations"]),
-        *(next(iter(scan.said[name]), "") for name in _STATUS),
+        builder.base,
+        builder.version,
+        tuple(builder.links),
+        tuple(builder.metas["pypi:tracks"]),
+        tuple(builder.metas["pypi:alternate-locations"]),
+        *(next(iter(builder.metas[name]), "") for name in _STATUS),
     )
 
 
-class _Scan:
-    """The links found so far."""
+class _PageBuilder:
+    """The links and metadata read so far."""
 
     def __init__(self) -> None:
         self.base: str | None = None
         self.version: str | None = None
         self.links: list[Link] = []
-        self.said: dict[str, list[str]] = {
+        self.metas: dict[str, list[str]] = {
             name: [] for name in ("pypi:tracks", "pypi:alternate-locations", *_STATUS)
         }
         self.attributes: dict[str, str] | None = None
-        self.words: list[str] = []
+        self.anchor_text: list[str] = []
 
     def start(self, name: str, text: str) -> None:
-        """Take a start tag with the text of its attributes."""
+        """Process a start tag with the text of its attributes."""
         if name == "a":
             self.end_anchor()
             self.attributes = _attributes(text)
@@ -134,18 +133,18 @@ class _Scan:
             attributes = _attributes(text)
             if attributes.get("name") == "pypi:repository-version":
                 self.version = attributes.get("content")
-            elif attributes.get("name") in self.said:
-                self.said[attributes["name"]].append(attributes.get("content", ""))
+            elif attributes.get("name") in self.metas:
+                self.metas[attributes["name"]].append(attributes.get("content", ""))
 
     def end_anchor(self) -> None:
-        """Take the end of an anchor, by its tag, by another anchor or by the end of the page."""
+        """Process the end of an anchor: its end tag, another anchor or the end of the page."""
         if self.attributes is not None:
             href = self.attributes.get("href")
             if href is not None:
-                words = unescape("".join(self.words)).strip()
-                self.links.append(Link(href, words, self.attributes))
+                anchor_text = unescape("".join(self.anchor_text)).strip()
+                self.links.append(Link(href, anchor_text, self.attributes))
             self.attributes = None
-            self.words.clear()
+            self.anchor_text.clear()
 
 
 def _attributes(text: str) -> dict[str, str]:

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 class HttpIndex(DelegatedFiles):
     """An index over HTTP.
 
-    :param url: the URL of the index, usually ending with ``/simple/``; credentials in it are not
-        used here (``Credentials`` holds them) and never shown.
+    :param url: the URL of the index, usually ending with ``/simple/``; credentials in it are
+        removed (``Credentials`` has them).
     :param pages: fetches its pages.
     :param files: reads the files its pages list.
     :param is_confined: whether a page counts only if it lies below the URL of the index.
@@ -61,7 +61,7 @@ class HttpIndex(DelegatedFiles):
         answer = self._pages.current(url, ACCEPT)
         if self._is_confined and not is_below(answer.url, self._url):
             self._note(
-                f"{self.name} leads to {redact(answer.url)} for {name}: taken as not known there"
+                f"{self.name} redirects {name} to {redact(answer.url)}, so {name} counts as missing"
             )
             return None
         if isinstance(answer, Copy):
@@ -73,10 +73,9 @@ class HttpIndex(DelegatedFiles):
         if answer.status in {404, 410}:
             return None
         if answer.status == 403 and not self._pages.client.user_at(url):
-            # Static hosts answer so for what is not there. With a login it may
-            # mean "not for you", and to go on to another index would let that
-            # one supply a private project.
-            self._note(f"{self.name} answered 403 for {name}: taken as not known there")
+            # Static hosts answer so for missing files. With a login it may mean a lack of
+            # permission, and another index must not supply a private project instead.
+            self._note(f"{self.name} answered 403 for {name}, so {name} counts as missing")
             return None
         raise unexpected(answer.status, answer.url)
 

@@ -50,7 +50,7 @@ def decode_page(body: bytes) -> JsonPage:
     """Decode a page.
 
     :param body: the page, decompressed.
-    :raises ValueError: it is not such a page; the message ends with the JSON path of the fault.
+    :raises ValueError: it is not valid; the message ends with the JSON path of the fault.
     """
     try:
         return _decoder.decode(body)

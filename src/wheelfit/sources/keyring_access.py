@@ -32,8 +32,8 @@ def open_keyring(
 ) -> Keyring | None:
     """Return the keyring of the user's choice; None if there is none.
 
-    As pip: ``auto`` takes the package if it can be imported, else the program.
-    The package is imported when the first password is needed.
+    As in pip, ``auto`` means the package if it can be imported, else the program. The package is
+    imported when the first password is needed.
 
     :param note: called if keyring fails, once.
     """
@@ -60,22 +60,22 @@ class ImportedKeyring:
 
     def __init__(self, note: Callable[[str], None]) -> None:
         self._note = note
-        self.present: bool | None = None
-        """Whether the package could be imported; None before the first question."""
+        self.is_available: bool | None = None
+        """Whether the package can be imported and works; None before the first use."""
 
     def find(self, service: str, user: str | None) -> tuple[str, str] | None:
         """Return user name and password, or None if there are none."""
-        if self.present is False:
+        if self.is_available is False:
             return None
         try:
             keyring = importlib.import_module("keyring")
-            self.present = True
+            self.is_available = True
             credential = keyring.get_credential(service, user)
         except ImportError:
-            self.present = False
+            self.is_available = False
             return None
         except Exception as error:  # noqa: BLE001 - back ends raise anything
-            self.present = False
+            self.is_available = False
             self._note(f"keyring is not used: {type(error).__name__}")
             return None
         return None if credential is None else (credential.username, credential.password)
@@ -119,21 +119,23 @@ class KeyringProgram:
             answer = json.loads(run.stdout)
             return str(answer["username"]), str(answer["password"])
         except (ValueError, KeyError, TypeError):
-            self._note("keyring is not used: its answer is not understood")
+            self._note("keyring is not used: its output is not valid")
             return None
 
 
 class _Either:
-    """The package, or the program, looked for only then, if there is no package."""
+    """The package, or the program if the package is not available."""
 
-    def __init__(self, package: ImportedKeyring, look: Callable[[], KeyringProgram | None]) -> None:
+    def __init__(
+        self, package: ImportedKeyring, find_program: Callable[[], KeyringProgram | None]
+    ) -> None:
         self._package = package
-        self._look = look
+        self._find_program = find_program
         self._program: KeyringProgram | None = None
 
     def find(self, service: str, user: str | None) -> tuple[str, str] | None:
         login = self._package.find(service, user)
-        if login is None and self._package.present is False:
-            self._program = self._program or self._look()
+        if login is None and self._package.is_available is False:
+            self._program = self._program or self._find_program()
             return None if self._program is None else self._program.find(service, user)
         return login

@@ -29,24 +29,24 @@ IndexStrategy: TypeAlias = Literal["first-index", "unsafe-first-match", "unsafe-
 class Pool(DelegatedFiles):
     """A ``Repository`` of indexes, and of the user's further sources.
 
-    Files of two indexes never meet on one page under the strategy ``first-index`` (F-126): equal
-    labels need not have equal meaning there, and a public project with the name of a private one
-    and a higher version is never chosen. The other strategies let the versions of all compete
-    (F-127). The files of the places beside them belong to the user, and compete always.
+    Under the strategy ``first-index`` one page never has files of two indexes (F-126): equal labels
+    may have different meanings there, and a public project with the name of a private one and a
+    higher version is never chosen. Under the other strategies the versions of all indexes compete
+    (F-127). The user's further sources always compete.
 
-    If a server cannot be read, the search does not go on to other servers, or an outage would let
-    them take its place. Files on this machine may stand in.
+    If a server cannot be read, no other server is asked instead, since an outage would let it
+    replace the first one. Files on this machine may substitute for it.
 
     :param indexes: the most important index first.
-    :param links: the places of ``--find-links``; of two files of one name, theirs counts.
-    :param pins: for projects that are pinned, the only indexes to read. Of ``links`` only those on
-        this machine count for them.
-    :param markers: for projects whose pins have markers, the names of their indexes with these.
+    :param links: the sources of ``--find-links``; their files replace index files of the same name.
+    :param pins: for pinned projects, the only indexes to read. Of ``links`` only those on this
+        machine count for them.
+    :param markers: for projects whose pins have markers, pairs of an index's name and a marker.
     :param strategy: the rule for the indexes that supply a project.
     :param local: names of the repositories that need no network.
-    :param others: reads files that none of them listed, such as a wheel that the user named; None
-        leaves them to the first repository.
-    :param note: called when files on this machine stand in for a server.
+    :param others: reads files that no repository listed, such as a wheel that the user named; None:
+        the first repository reads them.
+    :param note: called when files on this machine substitute for a server.
     """
 
     def __init__(
@@ -69,21 +69,25 @@ class Pool(DelegatedFiles):
         self._local = frozenset(local)
         self._others = others
         self._note = note
-        shown = (*self._links, *self._indexes)
+        repositories = (*self._links, *self._indexes)
         self._looked_up: dict[NormalizedName, None] = {}
-        self._by_name = {each.name: each for own in self._pins.values() for each in own}
-        self._by_name |= {each.name: each for each in shown}
-        self.name = ", ".join(each.name for each in shown) or "no source"
+        self._by_name = {
+            repository.name: repository for pinned in self._pins.values() for repository in pinned
+        }
+        self._by_name |= {repository.name: repository for repository in repositories}
+        self.name = ", ".join(repository.name for repository in repositories) or "no source"
 
     def projects(self) -> tuple[NormalizedName, ...]:
         """Return the names of all projects of all repositories."""
         repositories = (*self._links, *self._indexes)
-        return tuple(sorted({name for each in repositories for name in each.projects()}))
+        return tuple(
+            sorted({name for repository in repositories for name in repository.projects()})
+        )
 
     def project(self, name: NormalizedName) -> ProjectPage | None:
         """Return the files of a project of every repository that may supply it."""
         self._looked_up[name] = None
-        indexes, links = self._asked(name)
+        indexes, links = self._sources_of_project(name)
         linked = _pages(links, name)
         if (markers := self._markers.get(name)) is not None:
             return self._marked(name, linked, indexes, markers)
@@ -91,7 +95,7 @@ class Pool(DelegatedFiles):
             supplied = self._first(indexes, name, linked)
         else:
             supplied = _pages(indexes, name)
-        order = tuple(each.name for each in indexes) if self._ranks_indexes else ()
+        order = tuple(index.name for index in indexes) if self._ranks_indexes else ()
         page = _joined(name, [*linked, *supplied], order)
         if page is None or not page.fresh:
             return page
@@ -109,7 +113,7 @@ class Pool(DelegatedFiles):
         """Return the files of a project that is pinned for some environments only."""
         supplied, rules = _pages(pinned, name), list[tuple[str, str | None]](markers)
         if all(text for _, text in markers):
-            usual = tuple(each for each in self._indexes if each not in pinned)
+            usual = tuple(index for index in self._indexes if index not in pinned)
             first = self._strategy == "first-index"
             others = self._first(usual, name, linked) if first else _pages(usual, name)
             supplied += others
@@ -122,25 +126,27 @@ class Pool(DelegatedFiles):
         Only a project supplied by the first index alone has one.
         """
         only = self.only_index(name)
-        return None if only is None else stamp_of(only, name)  # of what it lacks it has none
+        return None if only is None else stamp_of(only, name)  # None if it lacks the project
 
     def only_index(self, name: NormalizedName) -> Repository | None:
         """Return the only index that may supply a project, without reading it.
 
         :return: None if several sources may supply it, or a source beside the indexes does.
         """
-        indexes, links = self._asked(name)
+        indexes, links = self._sources_of_project(name)
         is_first = len(indexes) == 1 or self._strategy == "first-index" or name in self._pins
         if not indexes or not is_first or name in self._markers or _pages(links, name):
             return None
         return indexes[0]
 
-    def _asked(self, name: NormalizedName) -> tuple[Sequence[Repository], Sequence[Repository]]:
-        """Return the indexes and the places beside them that may supply a project."""
+    def _sources_of_project(
+        self, name: NormalizedName
+    ) -> tuple[Sequence[Repository], Sequence[Repository]]:
+        """Return the indexes and the further sources that may supply a project."""
         pinned = self._pins.get(name)
         if pinned is None:
             return self._indexes, self._links
-        return pinned, tuple(each for each in self._links if each.name in self._local)
+        return pinned, tuple(link for link in self._links if link.name in self._local)
 
     def later_pages(self, name: NormalizedName) -> list[ProjectPage]:
         """Return the pages of the indexes not read because an earlier one has the project.
@@ -150,9 +156,9 @@ class Pool(DelegatedFiles):
         """
         if self._strategy != "first-index" or name in self._pins:
             return []
-        for place, index in enumerate(self._indexes):
+        for number, index in enumerate(self._indexes):
             if index.project(name) is not None:
-                return _pages(self._indexes[place + 1 :], name)
+                return _pages(self._indexes[number + 1 :], name)
         return []
 
     def sources_of(self, name: NormalizedName, version: Version) -> tuple[str, ...]:
@@ -186,9 +192,9 @@ class Pool(DelegatedFiles):
     def _first(
         self, indexes: Iterable[Repository], name: NormalizedName, linked: list[ProjectPage]
     ) -> list[ProjectPage]:
-        """Return the page of the first index that knows a project, if one does.
+        """Return the page of the first index that has a project, if any has it.
 
-        :param linked: the pages of it beside the indexes.
+        :param linked: the pages of the project in further sources.
         """
         failure: NetworkError | None = None
         page = None
@@ -204,16 +210,18 @@ class Pool(DelegatedFiles):
                 break
         if failure is None:
             return [] if page is None else [page]
-        standing_in = page or next((each for each in linked if each.source in self._local), None)
-        if standing_in is None:
+        substitute = page or next(
+            (linked_page for linked_page in linked if linked_page.source in self._local), None
+        )
+        if substitute is None:
             raise failure
-        self._note(f"{name} comes from {standing_in.source}, because {failure.message}")
+        self._note(f"{name} comes from {substitute.source}, because {failure.message}")
         return [] if page is None else [page]
 
     def _reader(self, file: File) -> Files:
         """Return the repository that listed a file, if one of them did."""
-        if (lister := self._by_name.get(file.source)) is not None:
-            return lister
+        if (listing_repository := self._by_name.get(file.source)) is not None:
+            return listing_repository
         if self._others is not None:
             return self._others
         for repository in (*self._links, *self._indexes):
@@ -232,7 +240,7 @@ def _is_wheel_of(version: Version, filename: str) -> bool:
 
 
 def _pages(repositories: Iterable[Repository], name: NormalizedName) -> list[ProjectPage]:
-    return [page for each in repositories if (page := each.project(name)) is not None]
+    return [page for repository in repositories if (page := repository.project(name)) is not None]
 
 
 def _joined(
@@ -245,13 +253,13 @@ def _joined(
     if len(pages) < 2 and not (pages and markers):
         return pages[0] if pages else None
     wheels: set[str] = set()
-    apart = {source for source, _ in markers}
+    with_markers = {source for source, _ in markers}
     files: list[File] = []
     for page in pages:
-        fresh = [file for file in page.files if file.filename not in wheels]
-        files += fresh
-        if page.source not in apart:
-            wheels.update(file.filename for file in fresh if file.filename.endswith(".whl"))
+        new_files = [file for file in page.files if file.filename not in wheels]
+        files += new_files
+        if page.source not in with_markers:
+            wheels.update(file.filename for file in new_files if file.filename.endswith(".whl"))
     notes = tuple(note for page in pages for note in page.notes)
     source = ", ".join(page.source for page in pages)
     status = next((page.status for page in pages if page.status), ACTIVE)

@@ -1,8 +1,8 @@
-"""Cache large pages parsed and sorted by release, of which mostly one release is read.
+"""Cache large pages in parsed form, sorted by release, so that one release can be read alone.
 
 An entry has a table of the releases in its head, and the files of each release as a part of its
-content. So 41,000 files on 99 pages (16 MB) take 0.1 s of processor time instead of 1.0, most of
-which went into files of releases that are never looked at.
+content. So 41,000 files on 99 pages (16 MB) take 0.1 s of processor time instead of 1.0, since most
+releases are never used.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.cached_pages import Copy
 
 
-_WORTH = 16 << 10  # bytes; a smaller page is parsed in no time
+_SMALLEST = 16 << 10  # bytes; parsing a smaller page costs too little
 _KIND = "parsed"
 _TABLE = "table"
 # A change of the row or the table raises the version in `parsed_page_key`.
@@ -64,9 +64,9 @@ class _Part(Struct, frozen=True, array_like=True):
     start: int
     length: int
     digest: str
-    """Of its bytes."""
+    """The digest of its bytes."""
     places: tuple[int, ...]
-    """The places of its files on the page."""
+    """The positions of its files on the page."""
 
 
 class _Release(Struct, frozen=True, array_like=True):
@@ -74,7 +74,7 @@ class _Release(Struct, frozen=True, array_like=True):
 
     version: str
     kinds: tuple[int, ...]
-    """The places of the kinds of its wheels in the table."""
+    """The indexes of the kinds of its wheels in the table."""
     source_pythons: tuple[str | None, ...]
     is_partly_yanked: bool
     has_variants: bool
@@ -85,10 +85,10 @@ class _Table(Struct, frozen=True, array_like=True):
     """A page, without its files."""
 
     kinds: tuple[tuple[str | None, str | None], ...]
-    """Tags, as in a file name, and ``requires-python``; no tags: of a newer format."""
+    """Tags, as in a file name, and ``requires-python``; without tags: a newer wheel format."""
     releases: tuple[_Release, ...]
     others: _Part
-    """The files that are of no release."""
+    """The files without a release."""
     ignored: tuple[str, ...]
     notes: tuple[str, ...]
     tracks: tuple[str, ...]
@@ -100,8 +100,8 @@ class _Table(Struct, frozen=True, array_like=True):
 class ParsedPages:
     """A parser of answers into pages, with a store of parsed pages.
 
-    An entry belongs to the exact bytes of a page, where it came from and the
-    version of wheelfit, so it is never out of date.
+    The key of an entry has the digest of the page, its source and the version of wheelfit, so an
+    entry is never out of date.
 
     :param store: the cache.
     """
@@ -127,10 +127,10 @@ class ParsedPages:
         :raises NetworkError: the body is needed, and cannot be read.
         """
         stamp = stamp_of_copy(copy)
-        is_stored = self._store.keeps and (not copy.has_body or len(copy.body) >= _WORTH)
+        is_stored = self._store.keeps and (not copy.has_body or len(copy.body) >= _SMALLEST)
 
         def parse() -> ProjectPage:
-            whole = with_body(copy)  # of another page, if that was replaced meanwhile
+            whole = with_body(copy)  # another page, if the cached one was replaced meanwhile
             content_type = whole.headers.get("content-type", "")
             page = parse_page(whole.body, content_type, whole.url, project, source=source)
             own = stamp if whole is copy else stamp_of_copy(whole)
@@ -176,7 +176,7 @@ class ParsedPages:
 
 
 def stamp_of_copy(copy: Copy) -> str:
-    """Return a text that stays equal as long as a page does, wherever it is kept.
+    """Return a text that stays equal as long as a page is unchanged.
 
     :param copy: the page as its index sent it.
     """
@@ -209,7 +209,7 @@ class _Encoding:
         )
 
     def others(self) -> _Part:
-        """Return the part with the files that are of no release."""
+        """Return the part with the files without a release."""
         return self._part(self._places.values())
 
     def _part(self, places_of_files: Iterable[int]) -> _Part:
@@ -222,7 +222,7 @@ class _Encoding:
 
 
 class _StoredPage:
-    """A page in the store; where its entry is damaged or gone, the page as its index has it."""
+    """A page in the store; if its entry is damaged or missing, the page of the index is parsed."""
 
     def __init__(
         self,
@@ -287,7 +287,7 @@ class _StoredPage:
         return tuple(by_place[place] for place in sorted(by_place))
 
     def _read(self, part: _Part) -> list[File] | None:
-        """Return the files of a part; None if it is damaged or gone."""
+        """Return the files of a part; None if it is damaged or missing."""
         data = self._store.read_part(_KIND, self._key, part.start, part.length)
         return self._decoded(part, data or b"")
 
@@ -297,7 +297,7 @@ class _StoredPage:
         return [_file(row, self._source) for row in _rows(data)]
 
     def _whole(self) -> PageFiles:
-        """Return the files of the page itself, which is parsed once."""
+        """Return the files of the page of the index, which is parsed only once."""
         if self._parsed_files is None:
             files = self._parse().files
             assert isinstance(files, PageFiles)  # noqa: S101 - pages with an entry are sorted
@@ -329,7 +329,7 @@ class _StoredRelease:
 
 
 def _digest(data: bytes) -> str:
-    return sha256_of(data).hex()[:16]  # against damage, as all of the cache
+    return sha256_of(data).hex()[:16]  # it detects damage, not forgery
 
 
 def _row(file: File) -> _Row:

@@ -1,8 +1,8 @@
 """Read pip's configuration, so that wheelfit works wherever pip already does.
 
-Two steps: ``configuration_files`` returns the files pip would read, and ``settings_from`` and
-``rules_from`` turn their contents and the environment into settings of the sources and into rules
-about installing. Only ``read_pip_configuration`` and ``read_pip_rules`` touch the machine.
+``configuration_files`` returns the files that pip would read; ``settings_from`` and ``rules_from``
+turn their contents and the environment into settings of the sources and rules about installing.
+Only ``read_pip_configuration`` and ``read_pip_rules`` read the files.
 
 The order is pip's: all ``[global]`` sections (system, user, environment, ``PIP_CONFIG_FILE``), then
 all ``[install]`` sections, then ``PIP_*`` variables. A later value replaces an earlier one as a
@@ -30,16 +30,16 @@ if TYPE_CHECKING:
 
 
 class PipContext(Struct, frozen=True):
-    """The places of pip's configuration."""
+    """Everything that pip's configuration is read from."""
 
     environ: Mapping[str, str]
-    """The environment."""
+    """Environment variables."""
     home: Path
     """The user's home folder."""
     platform: str
     """As ``sys.platform``."""
     prefixes: tuple[Path, ...]
-    """Environments that may hold a configuration, the last one counting most."""
+    """Environments that may have a configuration, in ascending order of precedence."""
     isolated: bool = False
     """Whether ``PIP_*`` and the user's files are left out (``pip --isolated``)."""
     is_folder: Callable[[Path], bool] = Path.is_dir
@@ -52,13 +52,13 @@ class ConfigurationFile(Struct, frozen=True):
     """A configuration file as text."""
 
     path: str
-    """Where it lies, for errors."""
+    """Its path, for errors."""
     text: str
     """Its content."""
 
 
 class InstallRules(Struct, frozen=True):
-    """The options about installing in pip's configuration, wherever files come from."""
+    """The options about installing in pip's configuration, independent of sources."""
 
     constraints: tuple[str, ...] = ()
     """Files that limit versions."""
@@ -67,9 +67,9 @@ class InstallRules(Struct, frozen=True):
     only_binary: tuple[str, ...] = ()
     """Projects of which only wheels count, ``:all:`` and ``:none:`` among them."""
     no_binary: tuple[str, ...] = ()
-    """Projects of which pip takes no wheels; the same."""
+    """Projects of which pip takes no wheels, likewise."""
     prefer_binary: bool = False
-    """Whether an older release with a wheel goes before a newer one without."""
+    """Whether an older release with a wheel is preferred to a newer one without."""
     require_hashes: bool = False
     """Whether every file must have an allowed hash."""
     require_virtualenv: bool = False
@@ -89,7 +89,7 @@ class InstallRules(Struct, frozen=True):
 
 
 def configuration_files(context: PipContext) -> tuple[Path, ...]:
-    """Return the files that pip would read, those counting least first.
+    """Return the files that pip would read, in ascending order of precedence.
 
     They need not exist.
     """
@@ -118,8 +118,8 @@ def _system_folders(context: PipContext) -> list[Path]:
         if any(str(prefix).startswith("/opt/homebrew") for prefix in context.prefixes):
             folders.insert(0, Path("/opt/homebrew/share/pip"))
         return folders
-    listed = context.environ.get("XDG_CONFIG_DIRS") or "/etc/xdg"
-    return [*(Path(each, "pip") for each in listed.split(":") if each), Path("/etc")]
+    config_dirs = context.environ.get("XDG_CONFIG_DIRS") or "/etc/xdg"
+    return [*(Path(folder, "pip") for folder in config_dirs.split(":") if folder), Path("/etc")]
 
 
 def _user_folder(context: PipContext) -> Path:
@@ -196,7 +196,7 @@ def settings_from(
             if field_name in {"cert", "client_cert"}:
                 converted = _expanded(converted, home)
             elif field_name == "find_links":
-                converted = tuple(_expanded(each, home) for each in converted)
+                converted = tuple(_expanded(link, home) for link in converted)
             settings = replace(settings, **{field_name: converted})
             origins[field_name] = origin
     settings = replace(settings, origins=origins)
@@ -224,7 +224,7 @@ def rules_from(
         if name in _RULES:
             field_name, convert = _RULES[name]
             values[field_name] = convert(value, name, origin)
-        elif name in _OTHERS:
+        elif name in _REPORTED:
             others[name] = value
         else:
             continue
@@ -235,7 +235,7 @@ def rules_from(
 def _in_order(
     files: tuple[ConfigurationFile, ...], environ: Mapping[str, str], command: str = "install"
 ) -> Iterable[tuple[str, str, str]]:
-    """Yield (origin, key, value), those counting least first.
+    """Yield (origin, key, value) in ascending order of precedence.
 
     The origin is a file and a section, or a variable.
     """
@@ -302,11 +302,11 @@ def _boolean(value: str, key: str, origin: str) -> bool:
         return True
     if lowered in {"n", "no", "f", "false", "off", "0"}:
         return False
-    raise _wrong(value, key, origin, "yes or no")
+    raise _invalid_value(value, key, origin, "yes or no")
 
 
 def _no_cache(value: str, key: str, origin: str) -> bool:
-    # pip's own history: any valid value, even "no", turns the cache off.
+    # As in pip, for historical reasons: any valid value, even "no", turns the cache off.
     _boolean(value, key, origin)
     return False
 
@@ -317,23 +317,23 @@ def _seconds(value: str, key: str, origin: str) -> float:
     except ValueError:
         seconds = -1.0
     if not 0 < seconds < float("inf"):
-        raise _wrong(value, key, origin, "a number of seconds")
+        raise _invalid_value(value, key, origin, "a number of seconds")
     return seconds
 
 
 _LONGEST_NUMBER = 18
-"""Digits that no sensible number exceeds."""
+"""The most digits of a number."""
 
 
 def _count(value: str, key: str, origin: str) -> int:
     if not value.strip().isdecimal() or len(value) > _LONGEST_NUMBER:
-        raise _wrong(value, key, origin, "a number")
+        raise _invalid_value(value, key, origin, "a number")
     return int(value)
 
 
 def _keyring(value: str, key: str, origin: str) -> str:
     if value not in {"auto", "disabled", "import", "subprocess"}:
-        raise _wrong(value, key, origin, "auto, disabled, import or subprocess")
+        raise _invalid_value(value, key, origin, "auto, disabled, import or subprocess")
     return value
 
 
@@ -343,10 +343,10 @@ def _cooldown(value: str, key: str, origin: str) -> Cooldown:
     try:
         return Cooldown(parse_cutoff(value))
     except ValueError:
-        raise _wrong(value, key, origin, "a date, a time or a duration as P7D") from None
+        raise _invalid_value(value, key, origin, "a date, a time or a duration as P7D") from None
 
 
-def _wrong(value: str, key: str, origin: str, expected: str) -> InvalidConfiguration:
+def _invalid_value(value: str, key: str, origin: str, expected: str) -> InvalidConfiguration:
     return InvalidConfiguration(
         f"{key} must be {expected}, not {redact(value)!r}",
         where=origin,
@@ -393,7 +393,7 @@ _RULES: Mapping[str, tuple[str, Callable[[str, str, str], Any]]] = {
 """The same for rules about installing."""
 
 _RULE_NAMES = {"require-venv": "require-virtualenv"}
-"""Second names that pip has for them."""
+"""Other names of rules in pip, by the rule."""
 
-_OTHERS = frozenset(["prefix", "root", "target"])
-"""The options never ignored silently, since they decide the location of files."""
+_REPORTED = frozenset(["prefix", "root", "target"])
+"""Options that are not supported but reported, since they decide the location of files."""

@@ -37,8 +37,8 @@ class ProxyRules(Struct, frozen=True):
     ) -> ProxyRules:
         """Read ``HTTP_PROXY``, ``HTTPS_PROXY``, ``ALL_PROXY`` and ``NO_PROXY``.
 
-        Names in lower case come first. Under CGI, ``HTTP_PROXY`` is a header of the request, which
-        anybody may have sent, so only ``http_proxy`` is read.
+        Names in lower case come first. Under CGI, ``HTTP_PROXY`` may be a header that the client
+        sent, so only ``http_proxy`` is read.
 
         :param system: the proxies of the operating system, used if the environment has none.
         """

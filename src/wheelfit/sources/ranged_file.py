@@ -14,20 +14,20 @@ if TYPE_CHECKING:
     from wheelfit.wheels.remote import Range, RemotePart
 
 _END = 1 << 17
-"""Bytes of the first request, from the end: the directory of most wheels lies there."""
+"""Bytes of the first request, from the end, where the directory of most wheels is."""
 _FIRST, _LEAST, _MOST = 1 << 14, 1 << 20, 16 << 20
-"""Bytes of later requests: a few at a new place, for it may be a header that is looked at alone;
-where one follows the other four times as many as before, within the other two."""
+"""Bytes of later requests: few at a new position, since often only a header is read there; after
+that four times as many each time, within the other two limits."""
 
 
 class RangedFile:
     """A remote file as a `wheelfit.wheels.bytes_source.ByteSource`.
 
-    Its end and the last range are kept. No hash is checked: that takes the whole file.
+    Its end and the last range are cached. No hash is checked, since that takes the whole file.
 
-    :param fetch: gives the bytes of a range.
+    :param fetch: returns the bytes of a range.
     :param where: the URL without credentials, for errors.
-    :raises RangeUnsupported: the server gives no ranges.
+    :raises RangeUnsupported: the server does not support byte ranges.
     """
 
     def __init__(self, fetch: Callable[[Range], RemotePart], *, where: str) -> None:
@@ -56,20 +56,22 @@ class RangedFile:
             for begin, data in (self._end, self._block):
                 if begin <= start and stop <= begin + len(data):
                     return data[start - begin : stop - begin]
-            return self._asked(start, stop)
+            return self._fetched(start, stop)
 
-    def _asked(self, start: int, stop: int) -> bytes:
+    def _fetched(self, start: int, stop: int) -> bytes:
         begin, data = self._block
-        follows = begin <= start <= begin + len(data)
-        kept = data[start - begin :] if follows else b""
-        self._ahead = min(max(self._ahead * 4, _LEAST), _MOST) if follows else _FIRST
-        first = start + len(kept)
-        part = self._fetch(Span(first, min(self.size, max(stop, first + self._ahead))))
+        is_next = begin <= start <= begin + len(data)
+        known = data[start - begin :] if is_next else b""
+        self._ahead = min(max(self._ahead * 4, _LEAST), _MOST) if is_next else _FIRST
+        missing_start = start + len(known)
+        part = self._fetch(
+            Span(missing_start, min(self.size, max(stop, missing_start + self._ahead)))
+        )
         if (part.extent.total, part.extent.validator) != (self.size, self.validator):
             raise UnexpectedStatus(
                 "the file changed while it was read", status=200, where=self._where
             )
-        self._block = (start, kept + part.data)
+        self._block = (start, known + part.data)
         return self._block[1][: stop - start]
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
-"""Hashes of files whose index gives none: recorded on first use, compared ever after.
+"""Hashes of files whose index lists none: recorded on first use, then compared.
 
-Such an index, or an attacker in control of it, can put another file in the place of one that was
-used before. The record lies in the cache; without a cache every use is a first one.
+Such an index, or an attacker in control of it, can replace a file that was used before. The record
+is in the cache; without a cache every use is a first one.
 """
 
 from __future__ import annotations
@@ -31,30 +31,30 @@ class RecordedHashes:
         self._store = store
 
     def of(self, file: File) -> str | None:
-        """Return the SHA-256 that a file had, hexadecimal; None if it was never used."""
+        """Return the recorded SHA-256 of a file, hexadecimal; None if there is none."""
         entry = self._store.read(_KIND, recorded_hash_key(redact(file.url)))
         return None if entry is None else entry.body.decode("ascii", "replace")
 
     def settle(self, name: NormalizedName, file: File, sha256: str) -> None:
         """Record the SHA-256 of a file that was fetched, or compare it with the record.
 
-        :param name: the project that it is of.
-        :param file: one for which the index gives no hash.
-        :param sha256: hexadecimal.
-        :raises IntegrityError: ``file-changed``; it had another one.
+        :param name: the project of the file.
+        :param file: a file without a hash in its index.
+        :param sha256: the hash of the fetched file, hexadecimal.
+        :raises IntegrityError: ``file-changed``; the record differs.
         """
-        before = self.of(file)
-        if before is None:
+        recorded = self.of(file)
+        if recorded is None:
             key = recorded_hash_key(redact(file.url))
             self._store.write(_KIND, key, {"name": name}, sha256.encode())
-        elif before != sha256:
-            raise changed(name, file, f"expected {before}\n  actual {sha256}")
+        elif recorded != sha256:
+            raise changed(name, file, f"expected {recorded}\n  actual {sha256}")
 
 
 def changed(name: NormalizedName, file: File, note: str | None) -> IntegrityError:
-    """Return the error that a file is another one than on first use.
+    """Return the error for a file that has changed since its first use.
 
-    :param name: the project that it is of.
+    :param name: the project of the file.
     :param file: the fetched file.
     :param note: both hashes.
     """
@@ -64,5 +64,5 @@ def changed(name: NormalizedName, file: File, note: str | None) -> IntegrityErro
         where=redact(file.url),
         note=note,
         hint="nothing was installed from it; ask its publisher whether it was replaced: "
-        f"`wheelfit cache remove {name}` forgets the former one",
+        f"`wheelfit cache remove {name}` removes the recorded hash",
     )

@@ -1,7 +1,7 @@
-"""The files of a page by release, of which most are read only when they are needed.
+"""The files of a page by release, most of which are read only when they are needed.
 
-A resolution looks at one release of most projects, and of the others only at which wheels there
-are: their tags and Pythons. `PageFiles` answers that from a table, without the files.
+A resolution needs the files of one release of most projects; of the others only tags and Pythons of
+the wheels, which `PageFiles` has in a table.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class SortedFiles(Struct, frozen=True):
     releases: Mapping[Version, PageRelease]
     """Newest first."""
     ignored: tuple[str, ...]
-    """Files that are none of the project's wheels, and why, one clause each."""
+    """The wheels that are not of the project or have invalid names, one clause each."""
 
 
 def best_source(sources: Sequence[File]) -> File:
@@ -176,12 +176,12 @@ class _Sorting(Struct):
 
 
 class PageFiles(Sequence["File"]):
-    """The files of a page in its order, read when they are needed, and sorted already.
+    """The files of a page in its order, read only when needed.
 
-    :param by_release: the same by release.
+    :param by_release: the files by release.
     :param count: the number of files.
     :param read: returns all files.
-    :param others: returns the files that are of no release.
+    :param others: returns the files without a release.
     """
 
     def __init__(
@@ -201,9 +201,9 @@ class PageFiles(Sequence["File"]):
         return self._read()
 
     def of(self, versions: Iterable[Version]) -> Iterator[File]:
-        """Yield the files of some releases, and those that are of none, in no certain order.
+        """Yield the files of some releases and those without a release, in any order.
 
-        :param versions: the releases, listed or not.
+        :param versions: the releases; missing ones have no files.
         """
         for version in versions:
             if (release := self.by_release.releases.get(version)) is not None:
@@ -217,7 +217,7 @@ class PageFiles(Sequence["File"]):
         return self._count
 
     @overload
-    def __getitem__(self, place: int) -> File: ...
+    def __getitem__(self, index: int) -> File: ...
     @overload
     def __getitem__(self, place: slice) -> tuple[File, ...]: ...
     def __getitem__(self, place: int | slice) -> File | tuple[File, ...]:

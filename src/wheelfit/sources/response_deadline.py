@@ -1,4 +1,4 @@
-"""A response that has to be whole after a while, however slowly it comes."""
+"""A response with a deadline for its whole body."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 
 
 class ResponseWithDeadline:
-    """A response whose body ends after a while: a `Response`.
+    """A `Response` whose body must arrive before a deadline.
 
-    A server that sends a byte now and then would otherwise block its reader for ever.
+    A server that sends a byte now and then would otherwise block the reader for ever.
 
     :param response: the response to wrap.
-    :param patience: seconds from now in which all of it has to be there.
+    :param patience: seconds from now until the deadline.
     """
 
     def __init__(self, response: Response, patience: float) -> None:
         self._response = response
-        self._until = time.monotonic() + patience
+        self._deadline = time.monotonic() + patience
         self.status = response.status
         """The HTTP status."""
         self.headers = response.headers
@@ -34,7 +34,7 @@ class ResponseWithDeadline:
         """Yield the body in pieces."""
         for chunk in self._response.chunks():
             yield chunk
-            if time.monotonic() > self._until:
+            if time.monotonic() > self._deadline:
                 raise Interrupted("the answer takes too long", retry_chance="none")
 
     def close(self) -> None:
@@ -42,5 +42,5 @@ class ResponseWithDeadline:
         self._response.close()
 
     def cut(self) -> None:
-        """Break it off, from any thread."""
+        """Cancel it, from any thread."""
         self._response.cut()

@@ -1,4 +1,4 @@
-"""When a failed request is worth repeating, and how long to wait first."""
+"""The policy for repeating failed requests, and for the delays between them."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ if TYPE_CHECKING:
 
 
 RETRY_STATUSES = frozenset({429, 500, 502, 503, 504, 520, 527})
-"""Statuses that often go away by themselves."""
+"""Statuses of errors that are often temporary."""
 
-_LITTLE_HOPE = 2  # repetitions when a host refuses or has no address
+_FEW_RETRIES = 2  # repetitions when a host refuses or has no address
 
 
 class RetryPolicy(Struct, frozen=True):
-    """The policy for repetitions; the clock is given."""
+    """The policy for repetitions of a request."""
 
     count: int = 5
-    """How often a request is repeated."""
+    """The most repetitions."""
     first_delay: float = 0.25
-    """Seconds before the second try; doubled each time."""
+    """Seconds before the first repetition; doubled each time."""
     longest_delay: float = 8.0
-    """Seconds that no delay of our own exceeds."""
+    """The most seconds between two requests, unless the server asks for more."""
     longest_wait: float = 60.0
-    """Seconds that a server may make us wait by ``Retry-After``; beyond, we give up."""
+    """The most seconds that ``Retry-After`` may ask for; with more, the request has failed."""
 
     def after_interruption(self, attempt: int, interrupted: Interrupted) -> float | None:
         """Return the seconds to wait before trying again; None to give up.
@@ -36,7 +36,7 @@ class RetryPolicy(Struct, frozen=True):
         if interrupted.retry_chance == "none":
             return None
         allowed = (
-            self.count if interrupted.retry_chance == "good" else min(self.count, _LITTLE_HOPE)
+            self.count if interrupted.retry_chance == "good" else min(self.count, _FEW_RETRIES)
         )
         return self._delay(attempt) if attempt <= allowed else None
 
@@ -51,10 +51,10 @@ class RetryPolicy(Struct, frozen=True):
         """
         if status not in RETRY_STATUSES or attempt > self.count:
             return None
-        asked = _seconds(retry_after, now)
-        if asked is None:
+        requested = _seconds(retry_after, now)
+        if requested is None:
             return self._delay(attempt)
-        return asked if asked <= self.longest_wait else None
+        return requested if requested <= self.longest_wait else None
 
     def _delay(self, attempt: int) -> float:
         return float(min(self.first_delay * 2 ** (attempt - 1), self.longest_delay))
@@ -70,9 +70,9 @@ def _seconds(text: str | None, now: float) -> float | None:
     from email.utils import parsedate_to_datetime  # 10 ms, rarely needed
 
     try:
-        when = parsedate_to_datetime(text)
+        moment = parsedate_to_datetime(text)
     except ValueError:
         return None
-    if when.tzinfo is None:
-        when = when.replace(tzinfo=UTC)
-    return max(0.0, (when - datetime.fromtimestamp(now, UTC)).total_seconds())
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return max(0.0, (moment - datetime.fromtimestamp(now, UTC)).total_seconds())

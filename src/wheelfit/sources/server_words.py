@@ -1,4 +1,4 @@
-"""The words of a server that refuses something, in one line."""
+"""The message of a server that refuses a request, in one line."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ _MOST_OF_A_PAGE = 64 << 10
 _FEW_WORDS = 2
 _HTML = pattern(r"\s*(?:<!--|<!doctype|<html|<head|<body|<[a-z][a-z0-9]*[ >])")
 _USUAL = frozenset([*responses.values(), "Request Entity Too Large", "Payload Too Large"])
-"""The usual words beside a status, without information."""
+"""The standard phrases of statuses, which have no information."""
 
 
 def words_of(reason: str, content: bytes) -> str:
-    """Return the words of a server's answer in one line, without markup.
+    """Return the message in a server's answer in one line, without markup.
 
     >>> words_of("Bad Request", b"<html><title>400</title><style>p {}</style><p>no such <b>x</b>")
     '400: no such x'
 
-    :param reason: the words beside the status; the registry puts the fault there.
+    :param reason: the phrase after the status; the public registry states the fault there.
     :param content: the body, or its beginning.
     """
     if len(reason.split()) > _FEW_WORDS and reason not in _USUAL:
@@ -32,11 +32,11 @@ def words_of(reason: str, content: bytes) -> str:
         page.feed(text)
         page.close()
         text = page.summary
-    return " ".join(text.split())[:_LONGEST] or reason or "it does not say why"
+    return " ".join(text.split())[:_LONGEST] or reason or "it gives no reason"
 
 
 class _Page(HTMLParser):
-    """The title of a page, and the text that people see below it."""
+    """The title of a page, and its visible text."""
 
     _UNSEEN = frozenset({"script", "style", "head", "nav", "header", "footer", "svg", "noscript"})
 
@@ -67,6 +67,6 @@ class _Page(HTMLParser):
 
     @property
     def summary(self) -> str:
-        """The title, with the additions of the text."""
-        title, text = (" ".join("".join(one).split()) for one in (self._title, self._text))
+        """The title, with the text unless that begins with it."""
+        title, text = (" ".join("".join(parts).split()) for parts in (self._title, self._text))
         return text if not title or text.startswith(title) else f"{title}: {text}".rstrip(": ")

@@ -35,18 +35,18 @@ class NamedIndex(Struct, frozen=True):
     default: bool = False
     """Whether it takes the place of ``index_url``, unless that is configured."""
     origin: str = ""
-    """The file and line that name it, or the variable, as messages have it."""
+    """The file and line, or the variable, that configures it, for messages."""
 
 
 class PinnedProject(Struct, frozen=True):
     """A project that comes from a named index only."""
 
     project: str
-    """As it is written."""
+    """The name as the user wrote it."""
     index: str
     """The name of the index."""
     marker: str = ""
-    """The environments for which that holds; empty: all."""
+    """The environments in which the pin counts; empty: all."""
 
 
 class FamilyHosts(NamedTuple):
@@ -95,17 +95,17 @@ class SourceSettings(Struct, frozen=True):
     hosts: FamilyHosts | None = None
     """The only hosts to contact, with https; None: any, with any protocol."""
     is_confined: bool = False
-    """Whether a page of an index counts only if it lies below the URL of the index: one to which
-    a redirect led is of another index."""
+    """Whether a page of an index counts only if it is below the URL of the index; after a redirect
+    it may be of another index."""
     index_strategy: IndexStrategy = "first-index"
-    """Which of several indexes supply a project; pip has no such option, for all of them do."""
+    """The rule for the indexes that supply a project; in pip, all of them do."""
     indexes: tuple[NamedIndex, ...] = ()
     """Indexes with names; those that are not explicit are read before the main one."""
     pins: tuple[PinnedProject, ...] = ()
     """Projects that come from named indexes only; those of one project are read in this order."""
 
     cooldown: Cooldown | None = None
-    """The moments from which on files of indexes are too new; None: none are."""
+    """The points in time from which on files of indexes are too new; None: no file is."""
     origins: Mapping[str, str] = field(default_factory=dict)
     """The files and variables of pip's configuration, by the fields that they set."""
 
@@ -128,7 +128,7 @@ class SourceSettings(Struct, frozen=True):
         from wheelfit.sources.urls import redact
 
         if self.no_index:
-            return "no index is asked"
+            return "no index is used"
         others = [index.url for index in self.indexes if not index.explicit]
         if self.index_url.rstrip("/") != DEFAULT_INDEX:
             others.append(self.index_url)
@@ -155,10 +155,10 @@ class SourceSettings(Struct, frozen=True):
         connections: int | None = None,
         cache: bool = True,
     ) -> SourceSettings:
-        """Return the settings as options of a command line change them.
+        """Return the settings changed by options of a command line.
 
-        As in pip, a single value replaces what was configured (None: not
-        given), a list is appended to it, and a switch can only be turned.
+        As in pip, a single value replaces the configured one (None: not given), a list is appended
+        to the configured one, and a switch cannot be turned back.
         """
         single = {
             "index_url": index_url,
@@ -189,7 +189,7 @@ class SourceSettings(Struct, frozen=True):
 
     @property
     def ordered_indexes(self) -> tuple[NamedIndex, ...]:
-        """The same with where each is configured; those without a name have an empty one."""
+        """The same as objects with their origins; indexes without a name have an empty one."""
         if self.no_index:
             return ()
         named = [index for index in self.indexes if not index.explicit]

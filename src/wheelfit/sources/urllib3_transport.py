@@ -1,4 +1,4 @@
-"""The transport through urllib3, the only importer of it."""
+"""The transport through urllib3; no other module imports urllib3."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ CHUNK = 1 << 20
 """Bytes read at once; with less, threads wait for each other more often."""
 _ENOUGH = CHUNK // 2
 _SOON = 0.02
-"""Seconds that small pieces are gathered."""
+"""Seconds for which small pieces are collected."""
 
 
 class Urllib3Transport:
@@ -54,7 +54,8 @@ class Urllib3Transport:
     :param connections: the number of connections to one server kept open.
     :param is_allowed_address: returns whether requests to a host at an address are allowed. The
         address is that of the open connection, so that another name resolution (DNS rebinding)
-        cannot evade it. Where a proxy connects to is unknown: there, the host is passed twice.
+        cannot evade it. The address to which a proxy connects is unknown, so the host is passed
+        twice.
     :param is_allowed_url: returns whether a URL may be requested at all.
     :param patience: seconds for the whole head of an answer; None: no limit while bytes arrive.
     """
@@ -82,21 +83,19 @@ class Urllib3Transport:
         self._is_allowed_url = is_allowed_url
         self._patience = patience
         self._managers: dict[tuple[str | None, bool], PoolManager] = {}
-        self._lines: weakref.WeakSet[socket.socket] = weakref.WeakSet()
+        self._sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
         self._is_cut = False
 
     def send(self, url: str, headers: Mapping[str, str]) -> _Urllib3Response:
         """Send one GET request; see `Transport`."""
         if self._is_cut:
-            raise _ended()
+            raise _transfers_cancelled()
         if not self._is_allowed_url(url):
-            raise Interrupted(
-                "its host or port is one where an index may not send anybody", retry_chance="none"
-            )
+            raise Interrupted("an index may not refer to this host or port", retry_chance="none")
         if self._proxy(url) is not None:
             host = urlsplit(url).hostname or ""
             if not self._is_allowed_address(host, host):
-                raise _not_admitted()
+                raise _forbidden_address()
         try:
             response = self._manager(url).request(
                 "GET",
@@ -113,10 +112,10 @@ class Urllib3Transport:
         return _Urllib3Response(response)
 
     def cut(self) -> None:
-        """Break off everything that is under way, and send nothing more."""
+        """Cancel running requests, and send nothing more."""
         self._is_cut = True
-        for line in tuple(self._lines):
-            _shut(line)
+        for open_socket in tuple(self._sockets):
+            _shut(open_socket)
 
     def close(self) -> None:
         """Close every connection."""
@@ -125,24 +124,26 @@ class Urllib3Transport:
 
     def _manager(self, url: str) -> PoolManager:
         parts = urlsplit(url)
-        trusted = self._insecure is not None and self._is_trusted(parts.hostname or "", parts.port)
+        is_trusted = self._insecure is not None and self._is_trusted(
+            parts.hostname or "", parts.port
+        )
         proxy = self._proxy(url)
-        key = (proxy, trusted)
+        key = (proxy, is_trusted)
         manager = self._managers.get(key)
         if manager is None:
-            new = self._new_manager(proxy, trusted=trusted)
+            new_manager = self._new_manager(proxy, is_trusted=is_trusted)
             _watch(
-                new,
-                self._lines,
+                new_manager,
+                self._sockets,
                 self._is_allowed_address if proxy is None else None,
                 self._patience,
             )
             # Two threads may build one each; setdefault keeps one of them.
-            manager = self._managers.setdefault(key, new)
+            manager = self._managers.setdefault(key, new_manager)
         return manager
 
-    def _new_manager(self, proxy: str | None, *, trusted: bool) -> PoolManager:
-        context = self._insecure if trusted and self._insecure is not None else self._context
+    def _new_manager(self, proxy: str | None, *, is_trusted: bool) -> PoolManager:
+        context = self._insecure if is_trusted and self._insecure is not None else self._context
         if proxy is None:
             return urllib3.PoolManager(num_pools=32, maxsize=self._connections, ssl_context=context)
         if not is_proxy_url(proxy):
@@ -182,7 +183,7 @@ class Urllib3Transport:
 
 
 class _Urllib3Response:
-    """A response of urllib3 as the protocol wants it."""
+    """A response of urllib3: a `Response`."""
 
     def __init__(self, response: BaseHTTPResponse) -> None:
         self._response = response
@@ -193,18 +194,18 @@ class _Urllib3Response:
         self.headers = {name.lower(): value for name, value in response.headers.items()}
 
     def chunks(self) -> Iterator[bytes]:
-        # What has come by now, not a full chunk: on a slow line that would take minutes, without
-        # progress and without a chance to stop. The records of TLS are small, though, and each
-        # chunk costs work.
+        # Not only full chunks: on a slow connection each would take minutes, without progress and
+        # without a chance to stop. But TLS records are small and each chunk costs time, so they are
+        # collected for a moment.
         pieces: list[bytes] = []
         size, since = 0, time.monotonic()
-        broken: Interrupted | None = None
+        interruption: Interrupted | None = None
         while True:
             try:
                 chunk = self._response.read1(CHUNK, decode_content=False)
             except (HTTPError, OSError, ValueError) as error:
-                broken = _interrupted(error)
-                broken.__cause__ = error
+                interruption = _interrupted(error)
+                interruption.__cause__ = error
                 break
             if not chunk:
                 break
@@ -216,8 +217,8 @@ class _Urllib3Response:
                 pieces, size, since = [], 0, now
         if pieces:
             yield b"".join(pieces)
-        if broken is not None:
-            raise broken
+        if interruption is not None:
+            raise interruption
         self._complete = True
 
     def close(self) -> None:
@@ -233,7 +234,7 @@ class _Urllib3Response:
             _shut(line)
 
 
-# --- connections that can be cut ----------------------------------------------------
+# --- connections that can be cancelled -----------------------------------------------
 
 
 def _watch(
@@ -258,8 +259,8 @@ def _watch(
                     self.host, str(line.getpeername()[0])
                 ):
                     line.close()  # nothing was sent
-                    raise _not_admitted()
-                lines.add(line)  # while TLS is agreed on, this is what can be cut
+                    raise _forbidden_address()
+                lines.add(line)  # so that a TLS handshake can be cancelled too
                 return line
 
             def connect(self) -> None:
@@ -283,13 +284,13 @@ def _watch(
                     response = super().getresponse()
                 except Exception:
                     if late.is_set():
-                        raise _late() from None
+                        raise _response_too_slow() from None
                     raise
                 finally:
                     timer.cancel()
-                if late.is_set():  # what is cut off in its head passes for a whole one
+                if late.is_set():  # http.client takes a head that was cut off for a complete one
                     response.close()
-                    raise _late()
+                    raise _response_too_slow()
                 return response
 
         return type(pool.__name__, (pool,), {"ConnectionCls": Watched})
@@ -305,24 +306,23 @@ def _shut(line: socket.socket) -> None:
         socket.socket.shutdown(line, socket.SHUT_RDWR)
 
 
-def _ended() -> Interrupted:
-    return Interrupted("the transfers were ended", retry_chance="none")
+def _transfers_cancelled() -> Interrupted:
+    return Interrupted("the transfers were cancelled", retry_chance="none")
 
 
-def _late() -> Interrupted:
+def _response_too_slow() -> Interrupted:
     return Interrupted("the answer takes too long", retry_chance="none")
 
 
-def _not_admitted() -> Interrupted:
+def _forbidden_address() -> Interrupted:
     return Interrupted(
-        "its address is one of this machine or of a private network, where a public index may "
-        "not send anybody; hosts = [...] of a mirror, or --allow-private-host of a proxy, "
-        "allows it",
+        "its address is on this machine or in a private network, to which a public index may not "
+        "refer; hosts = [...] of a mirror, or --allow-private-host of a proxy, allows it",
         retry_chance="none",
     )
 
 
-# --- from urllib3's exceptions to words -------------------------------------------
+# --- messages for the exceptions of urllib3 -----------------------------------------
 
 
 def _interrupted(error: Exception) -> Interrupted:
@@ -338,7 +338,7 @@ def _interrupted(error: Exception) -> Interrupted:
     if isinstance(error, NameResolutionError):
         return Interrupted("the host name cannot be resolved", retry_chance="little")
     if isinstance(error, NewConnectionError):
-        return Interrupted(_system_words(error) or "no connection", retry_chance="little")
+        return Interrupted(_system_message(error) or "no connection", retry_chance="little")
     if isinstance(error, ConnectTimeoutError):
         return Interrupted("no connection within the time allowed", retry_chance="little")
     if isinstance(error, ReadTimeoutError):
@@ -349,15 +349,17 @@ def _interrupted(error: Exception) -> Interrupted:
         cause_of = error.args[1] if len(error.args) > 1 else error.__cause__
         if isinstance(cause_of, IncompleteRead):
             return Interrupted("the answer broke off before its end")
-        words = _system_words(error)
-        return Interrupted(f"the connection broke: {words}" if words else "the connection broke")
+        message = _system_message(error)
+        return Interrupted(
+            f"the connection broke: {message}" if message else "the connection broke"
+        )
     if isinstance(error, (LocationValueError, ValueError)):
         return Interrupted("the URL cannot be used", retry_chance="none")
-    return Interrupted(_system_words(error) or f"the connection failed ({type(error).__name__})")
+    return Interrupted(_system_message(error) or f"the connection failed ({type(error).__name__})")
 
 
 def _certificate(error: Exception) -> Interrupted:
-    words = next(
+    message = next(
         (
             link.verify_message
             for link in _chain(error)
@@ -365,12 +367,12 @@ def _certificate(error: Exception) -> Interrupted:
         ),
         None,
     )
-    if words is None and not any(
+    if message is None and not any(
         isinstance(link, ssl.SSLCertVerificationError) for link in _chain(error)
     ):
-        return Interrupted(f"TLS failed: {_last_words(error)}", retry_chance="little")
+        return Interrupted(f"TLS failed: {_reason_of(error)}", retry_chance="little")
     return Interrupted(
-        f"the certificate of the server is not trusted: {words or _last_words(error)}",
+        f"the certificate of the server is not trusted: {message or _reason_of(error)}",
         retry_chance="none",
         hint="name the certificates of your organisation with --cert, PIP_CERT or SSL_CERT_FILE",
     )
@@ -378,18 +380,20 @@ def _certificate(error: Exception) -> Interrupted:
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
     seen: set[int] = set()
-    open_ = [error]
-    while open_:
-        link = open_.pop()
+    pending = [error]
+    while pending:
+        link = pending.pop()
         if id(link) in seen:
             continue
         seen.add(id(link))
         yield link
-        open_.extend(each for each in link.args if isinstance(each, BaseException))
-        open_.extend(each for each in (link.__cause__, link.__context__) if each is not None)
+        pending.extend(linked for linked in link.args if isinstance(linked, BaseException))
+        pending.extend(
+            linked for linked in (link.__cause__, link.__context__) if linked is not None
+        )
 
 
-def _system_words(error: BaseException) -> str | None:
+def _system_message(error: BaseException) -> str | None:
     """Return the message of the operating system, as "Connection refused"."""
     for link in _chain(error):
         if isinstance(link, OSError) and link.strerror:
@@ -397,8 +401,8 @@ def _system_words(error: BaseException) -> str | None:
     return None
 
 
-def _last_words(error: BaseException) -> str:
-    return _system_words(error) or type(error).__name__
+def _reason_of(error: BaseException) -> str:
+    return _system_message(error) or type(error).__name__
 
 
 def _quiet() -> None:

@@ -1,8 +1,8 @@
-"""Files beside wheels without a label, which give them labels.
+"""Files beside plain wheels that declare labels for them.
 
-A bridge presents wheels that were published without a label as variants. Downloaded into a folder,
-such a wheel keeps its name, so that pip can use it too, and a JSON file beside it lists the labels
-that the bridge gave it.
+A bridge presents wheels that were published without a label as variants. In a folder of downloads
+such a wheel keeps its name, so that pip can use it too, and a JSON file beside it has the labels
+from the bridge.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class _Build(Struct, rename="kebab"):
-    """The variant that a wheel is by one of its labels."""
+    """The variant of a wheel under one of its labels."""
 
     variant: dict[str, Any]
     """The variant metadata, as in ``variant.json``."""
@@ -54,8 +54,8 @@ def labels_file(file: File, label: Label, before: Mapping[str, Any]) -> bytes:
     """Return the content of the file beside a wheel, with one more label.
 
     :param file: the wheel, as the bridge presents it.
-    :param label: the label that the bridge gave it.
-    :param before: the builds that the file lists already, by label.
+    :param label: the label from the bridge.
+    :param before: the builds in the file so far, by label.
     """
     build = _Build(json.loads(file.declared or b"{}"), list(file.needs or ()))
     builds = dict(sorted({**before, label: build}.items()))

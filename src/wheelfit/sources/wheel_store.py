@@ -1,10 +1,10 @@
 """Unpacked wheels kept between runs, by the SHA-256 of their archive.
 
-An entry is a folder as `wheelfit.wheels.unpacked` describes it. It is filled under another name and
-gets its own when it is complete, verified and on the disk. Its files are linked into environments,
-where users may edit them: an entry with a changed file is dropped and never used again. Changes are
-found by sizes and times, or, where hashes are required, by comparing every byte with the archive of
-the promised hash.
+An entry is a folder as `wheelfit.wheels.unpacked` describes it. It is written under a temporary
+name, and renamed when it is complete, verified and on the disk. Its files are linked into
+environments, where users may edit them: an entry with a changed file is removed and never used.
+Changes are detected by sizes and times, or, if hashes are required, by comparing every byte with
+the archive of the promised hash.
 """
 
 from __future__ import annotations
@@ -48,21 +48,21 @@ _BLOCK = 1 << 20
 _ATTEMPTS = 50
 _PAUSE = 0.01
 _STEM = 16
-"""Characters of the name of an entry that what is to become it begins with."""
+"""Characters of the name of an entry with which its temporary names begin."""
 _POLL = 0.05
 _PATIENCE = 600.0
 """Seconds to wait for another process that fetches the same wheel."""
 _SETTLED = 2.0
-"""Seconds after which a change of a file shows in its times."""
+"""Seconds after which another change of a file certainly changes its times."""
 
 
 class Sibling(Struct, frozen=True):
     """A kept wheel of a project."""
 
     archive: Path
-    """Its bytes; they need not be right any more."""
+    """The archive, not verified."""
     wheel: UnpackedWheel
-    """Where it lies unpacked; its label is not known."""
+    """The unpacked wheel; its label is unknown."""
 
 
 class WheelStore:
@@ -70,8 +70,8 @@ class WheelStore:
 
     :param store: the cache they belong to.
     :param note: called with notes for users.
-    :param by_content: whether a kept wheel is compared with its archive, byte by byte, before it is
-        used; a wheel without its archive is not used.
+    :param by_content: whether a cached wheel is compared with its archive, byte by byte, before it
+        is used; a wheel without its archive is not used.
     :param files: the file system; None: that of this machine.
     :param clock: seconds since the epoch.
     """
@@ -107,7 +107,7 @@ class WheelStore:
         hashes: Mapping[str, str] | None = None,
         archive: Path | None = None,
     ) -> UnpackedWheel | None:
-        """Return a kept wheel; drop an edited one.
+        """Return a cached wheel; remove it if it was edited.
 
         :param sha256: the hash of the archive.
         :param filename: the file name of the wheel.
@@ -143,8 +143,8 @@ class WheelStore:
                 return None
         if changed is not None:
             self._note(
-                f"{changed} of the unpacked {filename.text} in the cache was changed by "
-                "somebody, so the wheel is unpacked anew"
+                f"{changed} of the unpacked {filename.text} in the cache was changed, so the "
+                "wheel is unpacked again"
             )
             self._drop(entry)
             return None
@@ -154,11 +154,11 @@ class WheelStore:
     def exclusive(self, sha256: str, progress: Progress = NO_PROGRESS) -> Iterator[None]:
         """Lock a wheel, so that one process fetches and unpacks it for all others.
 
-        The lock only avoids work done twice: after ten minutes, and where there are no locks, it is
-        not waited for.
+        The lock only avoids duplicate work: after ten minutes, and if the file system has no locks,
+        the block runs without it.
 
         :param sha256: the hash of the archive.
-        :param progress: called often with zero bytes, so that it can end the waiting.
+        :param progress: called often with zero bytes while waiting, so that it can cancel that.
         """
         entry = self._entry(sha256)
         if entry is None:
@@ -239,8 +239,8 @@ class WheelStore:
             check()
             return sha256
 
-        # As if it were a plain wheel: a missing document makes this wheel unusable (F-27), which
-        # the selection reports.
+        # Opened as a plain wheel: a variant wheel without document is unusable (F-27), but the
+        # selection reports that.
         plain = parse_wheel_filename(filename.plain)
         with WheelArchive(source, plain, where=where) as archive:
             size = sum(member.size for member in archive.members)
@@ -249,7 +249,7 @@ class WheelStore:
                 unpack,
                 archive,
                 sha256=checked_hash,
-                # A file of another wheel is what it was by its size and time, and not by content.
+                # A known file was verified only by size and time.
                 find_verified=None if self._by_content else find_verified,
                 advance=unpacking.advance,
                 in_order=not isinstance(source, Path),  # it may still be arriving
@@ -282,7 +282,7 @@ class WheelStore:
 
     @staticmethod
     def _put(folder: Path, unpack_into: Callable[[Path], UnpackedWheel]) -> UnpackedWheel:
-        """Unpack into a folder of its own; after an error nothing is left of it."""
+        """Unpack into a new folder, which is removed after an error."""
         import shutil
         import tempfile
 
@@ -294,12 +294,12 @@ class WheelStore:
             raise
 
     def siblings(self, name: NormalizedName, least: int) -> Iterator[Sibling]:
-        """Yield wheels of a project that are kept both packed and unpacked, the newest first.
+        """Yield wheels of a project that are cached both packed and unpacked, the newest first.
 
-        They are not verified here: everything taken from them is.
+        They are not verified; the caller verifies every byte taken from them.
 
         :param name: the name of the project.
-        :param least: least bytes of an archive.
+        :param least: the least bytes of an archive.
         """
         from wheelfit.wheels.unpacked import MANIFEST, read_unpacked, release_of
 
@@ -331,7 +331,7 @@ class WheelStore:
                     continue
                 if self._holder.hold(entry / MANIFEST):
                     return
-                # It is about to go away, or is none.
+                # It is being removed, or is damaged.
                 if not (entry / MANIFEST).exists():
                     self._drop(entry)
                 time.sleep(_PAUSE)
@@ -354,7 +354,7 @@ class WheelStore:
             wheel = unpack_into(partial_folder)
             self._files.sync_tree(partial_folder)
             self._holder.hold(partial_folder / MANIFEST)  # under its later name, too
-            # The name need not be on the disk: after a power cut it is whole or missing.
+            # The rename need not be on the disk: after a power cut the entry is whole or missing.
             self._place(partial_folder, entry)
         finally:
             if partial_folder.exists():
@@ -362,10 +362,10 @@ class WheelStore:
         return replace(wheel, folder=entry)
 
     def digest_of(self, path: Path, status: os.stat_result) -> str | None:
-        """Return the SHA-256 of a file on this machine, if it is cached.
+        """Return the cached SHA-256 of a file on this machine; None if it is unknown.
 
-        A wheel found by it has this hash even if the file has changed since; so none is found where
-        contents count.
+        The file may have changed since without a trace in its status, so the answer is None if
+        wheels are compared by content.
 
         :param path: the file.
         :param status: the file's current status.
@@ -384,12 +384,12 @@ class WheelStore:
         """
         if self._by_content:
             return  # `digest_of` does not ask
-        # Of two changes within one tick of the clock the second would not be seen.
+        # A second change within one tick of the clock would not be detected.
         if self._clock() - max(status.st_mtime, status.st_ctime) > _SETTLED:
             self._store.write("members", local_digest_key(path, status), {}, sha256.encode())
 
     def _drop(self, entry: Path) -> None:
-        """Remove an entry; rename it first, so that no process finds half of it."""
+        """Remove an entry; rename it first, so that no process finds a part of it."""
         import shutil
         import tempfile
 
@@ -405,7 +405,7 @@ class WheelStore:
 
 
 def _stem(entry: Path) -> str:
-    """Return the beginning of the names of folders in which a wheel is unpacked."""
+    """Return the beginning of the temporary names of an entry."""
     return f".{entry.name[:_STEM]}-"
 
 

@@ -88,7 +88,7 @@ class TestRequirements:
         run("export", lock, "--for", V3, "--for", V1, "-o", f"{folder}/")
         files = {path.name: path.read_text() for path in folder.iterdir()}
         assert files.keys() == {f"requirements.{name}.txt" for name in (V3, V1)}
-        assert f"# What {V3} gets from pylock.toml" in files[f"requirements.{V3}.txt"]
+        assert f"# The packages of pylock.toml for {V3} alone" in files[f"requirements.{V3}.txt"]
         assert "extra-speed" in files[f"requirements.{V3}.txt"]
         assert "extra-speed" not in files[f"requirements.{V1}.txt"]
         said = run("export", lock, "--for", V3, "--for", V1, code=2)
@@ -108,7 +108,7 @@ class TestRequirements:
     def test_this_machine_is_named(self, lock: Path, run: Runner) -> None:
         """Without --for it is this one, and the file says so."""
         said = run("export", lock, "--no-variants")
-        assert said.out.startswith("# What this machine gets from pylock.toml")
+        assert said.out.startswith("# The packages of pylock.toml for this machine alone")
         assert "\nfast==1.0 --hash=sha256:" in said.out
 
     def test_variants_are_urls_with_a_warning(self, lock: Path, run: Runner) -> None:

@@ -482,7 +482,7 @@ class TestMachines:
         assert versions == ["1.0", "2.0"]
         answer = self.lock(office, "split", *hosts, "--json").object
         assert [lock["for"] for lock in answer["locks"]] == [["cuda-12.8-sm90"], ["cuda-13.0-sm90"]]
-        assert "no marker of a lock file tells the two apart" in answer["split_reason"]
+        assert "no marker of a lock file distinguishes the two" in answer["split_reason"]
         assert [lock["up_to_date"] for lock in answer["locks"]] == [True, True]
 
     def test_locks_of_another_time(self, office: Office) -> None:

@@ -286,7 +286,7 @@ def test_a_redirect_to_another_index_says_nothing_of_this_one(
         legacy.pages["/simple/fast/"] = away
         words = ("publish", dist, "--to", legacy.url, "--dry-run")
         said = run(*words)
-        assert "taken as not known there" in said.err
+        assert "counts as missing" in said.err
         assert {one["state"] for one in run(*words, "--json").object["files"]} == {"new"}
 
 

@@ -15,7 +15,7 @@ from wheelfit.core.markers import parse_marker
 from wheelfit.core.metadata import read_document
 from wheelfit.errors import InconsistentDocuments
 from wheelfit.locking.bundles.manifest import BundledFile
-from wheelfit.locking.bundles.reduction import Kept, index_files, marker_of, reduced
+from wheelfit.locking.bundles.reduction import KeptEntry, index_files, marker_of, reduced
 from wheelfit.locking.document import Lock, read_lock, write_lock
 from wheelfit.testing.worlds import linux_target
 
@@ -29,20 +29,22 @@ def files_of(lock: Lock) -> dict[str, BundledFile]:
     }
 
 
-def everything(lock: Lock) -> dict[int, Kept]:
+def everything(lock: Lock) -> dict[int, KeptEntry]:
     """Keep all wheels."""
     return {
-        index: Kept(package, frozenset(w.filename.text for w in package.wheels), package.document)
+        index: KeptEntry(
+            package, frozenset(w.filename.text for w in package.wheels), package.document
+        )
         for index, package in enumerate(lock.packages)
     }
 
 
-def only(lock: Lock, name: str, *labels: str | None) -> dict[int, Kept]:
+def only(lock: Lock, name: str, *labels: str | None) -> dict[int, KeptEntry]:
     """Keep the wheels of some labels of one package."""
     for index, package in enumerate(lock.packages):
         if package.name == name:
             names = [w.filename.text for w in package.wheels if w.filename.label in labels]
-            return {index: Kept(package, frozenset(names), package.document)}
+            return {index: KeptEntry(package, frozenset(names), package.document)}
     raise KeyError(name)
 
 

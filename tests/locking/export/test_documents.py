@@ -75,7 +75,7 @@ class TestRequirements:
         """Versions with the hash of the chosen wheel; a variant is a URL, and says for whom."""
         lines = requirements_text(contents(words="a machine")).splitlines()
         assert lines[:4] == [
-            "# What node gets from pylock.toml, and no other machine.",
+            "# The packages of pylock.toml for node alone.",
             "# Machine: a machine",
             "# Python: CPython 3.11.7, platform: manylinux_2_28_x86_64",
             f"# Lock: sha256:{'0' * 64}",

@@ -1,12 +1,12 @@
 """A repository that wraps the sources and builds wheels when they are needed.
 
 A project that can be built is listed as a release with one plain wheel that is compatible
-everywhere (F-108). Its file name is provisional until the wheel is built; then the true one takes
-its place, and the choice is repeated, so that a wheel built here is checked like any other.
+everywhere (F-108). Its file name is provisional until the wheel is built; then the wheel is listed
+by its real name, and the choice is repeated, so that it is checked like any other wheel.
 
-A project without consent to build is chosen like the rest, by the metadata that can be read without
-running anything; without such metadata it counts as having no requirements. Nothing of it is ever
-run.
+A project without consent to build is chosen like the others, by the metadata that can be read
+without running code; without such metadata it counts as having no requirements. No code of it is
+ever run.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from wheelfit.wheels.bytes_source import ByteSource
     from wheelfit.wheels.unpacked import UnpackedWheel
 
-_LOOKED_INTO = 64 << 20
+_LARGEST_FETCHED = 64 << 20
 """Bytes of the largest source distribution that is fetched only to read its metadata."""
 
 
@@ -80,7 +80,7 @@ def _has_label(file: File) -> bool:
         return False
 
 
-def _quietly(_name: str) -> Progress:
+def _no_progress(_name: str) -> Progress:
     return NO_PROGRESS
 
 
@@ -102,7 +102,7 @@ class BuildingRepository:
         scratch: Callable[[], AbstractContextManager[Path]],
         tell: Callable[[str], None] = lambda _text: None,
         echo: Callable[[str], None] | None = None,
-        progress: Callable[[str], Progress] = _quietly,
+        progress: Callable[[str], Progress] = _no_progress,
     ) -> None:
         self._repository = repository
         self._places = places
@@ -113,12 +113,12 @@ class BuildingRepository:
         self._echo = echo
         self._progress = progress
         self._children = BackendProcesses()
-        self._turn = threading.RLock()
-        """Held by the thread that builds, and by it again for what a build needs built."""
+        self._build_lock = threading.RLock()
+        """Held by the thread that builds, which may acquire it again to build a dependency."""
         self._busy: list[str] = []
         self._products: dict[tuple[str, str], Product] = {}
         self._products_lock = threading.Lock()
-        """Never held for long: pages are read while something is built."""
+        """Never held for long, since pages are read during a build."""
         self._allowed: set[NormalizedName] = set()
         """Projects to which the user consented at a prompt."""
         self._given: dict[GivenSource, Product] = {}
@@ -133,10 +133,10 @@ class BuildingRepository:
         self._children.close()
         self._stack.close()
 
-    # --- what the user names ---------------------------------------------------------------
+    # --- projects named by the user ---------------------------------------------------------
 
     def given(self, source: GivenSource) -> GivenWheel:
-        """Return the wheel of a given project, built already or not.
+        """Return the wheel of a project that the user named, built or not.
 
         Its files are fetched, and its metadata is read or requested from the backend; a wheel is
         built only if it must be.
@@ -155,7 +155,7 @@ class BuildingRepository:
                 where=source.where or None,
                 hint="name an archive with its hash; a folder or a repository has none",
             )
-        with self._turn:
+        with self._build_lock:
             product = self._given.get(source)
             if product is None:
                 product = self._given[source] = self._open_given(source)
@@ -185,9 +185,9 @@ class BuildingRepository:
             source="the request",
             origin=WheelOrigin(project.name, project.direct_url),
         )
-        self._known(product)
+        self._register(product)
         if product.wheel is not None:  # there was no other way to its metadata
-            self._name_truly(product)
+            self._list_by_real_name(product)
         return product
 
     # --- Repository --------------------------------------------------------------------------
@@ -205,7 +205,7 @@ class BuildingRepository:
         return structs.replace(page, files=tuple(built.get(file.url, file) for file in page.files))
 
     def _built_of(self, name: NormalizedName) -> Mapping[str, File]:
-        """Return wheels that were built of listed source distributions, by the URLs of these."""
+        """Return the wheels built from listed source distributions, by the URLs of these."""
         with self._products_lock:
             return {
                 product.file.url: product.file
@@ -218,13 +218,13 @@ class BuildingRepository:
     def _listed(self, file: File, origin: WheelOrigin) -> Product:
         archive = structs.replace(file, filename=origin.name, origin=None)
 
-        def open_() -> OpenProject:
+        def open_source() -> OpenProject:
             folder = self._new_folder("listed")
             return open_listed(archive, self._repository, folder, self._progress)
 
-        return Product(file, open_)
+        return Product(file, open_source)
 
-    def _known(self, product: Product) -> None:
+    def _register(self, product: Product) -> None:
         with self._products_lock:
             self._products[product.file.url, product.file.filename] = product
 
@@ -247,12 +247,12 @@ class BuildingRepository:
         product = self._product(file)
         if product is None:
             return self._repository.metadata(file)
-        known = self._static(product)
-        if known is not None:
-            return known
+        static_metadata = self._static_metadata(product)
+        if static_metadata is not None:
+            return static_metadata
         if not product.is_named and not self._is_allowed(product):
             return bare_metadata(product.file)
-        with self._turn:
+        with self._build_lock:
             return self._metadata(product)
 
     def variant_document(self, file: File) -> bytes | None:
@@ -302,10 +302,10 @@ class BuildingRepository:
             local = File(wheel.filename, url, hashes, source="built here")
             return self._repository.unpacked(local, folder)
         # The content of a folder may change at any time, so no cache keeps it.
-        inside = Path(tempfile.mkdtemp(prefix="built-", dir=folder))
+        folder_of_wheel = Path(tempfile.mkdtemp(prefix="built-", dir=folder))
         filename = parse_wheel_filename(wheel.filename)
         with WheelArchive(wheel.path, filename, where=redact(file.url)) as archive:
-            return unpack(archive, inside, sha256=digest, advance=progress.advance)
+            return unpack(archive, folder_of_wheel, sha256=digest, advance=progress.advance)
 
     # --- consent -------------------------------------------------------------------------------
 
@@ -327,7 +327,7 @@ class BuildingRepository:
     def knows_needs(self, file: File) -> bool:
         """Return whether the requirements of a wheel are known before it is built."""
         product = self._product(file)
-        return product is None or self._static(product) is not None
+        return product is None or self._static_metadata(product) is not None
 
     def allow(self, names: Iterable[NormalizedName]) -> None:
         """Allow builds of the source distributions of some projects."""
@@ -347,24 +347,24 @@ class BuildingRepository:
     # --- building ------------------------------------------------------------------------------
 
     def build(self, file: File) -> File:
-        """Build a wheel, and return it as it is listed from then on: by its true name.
+        """Build a wheel, and return it as it is listed from then on, by its real name.
 
         :raises BuildFailed: its backend failed, or built something else.
         """
         product = self._product(file)
         if product is None:
             return file
-        with self._turn:
+        with self._build_lock:
             self._build(product)
-            self._name_truly(product)
+            self._list_by_real_name(product)
         return product.file
 
     def _built(self, product: Product) -> BuiltWheel:
-        with self._turn:
+        with self._build_lock:
             return self._build(product)
 
-    def _name_truly(self, product: Product) -> None:
-        """List a product by the wheel that there is."""
+    def _list_by_real_name(self, product: Product) -> None:
+        """List a product by the name of its built wheel."""
         origin = product.file.origin
         if product.wheel is None or origin is None:  # pragma: no cover - it was built just now
             raise ValueError(product.file)
@@ -374,10 +374,10 @@ class BuildingRepository:
             requires_python=None,  # its own metadata decides
             origin=structs.replace(origin, is_built=True),
         )
-        self._known(product)
+        self._register(product)
 
-    def _static(self, product: Product) -> bytes | None:
-        """Return the metadata of a product as far as it is known without running anything."""
+    def _static_metadata(self, product: Product) -> bytes | None:
+        """Return the metadata of a product if it is known without running code."""
         if product.metadata is None:
             data = self._served(product) or self._remembered(product)
             if data is None and not self._is_too_large(product):
@@ -398,7 +398,7 @@ class BuildingRepository:
         return data if is_reliable(data) else None
 
     def _remembered(self, product: Product) -> bytes | None:
-        """Return the cached metadata from the backend of the very same source."""
+        """Return the metadata that the backend returned for the same source before."""
         key = self._metadata_key(product)
         return None if key is None else self._cache.metadata(key)
 
@@ -418,7 +418,7 @@ class BuildingRepository:
         """Return whether an archive is not worth fetching as long as it may not be built."""
         if product.is_named or product.project is not None:
             return False
-        return (product.file.size or 0) > _LOOKED_INTO and not self._is_allowed(product)
+        return (product.file.size or 0) > _LARGEST_FETCHED and not self._is_allowed(product)
 
     def _metadata(self, product: Product) -> bytes:
         if product.metadata is not None:
@@ -436,7 +436,7 @@ class BuildingRepository:
         return data
 
     def _check_consent(self, product: Product, project: OpenProject) -> None:
-        """Refuse to run the backend of a project that is only looked at, or not allowed."""
+        """Check that the backend of a project may run."""
         if not product.is_named:
             if not self._is_allowed(product):
                 raise self._not_allowed(product)
@@ -470,7 +470,7 @@ class BuildingRepository:
         return data
 
     def _backend(self, product: Product, project: OpenProject) -> Backend:
-        """Return the backend of a project, in a place that has all it needs."""
+        """Return the backend of a project, in an environment with its build requirements."""
         if product.backend is not None:
             return product.backend
         if not product.is_named:
@@ -509,11 +509,13 @@ class BuildingRepository:
         wheel = None if key is None else self._cache.find(key)
         if wheel is None:
             self._tell(f"building {project.name}")
-            began = time.monotonic()
+            started_at = time.monotonic()
             path = backend.build(project.kind, self._new_folder("wheel"))
             wheel = BuiltWheel(path, path.name)
             product.metadata = checked_metadata(wheel, project)
-            self._tell(f"built {wheel.filename} in {duration_in_words(time.monotonic() - began)}")
+            self._tell(
+                f"built {wheel.filename} in {duration_in_words(time.monotonic() - started_at)}"
+            )
             if key is not None:
                 wheel = self._cache.keep(key, wheel, {"source": redact(project.url)})
         else:

@@ -1,4 +1,4 @@
-"""Builds from source that are only prepared once one is needed."""
+"""Builds from source, prepared only when the first one is needed."""
 
 from __future__ import annotations
 

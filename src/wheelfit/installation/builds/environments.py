@@ -1,7 +1,7 @@
-"""Environments in which build backends run: made for one build, of wheels that our engine chose.
+"""Environments in which build backends run, each for one build.
 
-They are isolated from the environment being changed: they have its interpreter, and the build
-requirements of the project.
+They are isolated from the environment being changed: they share only its interpreter, and have the
+build requirements of the project, resolved and installed by wheelfit itself.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class BuildPlace(Protocol):
 
     @property
     def contents(self) -> tuple[str, ...] | None:
-        """Its content, as far as that decides the result of a build; None: unknown."""
+        """Its packages, as far as they decide the result of a build; None: unknown."""
 
     def add(self, requirements: Iterable[str], needing: str) -> None:
         """Install build requirements.
@@ -66,9 +66,9 @@ class BuildPlaces(Protocol):
     """A factory of environments for builds."""
 
     def make(self, folder: Path) -> BuildPlace:
-        """Return a place for one project.
+        """Return an environment for one project.
 
-        :raises EnvironmentUnavailable: it cannot be made.
+        :raises EnvironmentUnavailable: it cannot be created.
         """
 
 
@@ -78,13 +78,13 @@ class IsolatedPlaces:
 
     interpreter: Interpreter
     candidates: Callable[[], Candidates]
-    """Opens what chooses their wheels."""
+    """Opens the candidates for build requirements."""
     environ: Mapping[str, str]
     request: ResolutionRequest = ResolutionRequest()
-    """The rules that hold for every request: constraints, hashes, pre-releases."""
+    """The rules for every request: constraints, hashes, pre-releases."""
     given: Callable[[RequestedRequirement], GivenWheel | None] | None = None
-    """Returns the project of a requirement with a URL, and None if the URL is of a wheel; without
-    it such requirements are refused, for only users may request URLs.
+    """Returns the project of a requirement with a URL, or None if the URL is of a wheel. None:
+    such requirements are refused, since only users may request URLs.
     """
 
     def make(self, folder: Path) -> BuildPlace:
@@ -124,39 +124,39 @@ class _Isolated:
 
     def add(self, requirements: Iterable[str], needing: str) -> None:
         try:
-            asked = [
+            requested = [
                 RequestedRequirement(
                     parse_requirement(text, allow_variant_markers=False), f"to build {needing}"
                 )
                 for text in requirements
             ]
-            for one in asked:
-                if one.requirement.url is not None and self._given is None:
+            for requirement in requested:
+                if requirement.requirement.url is not None and self._given is None:
                     raise UserError(
-                        f"{needing} asks for {redact(str(one.requirement))}, but only you "
+                        f"{needing} asks for {redact(str(requirement.requirement))}, but only you "
                         "may request a URL",
                         hint="--no-build-isolation builds with the packages you have installed",
                     )
-            self._add([one for one in asked if one not in self._asked])
+            self._add([requirement for requirement in requested if requirement not in self._asked])
         except WheelfitError as error:
             if isinstance(error, InvalidRequirement):
                 error.where = error.where or needing
-            told = f"it is needed to build {needing}"
-            error.note = "\n".join(filter(None, (error.note, told)))
+            note = f"it is needed to build {needing}"
+            error.note = "\n".join(filter(None, (error.note, note)))
             raise
 
-    def _add(self, asked: list[RequestedRequirement]) -> None:
-        if not asked:
+    def _add(self, new_requirements: list[RequestedRequirement]) -> None:
+        if not new_requirements:
             return
-        self._asked += tuple(asked)
-        for one in asked:
-            meant = None
-            if self._given is not None and one.requirement.url is not None:
-                meant = self._given(one)
-            if meant is None:
-                self._requirements += (one,)
+        self._asked += tuple(new_requirements)
+        for requirement in new_requirements:
+            wheel = None
+            if self._given is not None and requirement.requirement.url is not None:
+                wheel = self._given(requirement)
+            if wheel is None:
+                self._requirements += (requirement,)
             else:
-                self._wheels += (meant,)
+                self._wheels += (wheel,)
         installed = self._environment.installed()
         request = replace(
             self._request,
@@ -164,20 +164,20 @@ class _Isolated:
             wheels=self._wheels,
             installed={name: entry.for_resolver() for name, entry in by_name(installed).items()},
         )
-        planned = plan(resolve(request, self._candidates), installed)
-        # The environment itself is short-lived: what no cache keeps lies in it.
+        changes = plan(resolve(request, self._candidates), installed)
+        # Wheels that no cache keeps lie in the environment itself, which is removed soon.
         place = self._folder / "wheels"
         place.mkdir(exist_ok=True)
         wheels = {
             pin.name: self._candidates.repository.unpacked(pin.file, place)
-            for pin in planned.install
+            for pin in changes.install
         }
-        apply(planned, self._environment, wheels)
+        apply(changes, self._environment, wheels)
         self._contents |= {wheel.filename.text: wheel.sha256 for wheel in wheels.values()}
 
 
 class OwnPlaces:
-    """A factory that takes the environment that is changed (``--no-build-isolation``)."""
+    """A factory that returns the environment being changed (``--no-build-isolation``)."""
 
     def __init__(self, interpreter: Interpreter, scripts: Path, environ: Mapping[str, str]) -> None:
         path = os.pathsep.join([str(scripts), environ.get("PATH", os.defpath)])
@@ -190,9 +190,9 @@ class OwnPlaces:
 
 
 class _Own:
-    """The environment that is changed; the user has installed the build requirements."""
+    """The environment being changed; the user has installed the build requirements."""
 
-    contents = None  # anything may be there, and change between two builds
+    contents = None  # other packages may be added between two builds
 
     def __init__(self, interpreter: Interpreter, environ: Mapping[str, str]) -> None:
         self.python = interpreter.executable

@@ -46,7 +46,7 @@ class OpenProject:
     name: str
     """Its name for users: its archive, folder or URL, without credentials."""
     url: str
-    """The same for files, in full."""
+    """Its full URL."""
     kind: Kind = "wheel"
     """The kind of wheel built from it."""
     identity: tuple[str, ...] | None = None
@@ -56,20 +56,20 @@ class OpenProject:
     hashes: Mapping[str, str] = field(default_factory=dict, hash=False)
     """Promised digests that were verified."""
     promise: tuple[NormalizedName, Version] | None = None
-    """The release that its file name promises."""
+    """The release in its file name."""
     metadata: bytes | None = field(default=None, repr=False)
-    """Its core metadata, where known without its backend."""
+    """Its core metadata, if known without its backend."""
 
     def check(self, metadata: bytes) -> CoreMetadata:
-        """Return core metadata that were found for it, if they are of the promised release.
+        """Parse its core metadata, and check that they are of the promised release.
 
-        :raises InvalidSource: they are of another one.
+        :raises InvalidSource: they are of another release.
         """
         core = core_metadata_of(metadata, self.name)
         if self.promise is not None and (core.name, core.version) != self.promise:
             name, version = self.promise
             raise InvalidSource(
-                f"it is named like {name} {version}, and its metadata is that of "
+                f"its name is that of {name} {version}, but its metadata is that of "
                 f"{core.name} {core.version}",
                 where=self.name,
                 hint="nothing was built or installed; report it to the publisher",
@@ -104,7 +104,7 @@ def open_given(
         if path.is_dir():
             return _folder(source, path, bare)
         if not path.exists():
-            raise FileProblem("the path does not exist", where=str(path), note=_named(source))
+            raise FileProblem("the path does not exist", where=str(path), note=_named_in(source))
     if source.editable:
         raise UserError(
             "only a folder can be installed as editable", where=source.where or None,
@@ -113,7 +113,7 @@ def open_given(
     return _archive(source, files, folder, progress)
 
 
-def _named(source: GivenSource) -> str | None:
+def _named_in(source: GivenSource) -> str | None:
     return f"it is named in {source.where}" if source.where else None
 
 
@@ -121,7 +121,7 @@ def _path_of(url: str, source: GivenSource) -> str:
     try:
         return file_path(url)
     except ValueError as error:
-        raise FileProblem(str(error), where=redact(url), note=_named(source)) from None
+        raise FileProblem(str(error), where=redact(url), note=_named_in(source)) from None
 
 
 def _folder(source: GivenSource, path: Path, url: str) -> OpenProject:
@@ -150,7 +150,7 @@ def _check_project(path: Path, name: str, source: GivenSource | None) -> None:
         raise FileProblem(
             "no project found: pyproject.toml and setup.py are missing",
             where=name,
-            note=None if source is None else _named(source),
+            note=None if source is None else _named_in(source),
         )
 
 
@@ -171,18 +171,18 @@ def _repository(
             note=redact(source.url),
             hint="clone it, and name the folder with -e",
         )
-    wanted = parse_repository_url(source.url, where=source.where)
-    commit = check_out(wanted, folder, environ, offline=offline)
-    project = _inside(folder, wanted.subdirectory, str(wanted))
-    _check_project(project, str(wanted), source)
+    repository = parse_repository_url(source.url, where=source.where)
+    commit = check_out(repository, folder, environ, offline=offline)
+    project = _inside(folder, repository.subdirectory, str(repository))
+    _check_project(project, str(repository), source)
     return OpenProject(
         project,
-        str(wanted),
-        f"{wanted.system}+{wanted.url}"
-        + (f"@{wanted.revision}" if wanted.revision else "")
-        + (f"#subdirectory={wanted.subdirectory}" if wanted.subdirectory else ""),
-        identity=(wanted.system, wanted.url, commit, wanted.subdirectory),
-        direct_url=wanted.record(commit),
+        str(repository),
+        f"{repository.system}+{repository.url}"
+        + (f"@{repository.revision}" if repository.revision else "")
+        + (f"#subdirectory={repository.subdirectory}" if repository.subdirectory else ""),
+        identity=(repository.system, repository.url, commit, repository.subdirectory),
+        direct_url=repository.record(commit),
         metadata=of_project_file(project),
     )
 
@@ -200,34 +200,34 @@ def _archive(
 ) -> OpenProject:
     bare, _ = split_userinfo(without_fragment(source.url))
     filename = last_segment(bare)
-    shown = redact(bare)
+    redacted_url = redact(bare)
     if is_newer_format(filename):
-        raise UserError(NEWER_FORMAT, where=source.where or shown)
+        raise UserError(NEWER_FORMAT, where=source.where or redacted_url)
     if not is_archive(filename):
         raise UserError(
-            f"{filename or shown!r} is neither a wheel nor an archive of a project",
+            f"{filename or redacted_url!r} is neither a wheel nor an archive of a project",
             where=source.where or None,
-            note=shown,
+            note=redacted_url,
             hint="archives end in .tar.gz or .zip; a repository is named git+https://…",
         )
-    path, digest = _fetched(File(filename, bare, source="the request"), files, folder, progress)
-    met = _check_hashes(path, source.hashes, shown)
+    path, digest = _download(File(filename, bare, source="the request"), files, folder, progress)
+    verified = _check_hashes(path, source.hashes, redacted_url)
     fragment = dict(parse_qsl(urlsplit(source.url).fragment))
     subdirectory = fragment.get("subdirectory", "").strip("/")
-    return _unpacked(
+    return _open_archive(
         path,
         folder,
         filename,
-        shown,
+        redacted_url,
         url=bare + (f"#subdirectory={subdirectory}" if subdirectory else ""),
         digest=digest,
         subdirectory=subdirectory,
         direct_url={
             "url": bare,
-            "archive_info": {"hash": f"sha256={digest}", "hashes": {**met, "sha256": digest}},
+            "archive_info": {"hash": f"sha256={digest}", "hashes": {**verified, "sha256": digest}},
             **({"subdirectory": subdirectory} if subdirectory else {}),
         },
-        hashes=met,
+        hashes=verified,
         source=source,
     )
 
@@ -241,8 +241,8 @@ def open_listed(
     :raises InvalidSource: it is not sound.
     :raises NetworkError: it cannot be fetched.
     """
-    path, digest = _fetched(file, files, folder, progress)
-    return _unpacked(
+    path, digest = _download(file, files, folder, progress)
+    return _open_archive(
         path,
         folder,
         file.filename,
@@ -253,31 +253,31 @@ def open_listed(
     )
 
 
-def _fetched(
+def _download(
     file: File, files: Files, folder: Path, progress: Callable[[str], Progress]
 ) -> tuple[Path, str]:
-    place = Path(tempfile.mkdtemp(prefix="archive-", dir=folder))
-    path = files.download(file, place, progress(file.filename))
+    own_folder = Path(tempfile.mkdtemp(prefix="archive-", dir=folder))
+    path = files.download(file, own_folder, progress(file.filename))
     return path, sha256_of_file(path)
 
 
 def _check_hashes(path: Path, allowed: frozenset[tuple[str, str]], where: str) -> Mapping[str, str]:
-    """Return the promised digests that an archive has; of each kind one is enough."""
-    met = {}
+    """Return the verified digests; of each algorithm one allowed digest must match."""
+    verified = {}
     for algorithm in sorted({algorithm for algorithm, _ in allowed}):
         with path.open("rb") as stream:
             actual = hashlib.file_digest(
                 stream,
                 lambda: hashlib.new(algorithm, usedforsecurity=False),  # noqa: B023
             ).hexdigest()
-        expected = sorted(digest for each, digest in allowed if each == algorithm)
+        expected = sorted(digest for name, digest in allowed if name == algorithm)
         if actual not in expected:
             raise HashMismatch(algorithm=algorithm, expected=expected, actual=actual, where=where)
-        met[algorithm] = actual
-    return met
+        verified[algorithm] = actual
+    return verified
 
 
-def _unpacked(
+def _open_archive(
     path: Path,
     folder: Path,
     filename: str,

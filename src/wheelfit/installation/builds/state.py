@@ -1,4 +1,4 @@
-"""The state of a folder with a project, by which a change of it is noticed."""
+"""The state of a project's folder, to detect changes."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _MOST = 20_000
-"""Files of the largest folder that is looked at."""
+"""The most files of a folder whose state is read."""
 _PRODUCTS = frozenset(("__pycache__", "build", "dist", "node_modules"))
 _OF_GIT = ("HEAD", "logs/HEAD", "packed-refs", "refs/tags")
-"""What versions are made of that a backend reads from commits and tags."""
+"""The files that change with commits and tags, from which some backends derive versions."""
 
 
 def state_of(folder: Path) -> tuple[str, ...] | None:
     """Return the state of a folder, for comparison: its files with sizes and times.
 
-    Hidden files, environments and what builds leave behind do not count; of a repository the
-    commit and the tags do.
+    Hidden files, environments and build products are ignored, but the commit and tags of its
+    repository count.
 
-    :return: None where that is not known: there are too many files, or they cannot be read.
+    :return: None if there are too many files, or they cannot be read.
     """
     digest = hashlib.sha256()
     try:
@@ -53,7 +53,7 @@ def _counts(folder: str) -> bool:
 
 def _of_repository(folder: Path) -> Iterator[Path]:
     """Yield the files with the commit and the tags of the repository around a folder."""
-    root = next((one for one in (folder, *folder.parents) if (one / ".git").exists()), None)
+    root = next((path for path in (folder, *folder.parents) if (path / ".git").exists()), None)
     if root is None:
         return
     if not (root / ".git").is_dir():
@@ -61,7 +61,7 @@ def _of_repository(folder: Path) -> Iterator[Path]:
     for name in _OF_GIT:
         path = root / ".git" / name
         if path.is_dir():
-            yield from sorted(one for one in path.rglob("*") if one.is_file())
+            yield from sorted(path for path in path.rglob("*") if path.is_file())
         elif path.exists():
             yield path
 

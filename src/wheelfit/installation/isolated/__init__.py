@@ -1,6 +1,5 @@
-"""Scripts that run under a foreign interpreter, shipped as they are.
+"""Scripts that run under another interpreter.
 
-They need the standard library and the ``packaging`` that is handed to them, nothing of
-ours; they must run on every Python this tool installs for, which is older than the one
-it runs on itself.
+They import only the standard library and the ``packaging`` whose path they get, and must run on
+every Python that wheelfit installs for, which may be older than its own.
 """

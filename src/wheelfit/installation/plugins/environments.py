@@ -1,8 +1,8 @@
 """Environments in which plugins run: built once, apart from everything else, and reused (P-38).
 
 Each is a virtual environment without pip for one interpreter and one exact set of wheels. It is
-built beside its place and gets its name when it is complete. Before it is used again every file in
-it is compared with the written one, so a damaged or changed environment is rebuilt.
+built under a temporary name and renamed when it is complete. Before each use every file in it is
+compared with its recorded hash, so a damaged or changed environment is rebuilt.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ FOLDER = "plugins"
 _RECORD = "wheelfit-plugin.json"
 _VERSION = 1
 _PATIENCE = 300.0
-"""Seconds to wait for another process that builds the same one."""
+"""Seconds to wait for another process that builds the same environment."""
 _MOST = 64 << 20
 """Bytes of the longest record."""
 
@@ -65,16 +65,15 @@ class PluginEnvironment:
     folder: Path
     python: Path
     files: Mapping[str, str] = field(hash=False)
-    """The wheels that were installed: file name to SHA-256."""
+    """The installed wheels: file name to SHA-256."""
     sources: Mapping[str, str] = field(default_factory=dict, hash=False, compare=False)
-    """Where they came from when it was built, without credentials: file name to source."""
+    """The sources of the wheels, without credentials: file name to source."""
 
 
 class PluginEnvironments:
     """The environments of plugins in one folder.
 
-    :param folder: the folder; None: nothing is kept, a private folder is used while this object
-        lives.
+    :param folder: the folder; None: a private temporary folder, removed with this object.
     :param note: called with the reason a folder is not used.
     """
 
@@ -102,7 +101,7 @@ class PluginEnvironments:
         return self._temporary
 
     def find(self, interpreter: Interpreter, files: Mapping[str, str]) -> PluginEnvironment | None:
-        """Return the environment for an exact set of wheels, if it is there and sound."""
+        """Return the environment for an exact set of wheels, if it exists and is unchanged."""
         place = self.folder / _key(interpreter, files)
         if fault_of_folder(place) is not None:
             return None
@@ -124,7 +123,7 @@ class PluginEnvironments:
         wheels: Mapping[NormalizedName, UnpackedWheel],
         files: Mapping[str, str],
     ) -> PluginEnvironment:
-        """Return the environment for an exact set of wheels; build it if it is not there.
+        """Return the environment for an exact set of wheels, built if it is missing or damaged.
 
         :param pins: the wheels to install, dependencies first.
         :param wheels: the unpacked files.
@@ -153,7 +152,7 @@ class PluginEnvironments:
             try:
                 self._fill(stage, interpreter, pins, wheels, files)
                 place = self.folder / key
-                if os.path.lexists(place):  # broken, or find() had returned it
+                if os.path.lexists(place):  # damaged, or `find` would have returned it
                     place.rename(stage.with_name(f"{stage.name}-old"))
                     shutil.rmtree(stage.with_name(f"{stage.name}-old"), ignore_errors=True)
                 stage.rename(place)
@@ -167,14 +166,15 @@ class PluginEnvironments:
         built = self.find(interpreter, files)
         if built is None:
             raise EnvironmentUnavailable(
-                "the environment for a plugin is not what was written", where=str(self.folder / key)
+                "the environment for a plugin changed while it was built",
+                where=str(self.folder / key),
             )
         return built
 
     def remembered(self, question: str) -> Mapping[str, str] | None:
-        """Return the wheels a question led to before; None if unknown.
+        """Return the stored wheels of a question; None if unknown.
 
-        :param question: everything the answer depends on, in any words.
+        :param question: a text with everything that the wheels depend on.
         """
         place = self.folder / f"{_digest(question)}.json"
         answer = _read_json(place).get("files")
@@ -183,7 +183,7 @@ class PluginEnvironments:
         return {str(name): str(digest) for name, digest in answer.items()}
 
     def remember(self, question: str, files: Mapping[str, str]) -> None:
-        """Store the wheels a question led to, if that is possible."""
+        """Store the wheels of a question; errors of the disk are ignored."""
         place = self.folder / f"{_digest(question)}.json"
         with suppress(OSError):
             data = json.dumps({"version": _VERSION, "files": dict(files)}).encode()
@@ -200,12 +200,12 @@ class PluginEnvironments:
         create_virtual_environment(interpreter.executable, stage, self._environ)
         environment = open_environment(str(stage), environ=self._environ)
         python = environment.interpreter.executable.relative_to(stage)
-        # Scripts name the interpreter at the place where it will be.
+        # Scripts name the interpreter by its final path.
         final = self.folder / _key(interpreter, files) / python
         environment = environment._replace(
             interpreter=environment.interpreter._replace(executable=final)
         )
-        # No other environment may share these files: what is edited there must not run here.
+        # No hard links: a file edited in another environment must not run here.
         linker = Linker(LinkMode.REFLINK)
         apply(Plan(install=tuple(pins)), environment, wheels, linker=linker)
         record = {
@@ -250,11 +250,11 @@ def environments_holding(folder: Path, digests: Iterable[str]) -> Iterator[Path]
 
 
 def fault_of_folder(folder: Path) -> str | None:
-    """Return the reason nothing in a folder may be run, in a clause; None when it may."""
+    """Return the reason that programs in a folder may not be run, as a clause; None if they may."""
     try:
         status = folder.lstat()
     except OSError as error:
-        return f"it cannot be looked at: {error.strerror}"
+        return f"it cannot be read: {error.strerror}"
     if not stat.S_ISDIR(status.st_mode):
         return "it is not a folder"
     unsafe = unsafe_folder(str(folder))
@@ -262,13 +262,13 @@ def fault_of_folder(folder: Path) -> str | None:
 
 
 def _make_private(folder: Path) -> str | None:
-    """Make a folder that only this user can change; return the reason if that is not possible."""
+    """Create a folder that only this user can change; return the reason if that is not possible."""
     if (unsafe := unsafe_cache_folder(str(folder.parent))) is not None:
         return f"{unsafe.path} is not safe: {unsafe.reason}; {unsafe.remedy}"
     try:
         make_folders(str(folder))
     except OSError as error:
-        return f"it cannot be made: {error.strerror}"
+        return f"it cannot be created: {error.strerror}"
     fault = fault_of_folder(folder)
     if fault is None and not os.access(folder, os.W_OK | os.X_OK):
         return "it cannot be written"

@@ -1,7 +1,7 @@
-"""Plugins that are installed somewhere, by their metadata alone (P-32).
+"""Installed plugins, by their metadata alone (P-32).
 
-Being installed in an environment does not imply trust, and nothing of it is imported: plugins are
-run only in environments of their own.
+An installed plugin is not trusted for that, and nothing of it is imported: plugins run only in
+environments of their own.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ class ListedPlugin:
 
     entry: Installed
     name: str
-    """Name of the entry point, which means nothing: published plugins use their package's."""
+    """The name of the entry point, which has no meaning; plugins often use that of their package.
+    """
     plugin_api: str
-    """Where the plugin is found, blanks removed."""
+    """The object reference of the plugin, without whitespace."""
 
 
 def listed_plugins(installed: Iterable[Installed]) -> Iterator[ListedPlugin]:

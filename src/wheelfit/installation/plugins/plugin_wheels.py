@@ -37,14 +37,14 @@ class OnlyTrusted(RepositoryWrapper):
         super().__init__(repository)
         self._digests = files
         self.changed: dict[str, str] = {}
-        """Trusted names that the repository gives other content: what is promised, by name."""
+        """The promised SHA-256 of files with a trusted name but another hash, by file name."""
 
     def project(self, name: NormalizedName) -> ProjectPage | None:
-        """Return the trusted files of a project; None when it has none here."""
+        """Return the page of a project with its trusted files; None if there are none."""
         page = self._repository.project(name)
         if page is None:
             return None
-        kept = []
+        trusted = []
         for file in page.files:
             digest = self._digests.get(_spelled(file.filename))
             if digest is None:
@@ -54,8 +54,8 @@ class OnlyTrusted(RepositoryWrapper):
                 self.changed[file.filename] = promised
                 continue
             hashes = MappingProxyType({**file.hashes, "sha256": digest})
-            kept.append(structs.replace(file, hashes=hashes))
-        return structs.replace(page, files=tuple(kept)) if kept else None
+            trusted.append(structs.replace(file, hashes=hashes))
+        return structs.replace(page, files=tuple(trusted)) if trusted else None
 
 
 def resolve_plugin(

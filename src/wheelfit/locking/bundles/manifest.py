@@ -26,7 +26,7 @@ LOCK = "pylock.toml"
 README = "README.txt"
 """The name of the file for users."""
 VERSION = 1
-"""Of the format that is written."""
+"""The version of the format."""
 FOLDERS = ("hosts", "simple", "sources", "wheels")
 """The folders at the top of a bundle."""
 
@@ -54,15 +54,15 @@ class BundledHost:
     """The files of a bundle for one machine."""
 
     name: str
-    """Of its host file, without folder and ending."""
+    """The name of its host file, without folder and extension."""
     wheels: tuple[str, ...]
-    """File names, in order of the alphabet."""
+    """File names, sorted."""
     sources: tuple[str, ...] = ()
-    """File names of the archives that it builds, in order of the alphabet."""
+    """File names of the archives that it builds, sorted."""
 
     @property
     def file(self) -> str:
-        """Its host file, from the folder of the bundle."""
+        """The path of its host file in the bundle."""
         return f"hosts/{self.name}.toml"
 
 
@@ -77,11 +77,11 @@ class Manifest:
     lock: str = ""
     """SHA-256 of the lock it was made from."""
     extras: tuple[str, ...] = ()
-    """Of the lock, that it was made with."""
+    """The requested extras of the lock."""
     groups: tuple[str, ...] = ()
-    """The same of dependency groups."""
+    """The requested dependency groups of the lock."""
     options: tuple[str, ...] = ()
-    """The other options the wheels were chosen by, as on the command line."""
+    """The other options by which the wheels were chosen, as on the command line."""
 
     @property
     def wheels(self) -> Mapping[str, BundledFile]:
@@ -128,11 +128,11 @@ def write_manifest(manifest: Manifest) -> bytes:
 
 
 def read_manifest(data: bytes, *, where: str) -> Manifest:
-    """Read a manifest; it may have come from anywhere.
+    """Read a manifest; its content is not trusted.
 
     :param data: the bytes of the file.
     :param where: the file, for messages.
-    :raises DamagedBundle: it is none, or names files outside of the bundle.
+    :raises DamagedBundle: it is not valid, or names files outside of the bundle.
     """
 
     def report(fault: Fault, hint: str | None = None) -> NoReturn:
@@ -145,7 +145,7 @@ def read_manifest(data: bytes, *, where: str) -> Manifest:
         raise _damaged(error.message, where) from None
     version = table.integer("version")
     if version != VERSION:
-        table.fault(f"is {version}, which is not known", "version")
+        table.fault(f"is {version}, which is not supported", "version")
     for key in ("lock", "extras", "groups", "options", "hosts", "files"):
         if key not in table:
             table.fault("is missing", key)
@@ -167,7 +167,7 @@ def read_manifest(data: bytes, *, where: str) -> Manifest:
         unknown = [name for name in host.wheels if name not in manifest.wheels]
         unknown += [name for name in host.sources if name not in manifest.sources]
         if unknown or host.file not in manifest.files:
-            raise _damaged(f"it lists no file {(*unknown, host.file)[0]}", where)
+            raise _damaged(f"it has no entry for the file {(*unknown, host.file)[0]}", where)
     return manifest
 
 
@@ -180,7 +180,7 @@ def is_inside(path: str) -> bool:
 
 
 def is_of_bundle(path: str) -> bool:
-    """Return whether a file is called as those of a bundle are, and so may be packed with them.
+    """Return whether a file has the name of a file of bundles, and so may be packed with them.
 
     :param path: with slashes.
     """

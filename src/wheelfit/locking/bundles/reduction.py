@@ -1,7 +1,7 @@
-"""A lock reduced to the wheels of a bundle, and to the machines that it is for.
+"""A lock reduced to the wheels of a bundle and to its machines.
 
-Only what is in the bundle stays: packages, wheels, the part of their variant metadata that speaks
-of those wheels (F-116), and what they need. All places are paths in the bundle.
+Only packages and wheels in the bundle stay, with the part of their variant metadata about these
+wheels (F-116) and their requirements. All locations are paths in the bundle.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptEntry:
     """The part of a lock's entry that a bundle has."""
 
     package: LockedPackage
     filenames: frozenset[str]
-    """The wheels that stay; none only if the source does."""
+    """The wheels that stay; empty only if the source stays."""
     document: VariantDocument | None = None
-    """The variant metadata by which they are chosen, of the whole entry."""
+    """The variant metadata of the whole entry."""
     has_source: bool = False
-    """Whether the archive stays from which a wheel is built."""
+    """Whether the archive stays that a wheel is built from."""
 
     @property
     def wheels(self) -> tuple[LockedWheel, ...]:
@@ -62,7 +62,7 @@ class Kept:
 
     @property
     def labels(self) -> frozenset[Label]:
-        """Their labels."""
+        """The labels of the wheels that stay."""
         return frozenset(
             wheel.filename.label for wheel in self.wheels if wheel.filename.label is not None
         )
@@ -70,7 +70,7 @@ class Kept:
 
 def reduced(
     lock: Lock,
-    kept: Mapping[int, Kept],
+    kept: Mapping[int, KeptEntry],
     files: Mapping[str, BundledFile],
     *,
     extras: Iterable[str] = (),
@@ -88,44 +88,44 @@ def reduced(
     :param environments: markers of the machines it is for; None: unchanged.
     """
     table = lock.to_mapping()
-    names = {one.package.name for one in kept.values()}
+    names = {entry.package.name for entry in kept.values()}
     packages = [
         _entry(dict(entry), kept[index], files, names)
         for index, entry in enumerate(effective_entries(table))
         if index in kept
     ]
-    others = {entry_key(entry) for entry in table["packages"]}
-    plain = (_plain(entry) for entry in packages if entry_key(entry) in others)
+    standard_keys = {entry_key(entry) for entry in table["packages"]}
+    plain = (_plain(entry) for entry in packages if entry_key(entry) in standard_keys)
     _put(table, "extras", sorted(set(extras)))
     if groups is not None:
-        listed = set(groups)
+        requested = set(groups)
         known = set(table.get("dependency-groups", ()))
-        _put(table, "dependency-groups", sorted(listed & known))
-        _put(table, "default-groups", sorted(listed))
+        _put(table, "dependency-groups", sorted(requested & known))
+        _put(table, "default-groups", sorted(requested))
     if environments is not None:
         _put(table, "environments", sorted(set(environments)))
     put_entries(table, packages, filter(None, plain))
     return Lock.of(table, where=lock.where)
 
 
-def index_files(kept: Iterable[Kept]) -> dict[NormalizedName, dict[str, bytes]]:
+def index_files(kept: Iterable[KeptEntry]) -> dict[NormalizedName, dict[str, bytes]]:
     """Return the index-level variant metadata of the releases in a bundle, by project and name.
 
     :param kept: the entries; those of one release share a file.
     :raises InconsistentDocuments: they contradict each other.
     """
     parts: dict[tuple[NormalizedName, str], list[VariantDocument]] = {}
-    for one in kept:
-        if one.document is None:
+    for entry in kept:
+        if entry.document is None:
             continue
         labels: dict[str, set[Label]] = {}
-        for wheel in one.wheels:
+        for wheel in entry.wheels:
             if wheel.filename.label is not None:  # builds may have versions of their own
-                text = index_file_name(one.package.name, wheel.filename.version)
+                text = index_file_name(entry.package.name, wheel.filename.version)
                 labels.setdefault(text, set()).add(wheel.filename.label)
-        for text, those in labels.items():
-            key = one.package.name, text
-            parts.setdefault(key, []).append(prune(one.document, frozenset(those)))
+        for text, release_labels in labels.items():
+            key = entry.package.name, text
+            parts.setdefault(key, []).append(prune(entry.document, frozenset(release_labels)))
     by_project: dict[NormalizedName, dict[str, bytes]] = {}
     for (name, filename), documents in sorted(parts.items()):
         whole = _merged(filename, documents)
@@ -135,30 +135,30 @@ def index_files(kept: Iterable[Kept]) -> dict[NormalizedName, dict[str, bytes]]:
 
 
 def _merged(filename: str, documents: Sequence[VariantDocument]) -> VariantDocument:
-    """Return the document of a release from those of its entries, each cut down to its labels.
+    """Merge the documents of a release's entries, each pruned to its labels.
 
-    Each lacks namespaces of the others, so none need begin as another does (F-60).
+    Each may lack namespaces of the others, so none need be a prefix of another (F-60).
 
     :raises InconsistentDocuments: they contradict each other.
     """
     priorities: list[str] = []
     parts: dict[str, dict[Any, Any]] = {}
     for document in documents:
-        place = 0
+        position = 0
         for name in document.priorities:
             if name not in priorities:
-                priorities.insert(place, name)
-            elif priorities.index(name) < place:
+                priorities.insert(position, name)
+            elif priorities.index(name) < position:
                 raise InconsistentDocuments(
                     "entries of one release order their namespaces differently", where=filename
                 )
-            place = priorities.index(name) + 1
+            position = priorities.index(name) + 1
         for key in ("providers", "variants", "feature_priorities", "value_priorities"):
             part = parts.setdefault(key, {})
-            for one, value in getattr(document, key).items():
-                if part.setdefault(one, value) != value:
+            for name, value in getattr(document, key).items():
+                if part.setdefault(name, value) != value:
                     raise InconsistentDocuments(
-                        f"entries of one release contradict each other about {one}", where=filename
+                        f"entries of one release contradict each other about {name}", where=filename
                     )
     providers, variants = parts["providers"], parts["variants"]
     return replace(
@@ -172,10 +172,7 @@ def _merged(filename: str, documents: Sequence[VariantDocument]) -> VariantDocum
 
 
 def marker_of(target: Target) -> str:
-    """Return a marker that holds on machines like a target: its system and its Python.
-
-    :param target: a target the wheels were chosen for.
-    """
+    """Return a marker that holds on machines with the system and Python of a target."""
     names = ("implementation_name", "platform_machine", "python_version", "sys_platform")
     clauses = []
     for name in names:
@@ -187,12 +184,12 @@ def marker_of(target: Target) -> str:
 
 
 def _plain(entry: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the entry for tools that know no variants."""
+    """Return the entry for tools without variant support."""
     if "wheels" not in entry:
         return entry
     labels = {name: parse_wheel_filename(name).label for name in map(_name, entry["wheels"])}
-    count = fallback(labels.values(), is_chosen=True)
-    return plain_entry(entry, {name for name, label in labels.items() if label in count})
+    fallback_labels = fallback(labels.values(), is_chosen=True)
+    return plain_entry(entry, {name for name, label in labels.items() if label in fallback_labels})
 
 
 def _name(wheel: Mapping[str, Any]) -> str:
@@ -201,7 +198,7 @@ def _name(wheel: Mapping[str, Any]) -> str:
 
 def _entry(
     entry: dict[str, Any],
-    kept: Kept,
+    kept: KeptEntry,
     files: Mapping[str, BundledFile],
     names: set[NormalizedName],
 ) -> dict[str, Any]:
@@ -211,7 +208,7 @@ def _entry(
         if key in entry:
             entry[key] = _file(entry[key], files)
     if "wheels" in entry:
-        wheels = [one for one in entry["wheels"] if file_name_of(one) in kept.filenames]
+        wheels = [wheel for wheel in entry["wheels"] if file_name_of(wheel) in kept.filenames]
         _put(entry, "wheels", [_file(wheel, files) for wheel in wheels])
     tool = entry.get("tool", {}).get(TOOL, {})
     needs = tool.get(VARIANT_DEPENDENCIES)
@@ -221,15 +218,15 @@ def _entry(
         needs = {label: texts for label, texts in needs.items() if label in labels}
         tool[VARIANT_DEPENDENCIES] = needs
     if "dependencies" in entry:
-        wanted = {str(name) for name in names}
+        names_left = {str(name) for name in names}
         if needs is not None and needs.keys() >= labels:
-            wanted &= {
+            names_left &= {
                 parse_requirement(text, allow_variant_markers=False).name
-                for each in needs.values()
-                for text in each
+                for texts in needs.values()
+                for text in texts
             }
-        left = [each for each in entry["dependencies"] if each.get("name") in wanted]
-        _put(entry, "dependencies", left)
+        dependencies = [texts for texts in entry["dependencies"] if texts.get("name") in names_left]
+        _put(entry, "dependencies", dependencies)
     if kept.document is not None and kept.labels and "wheels" in entry:
         pruned = prune(kept.document, kept.labels)
         written = to_mapping(pruned, _layout(pruned), accept_losses=True)
@@ -240,7 +237,7 @@ def _entry(
 
 
 def _file(file: Mapping[str, Any], files: Mapping[str, BundledFile]) -> dict[str, Any]:
-    """Return the entry of a file, in the order of the standard, with its place in the bundle."""
+    """Return the entry of a file with its path in the bundle, keys in the order of the standard."""
     filename = file_name_of(file) or ""
     folder = "wheels" if filename.endswith(".whl") else "sources"
     places = ("name", "url", "path", "size", "hashes")
@@ -265,7 +262,7 @@ def _layout(document: VariantDocument) -> WrittenLayout:
 
 
 def _put(table: dict[str, Any], key: str, value: list[Any]) -> None:
-    """Set a list, or take it away when there is nothing in it."""
+    """Set a list, or remove the key if the list is empty."""
     if value:
         table[key] = value
     else:

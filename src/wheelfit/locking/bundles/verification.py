@@ -1,7 +1,7 @@
 """Compare a bundle with its manifest; nothing outside of its folder is read.
 
-First the files: there, unchanged, and no others. If they are in order, the pages of the index, and
-what each host would be given.
+First the files are checked: none may be missing, changed or added. Then the pages of the index are
+checked, and the choice of each host.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def load_manifest(folder: Path) -> Manifest:
     """
     path = folder / MANIFEST
     try:
-        is_file = stat.S_ISREG(path.stat().st_mode)  # who opens a pipe may wait forever
+        is_file = stat.S_ISREG(path.stat().st_mode)  # opening a pipe may block forever
         data = path.read_bytes() if is_file else b""
     except FileNotFoundError:
         raise DamagedBundle([(MANIFEST, "missing", "")], where=str(folder)) from None
@@ -58,11 +58,11 @@ def load_manifest(folder: Path) -> Manifest:
 
 
 def verify(folder: Path, manifest: Manifest, base: Target, policy: ChoicePolicy) -> None:
-    """Check everything that a bundle promises.
+    """Check a bundle against its manifest.
 
     :param folder: the bundle.
-    :param manifest: its own.
-    :param base: any target; the host files of a bundle leave next to nothing to it.
+    :param manifest: its manifest.
+    :param base: any target; the host files of a bundle override nearly all of it.
     :param policy: the settings the wheels were chosen by.
     :raises DamagedBundle: the bundle is damaged; lists all faults of the first step that fails.
     """
@@ -76,18 +76,14 @@ def verify(folder: Path, manifest: Manifest, base: Target, policy: ChoicePolicy)
             raise DamagedBundle(problems, where=str(folder))
 
 
-def strangers(folder: Path, manifest: Manifest) -> Iterator[str]:
-    """Yield the files in the folder of a bundle that are none of its own.
-
-    :param folder: the bundle.
-    :param manifest: its own.
-    """
-    for path in _found(folder):
+def foreign_files(folder: Path, manifest: Manifest) -> Iterator[str]:
+    """Yield the files in the folder of a bundle that its manifest does not list."""
+    for path in _files_below(folder):
         if path != MANIFEST and path not in manifest.files:
             yield path if path.isprintable() else ascii(path)
 
 
-def _found(folder: Path) -> Iterator[str]:
+def _files_below(folder: Path) -> Iterator[str]:
     """Yield every file and every link below a folder, by its path with slashes."""
     for place, folders, names in os.walk(folder):
         inner = Path(place)
@@ -97,15 +93,15 @@ def _found(folder: Path) -> Iterator[str]:
 
 
 def _file_problems(folder: Path, manifest: Manifest) -> Iterator[Problem]:
-    # What lies behind a link to a folder is not found, so nothing outside is ever opened.
-    there = set(_found(folder))
+    # Links to folders are not followed, so nothing outside is ever opened.
+    existing = set(_files_below(folder))
     for path, promised in manifest.files.items():
-        problem = _file_problem(folder / path, promised, is_found=path in there)
+        problem = _file_problem(folder / path, promised, is_found=path in existing)
         if problem is not None:
             yield path, *problem
     if LOCK not in manifest.files:
         yield LOCK, "missing", ""
-    for path in strangers(folder, manifest):
+    for path in foreign_files(folder, manifest):
         yield path, "extra", ""
 
 
@@ -124,11 +120,11 @@ def _file_problem(path: Path, promised: BundledFile, *, is_found: bool) -> tuple
         return "missing", ""
     except OSError as error:
         return "unreadable", error.strerror or ""
-    return None if digest == promised.sha256 else ("changed", "its content is another")
+    return None if digest == promised.sha256 else ("changed", "it has another content")
 
 
 def _page_problems(folder: Path, manifest: Manifest) -> Iterator[Problem]:
-    """Yield the links of the index that do not lead to the wheels, read as by an installer."""
+    """Yield the problems of the index pages, read as an installer reads them."""
     index = FileIndex(folder / "simple", AllFiles())
     wheels: dict[NormalizedName, dict[str, BundledFile]] = {}
     for filename, promised in manifest.wheels.items():
@@ -136,7 +132,7 @@ def _page_problems(folder: Path, manifest: Manifest) -> Iterator[Problem]:
     for path in manifest.files:
         project = path.removeprefix("simple/").rpartition("/")[0]
         if path.startswith("simple/") and project and project not in wheels:
-            yield path, "changed", "it lists what is not there"
+            yield path, "changed", "it lists a project without wheels"
     for name, expected in wheels.items():
         path = f"simple/{name}/index.html"
         try:
@@ -147,12 +143,12 @@ def _page_problems(folder: Path, manifest: Manifest) -> Iterator[Problem]:
         files = () if page is None else page.files
         listed = {file.filename: file for file in files if file.filename.endswith(".whl")}
         if listed.keys() != expected.keys():
-            yield path, "changed", "it lists other wheels than there are"
+            yield path, "changed", "it lists other wheels than the manifest"
             continue
         for file in files:
             place = Path(file_path(file.url)).resolve()
-            known = manifest.files.get(_below(place, folder.resolve()))
-            if known is None or file.hashes.get("sha256") != known.sha256:
+            manifest_file = manifest.files.get(_below(place, folder.resolve()))
+            if manifest_file is None or file.hashes.get("sha256") != manifest_file.sha256:
                 yield path, "changed", f"its link for {file.filename} is wrong"
 
 
@@ -174,24 +170,22 @@ def _choice_problems(
         return
     for host in manifest.hosts:
         try:
-            given = _given(folder, manifest, host, base, policy, lock)
+            chosen = _chosen_files(folder, manifest, host, base, policy, lock)
         except WheelfitError as error:
             yield host.file, "selection", f"{error.message} [{error.reference}]"
             continue
         expected = {name: manifest.wheels[name].sha256 for name in host.wheels}
         expected |= {name: manifest.sources[name].sha256 for name in host.sources}
-        more = sorted(given.keys() - expected.keys())
-        less = sorted(expected.keys() - given.keys())
-        if more or less:
-            words = (
-                f"gets {', '.join(more) or 'nothing'} in place of {', '.join(less) or 'nothing'}"
-            )
-            yield host.file, "selection", words
-        elif given != expected:
+        unexpected = sorted(chosen.keys() - expected.keys())
+        missing = sorted(expected.keys() - chosen.keys())
+        if unexpected or missing:
+            got, expected_names = (", ".join(names) or "nothing" for names in (unexpected, missing))
+            yield host.file, "selection", f"gets {got} in place of {expected_names}"
+        elif chosen != expected:
             yield host.file, "selection", "the lock promises other hashes"
 
 
-def _given(
+def _chosen_files(
     folder: Path,
     manifest: Manifest,
     host: BundledHost,

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from wheelfit.resolution.candidates import Candidates
     from wheelfit.resolution.resolution import Pin
 
-_AT_ONCE = 8
-"""Files whose metadata is read at the same time."""
+_MOST_READERS = 8
+"""The most files whose metadata is read at the same time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,15 +31,15 @@ class TargetWords:
     """The description of the machine that an export is for."""
 
     name: str
-    """As ``--for`` takes it, without folders; ``this machine`` for the one in use."""
+    """The value of ``--for``, without folders; ``this machine`` without that option."""
     words: str
-    """Its description; empty: its name is enough."""
+    """Its description; empty: none."""
     python: str
     """Its Python, as ``CPython 3.13.1``."""
     platform: str
     """Its best platform tag."""
     overrides: tuple[str, ...] = ()
-    """The overrides of its detection, as they could be typed."""
+    """The overrides of its detection, as on a command line."""
 
     @classmethod
     def of(
@@ -74,15 +74,15 @@ class ExportedPackage:
 
     pin: Pin
     version: Version | None
-    """None: only a build would show it."""
+    """None: it is unknown before a build."""
     source: SourceKind | None
-    """The source it must be built from; None: it is a wheel."""
+    """The kind of source it must be built from; None: it is a wheel."""
     needs: tuple[NormalizedName, ...]
     """The packages of the export that it needs, by name."""
     license: License | None = None
     """Its declared licence; None: it was not read."""
     unread: str = ""
-    """The reason its metadata could not be read; empty: none, or not read."""
+    """The reason its metadata cannot be read; empty if there is none, or it was not tried."""
 
     def to_mapping(self) -> dict[str, Any]:
         """Return it as plain data, as ``docs/reference/json.md`` describes."""
@@ -111,7 +111,7 @@ class ExportedPackage:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """Everything that one machine gets."""
+    """The content of an export: the packages of one machine."""
 
     target: TargetWords
     lock: str
@@ -147,22 +147,22 @@ def contents_of(
     needs: dict[NormalizedName, set[NormalizedName]] = {pin.name: set() for pin in pins}
     for edge in resolution.edges:
         needs[edge.needing].add(edge.needed)
-    locked = {one.package.name: one.package for one in selection.chosen}
-    read: list[CoreMetadata | str | None] = [None] * len(pins)
+    locked = {choice.package.name: choice.package for choice in selection.chosen}
+    results: list[CoreMetadata | str | None] = [None] * len(pins)
     if with_licenses:
-        read = map_concurrently(pins, lambda pin: _core(pin, candidates), most=_AT_ONCE)
+        results = map_concurrently(pins, lambda pin: _core(pin, candidates), most=_MOST_READERS)
     packages, notes = [], list(resolution.notes)
-    for pin, core in zip(pins, read, strict=True):
+    for pin, core in zip(pins, results, strict=True):
         unread = core if isinstance(core, str) else ""
         if unread:
-            called = pin.file.shown if pin.file.hashes else pin.name
-            notes.append(f"the metadata of {called} cannot be read: {unread}")
-        known = None if core is None or isinstance(core, str) else license_of(core.license)
+            name = pin.file.shown if pin.file.hashes else pin.name
+            notes.append(f"the metadata of {name} cannot be read: {unread}")
+        declared = None if core is None or isinstance(core, str) else license_of(core.license)
         source = None if pin.file.origin is None else locked[pin.name].source
         version = pin.version if source is None else locked[pin.name].version
         kind = None if source is None else source.kind
         needed = tuple(sorted(needs[pin.name]))
-        packages.append(ExportedPackage(pin, version, kind, needed, known, unread))
+        packages.append(ExportedPackage(pin, version, kind, needed, declared, unread))
     return Contents(target, lock, digest, tuple(packages), tuple(dict.fromkeys(notes)))
 
 

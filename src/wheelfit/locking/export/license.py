@@ -1,4 +1,4 @@
-"""Which licence a project declares, from the fields of all ages of core metadata."""
+"""The licence that a project declares, in any of the fields that core metadata has had for it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from wheelfit.core.core_metadata import LicenseFields
 
 _LONG = 120
-"""Characters of a licence's name; what is longer is its text."""
+"""The longest name of a licence in characters; a longer text is the licence itself."""
 
 _FILLER = "unknown"
 """The text that old build tools wrote for an unstated licence."""
@@ -22,13 +22,13 @@ class License:
     """A declared licence."""
 
     kind: Literal["expression", "name", "unknown"]
-    """An SPDX expression, or what its author calls it."""
+    """An SPDX expression, or a name in another form."""
     text: str
-    """In one line."""
+    """The expression or name, in one line."""
     source: str = ""
-    """The field it comes from; empty: none."""
+    """The metadata field it comes from; empty: none."""
     files: tuple[str, ...] = ()
-    """Paths of its texts in the wheel, as far as they are declared."""
+    """The declared paths of its texts in the wheel."""
 
 
 def license_of(fields: LicenseFields) -> License:
@@ -62,7 +62,7 @@ def license_of(fields: LicenseFields) -> License:
 
 
 def _clean(text: str) -> str:
-    """Return words of others in one line, in characters that every format can hold."""
+    """Return a foreign text in one line of printable characters, which every format can have."""
     sound = text.encode("utf-8", "replace").decode("utf-8")
     return " ".join("".join(c if c.isprintable() else " " for c in sound).split())
 

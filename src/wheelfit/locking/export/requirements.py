@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from wheelfit.resolution.resolution import Pin
 
 _STRONG_HASHES = ("sha256", "sha384", "sha512")
-"""The algorithms that pip takes in a file of requirements, the usual one first."""
+"""The hash algorithms that pip accepts in a requirements file, the usual one first."""
 
 
 def requirements_text(
@@ -28,29 +28,31 @@ def requirements_text(
     folder: str | None = None,
     start: Path = Path(),
 ) -> str:
-    """Return a file of requirements.
+    """Return a requirements file.
 
-    A plain wheel is a version with its hash, for any index that has the file, and so is a source
-    distribution. A variant wheel has no name but its own, so it is a URL; a copy under the name of
-    a plain wheel is a version with the hash of the copy. Folders and repositories have no hash, and
-    pip takes none beside one that has; so the others are URLs with a hash then.
+    A plain wheel or source distribution is listed by version and hash, for any index with the file.
+    pip does not find a variant wheel by its version, so it is listed by URL; a copy of it under the
+    name of a plain wheel is listed by version and hash. pip does not accept a folder or repository,
+    which has no hash, beside ``--hash`` options; then the others are listed by URL and hash.
 
     :param contents: the packages of the machine.
     :param copies: SHA-256 of copies of variant wheels, by project.
     :param folder: the folder of the copies, for the tool that reads the file.
-    :param start: the folder from which paths lead.
-    :raises UserError: a file has no hash that pip takes, or a folder cannot be named.
+    :param start: the base of relative paths.
+    :raises UserError: a file has no hash that pip accepts, or a folder cannot be named.
     """
-    lines = [f"# {line}" for line in _head(contents)]
+    lines = [f"# {line}" for line in _comments(contents)]
     if folder is not None:
         lines.append(f"--find-links {quote(_readable(folder))}")
-    is_hashed = all(one.pin.file.hashes or one.pin.file.is_selector for one in contents.packages)
+    is_hashed = all(
+        package.pin.file.hashes or package.pin.file.is_selector for package in contents.packages
+    )
     for package in contents.packages:
         pin = package.pin
         if pin.label is not None:
-            lines.append(f"# {pin.name}: label {pin.label}, for {_visible(contents.target.name)}")
+            lines.append(f"# {pin.name}: label {pin.label}, for {_printable(contents.target.name)}")
         if pin.file.is_selector and pin.name not in (copies or {}):
-            continue  # it exists nowhere; what it stands for has a line of its own
+            continue  # it is no file; its member has a line of its own
         if pin.file.hashes:
             lines.append(_line(pin, (copies or {}).get(pin.name), is_hashed=is_hashed))
         else:
@@ -58,14 +60,14 @@ def requirements_text(
     return "\n".join((*lines, ""))
 
 
-def _head(contents: Contents) -> Iterator[str]:
+def _comments(contents: Contents) -> Iterator[str]:
     target = contents.target
-    yield f"What {_visible(target.name)} gets from {_visible(contents.lock)}, and no other machine."
+    yield f"The packages of {_printable(contents.lock)} for {_printable(target.name)} alone."
     if target.words:
-        yield f"Machine: {_visible(target.words)}"
-    yield f"Python: {_visible(target.python)}, platform: {_visible(target.platform)}"
+        yield f"Machine: {_printable(target.words)}"
+    yield f"Python: {_printable(target.python)}, platform: {_printable(target.platform)}"
     for override in target.overrides:
-        yield f"In effect: {_visible(override)}"
+        yield f"In effect: {_printable(override)}"
     yield f"Lock: sha256:{contents.digest}"
 
 
@@ -91,17 +93,17 @@ def _unhashed(pin: Pin, start: Path) -> str:
 
 
 def _escaped(url: str) -> str:
-    return url.replace("{", "%7B")  # who reads ${NAME} puts a variable there
+    return url.replace("{", "%7B")  # pip and uv expand ${NAME}
 
 
 def _readable(folder: str) -> str:
-    """Return a folder that a file of requirements can lead to.
+    """Check that a requirements file can name a folder, and return it.
 
     :raises UserError: it cannot.
     """
-    if not folder.isprintable() or "${" in folder:  # readers would put a variable there
+    if not folder.isprintable() or "${" in folder:  # pip and uv expand ${NAME}
         raise UserError(
-            "a requirements file cannot lead to this folder",
+            "a requirements file cannot name this folder",
             where=folder,
             hint="name a folder without ${ and without line breaks",
         )
@@ -119,6 +121,6 @@ def _hash(pin: Pin) -> tuple[str, str]:
     )
 
 
-def _visible(text: str) -> str:
-    """Keep words of others on their line: the next one would be read as a requirement."""
+def _printable(text: str) -> str:
+    """Replace line breaks in a foreign text, since the next line would be a requirement."""
     return "".join(letter if letter.isprintable() else "�" for letter in text)

@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 def page_of_names(
     family: BridgeFamily,
     pages: Mapping[NormalizedName, ProjectPage | None],
-    here: Collection[str] = (),
+    machine_platforms: Collection[str] = (),
 ) -> ProjectPage | None:
     """Return the page of a family whose members have names of their own.
 
     :param family: the family.
     :param pages: the page of its own name, and those of its members.
-    :param here: platform tags of the machine it is for; none: any machine.
-    :return: None if none of them is known.
+    :param machine_platforms: platform tags of the machine it is for; none: any machine.
+    :return: None if no page exists.
     """
     own = pages[family.name]
     if own is not None and any(_is_of_variants(file) for file in own.files):
@@ -49,15 +49,15 @@ def page_of_names(
         return None
     first = own or known[0]
     if own is not None and any(page.source != own.source for page in known if page.bridge is None):
-        return own  # who has the name in one source owns nothing in another
-    making = _Making(family, first.source, here=here)
+        return own  # the owner of a name in one source may own no member in another
+    builder = _PageBuilder(family, first.source, machine_platforms=machine_platforms)
     for member in family.members:
         page = pages[member.distribution]
         if page is not None and (page.bridge is not None or page.source == first.source):
-            making.add(member, page)
+            builder.add(member, page)
     if own is not None and any(member.label is None for member in family.members):
-        making.files = [*own.files, *making.files]
-    page = making.page(family.name, first.source, () if own is None else own.notes)
+        builder.files = [*own.files, *builder.files]
+    page = builder.page(family.name, first.source, () if own is None else own.notes)
     return page if own is None else replace(page, status=own.status)
 
 
@@ -82,22 +82,22 @@ def page_of_indexes(
     if own is not None and any(_is_of_variants(file) for file in own.files):
         return own
     statuses = sorted(
-        (page.status for page in known if page.status), key=lambda one: not one.is_quarantined
+        (page.status for page in known if page.status), key=lambda status: not status.is_quarantined
     )
     status = statuses[0] if statuses else ACTIVE
-    if status.is_quarantined:  # one folder speaks of the project, not of its build
+    if status.is_quarantined:  # the status of one folder is that of the whole project
         return ProjectPage(name, (), known[0].source, bridge=family, status=status)
-    making = _Making(family, known[0].source, hosts)
+    builder = _PageBuilder(family, known[0].source, hosts)
     for member in family.members:
         page = pages.get(member.locations)
         if page is not None:
-            making.add(member, page)
+            builder.add(member, page)
     for locations, page in pages.items():
         if page is not None and (locations or own is page):
-            making.add_sources(page, is_of_registry=not locations)
+            builder.add_sources(page, is_of_registry=not locations)
     source = ", ".join(dict.fromkeys(page.source for page in known))
     notes = [note for page in known for note in page.notes]
-    return replace(making.page(name, source, notes), status=status)
+    return replace(builder.page(name, source, notes), status=status)
 
 
 def listed_by_rule(
@@ -110,8 +110,8 @@ def listed_by_rule(
 ) -> ProjectPage:
     """Return a page of wheels that no index page lists.
 
-    The build in the names of such files, as ``+cu12torch2.10``, is added after they are made: their
-    METADATA has no local version, and here they have none either.
+    The local version in the names of such files, as ``+cu12torch2.10``, is added after the build:
+    their METADATA lacks it, so their file names here lack it too.
 
     :param paths: their locations, below the base or as URLs.
     :param base: the address of the family.
@@ -156,13 +156,13 @@ def _wheel(file: File) -> WheelFilename | None:
         return None
 
 
-class _Making:
+class _PageBuilder:
     """The files of a page under construction.
 
     :param family: the family.
-    :param source: the source of files that exist nowhere.
+    :param source: the source of selectors, which exist nowhere as files.
     :param hosts: the hosts from which files may come; empty: any.
-    :param here: platform tags of the machine it is for; none: any machine.
+    :param machine_platforms: platform tags of the machine it is for; none: any machine.
     """
 
     def __init__(
@@ -170,7 +170,7 @@ class _Making:
         family: BridgeFamily,
         source: str,
         hosts: Collection[str] = frozenset(),
-        here: Collection[str] = (),
+        machine_platforms: Collection[str] = (),
     ) -> None:
         self.files: list[File] = []
         self._family = family
@@ -178,8 +178,8 @@ class _Making:
         self._names: set[str] = set()
         self._documents: dict[tuple[NormalizedName, Version], str] = {}
         self._hosts = hosts
-        self._here = here
-        self._strangers: set[str] = set()
+        self._machine_platforms = machine_platforms
+        self._foreign_hosts: set[str] = set()
         self._origins: dict[str, bool] = {}
         self._pages: dict[int, list[tuple[File, WheelFilename]]] = {}
 
@@ -201,26 +201,28 @@ class _Making:
             self._documents.setdefault((name, filename.version), made.source)
 
     def add_sources(self, page: ProjectPage, *, is_of_registry: bool) -> None:
-        """Add the source distributions of a place, those of several places once."""
+        """Add the source distributions of a page, each only once."""
         for file in filter(_is_source, page.files):
-            if file.filename not in self._names and (is_of_registry or self._is_known(file)):
+            if file.filename not in self._names and (
+                is_of_registry or self._is_on_allowed_host(file)
+            ):
                 self._names.add(file.filename)
                 self.files.append(file)
 
     def page(self, name: NormalizedName, source: str, notes: Iterable[str]) -> ProjectPage:
         """Return the page, with an index file for each release."""
         documents = [
-            File(text, _address(self._family, text), source=of)
-            for (project, version), of in self._documents.items()
+            File(text, _address(self._family, text), source=source)
+            for (project, version), source in self._documents.items()
             for text in [index_file_name(project, version)]
         ]
-        strangers = [
+        host_notes = [
             f"files on {host} do not count: the bridge {self._family.name} names other hosts, "
             "with https; if it is the owner's, add it to hosts in a copy of its file, for --bridge"
-            for host in sorted(self._strangers)
+            for host in sorted(self._foreign_hosts)
         ]
         return ProjectPage(
-            name, (*self.files, *documents), source, (*notes, *strangers), bridge=self._family
+            name, (*self.files, *documents), source, (*notes, *host_notes), bridge=self._family
         )
 
     def _declared(
@@ -236,7 +238,7 @@ class _Making:
     def _wheels(
         self, member: FamilyMember, page: ProjectPage
     ) -> Iterator[tuple[File, WheelFilename]]:
-        """Yield the wheels of a page for which the rule of a member holds."""
+        """Yield the wheels of a page that belong to a member."""
         project = page.name if self._family.is_of_indexes else self._family.name
         if not member.covers_project(project):
             return
@@ -244,15 +246,15 @@ class _Making:
         for file, filename in self._read(page):
             if member.local and filename.version.local != member.local:
                 continue
-            key = filename.version, filename.tags  # of which a page has few
+            key = filename.version, filename.tags  # a page has few of these
             if key not in covered:
-                has = member.covers_release(project, filename.version)
-                covered[key] = has and member.covers_tags(filename.tags, self._here)
-            if covered[key] and (member.is_of_registry or self._is_known(file)):
+                exists = member.covers_release(project, filename.version)
+                covered[key] = exists and member.covers_tags(filename.tags, self._machine_platforms)
+            if covered[key] and (member.is_of_registry or self._is_on_allowed_host(file)):
                 yield file, filename
 
     def _read(self, page: ProjectPage) -> list[tuple[File, WheelFilename]]:
-        """Return the wheels of a page that may be of members, read once for all members."""
+        """Return the wheels of a page that may belong to members; each page is read only once."""
         wheels = self._pages.get(id(page))
         if wheels is None:
             is_bridged = page.bridge is not None
@@ -266,17 +268,17 @@ class _Making:
             ]
         return wheels
 
-    def _is_known(self, file: File) -> bool:
+    def _is_on_allowed_host(self, file: File) -> bool:
         """Return whether a file is on an allowed host; add a note otherwise."""
         if not self._hosts:
             return True
-        origin = "/".join(file.url.split("/", 3)[:3])  # few, of many thousands of files
+        origin = "/".join(file.url.split("/", 3)[:3])  # thousands of files have few origins
         if origin not in self._origins:
             link = urlsplit(origin)
             self._origins[origin] = link.scheme == "https" and link.hostname in self._hosts
             if not self._origins[origin]:
-                way = "" if link.scheme == "https" else f"{link.scheme}://"
-                self._strangers.add(f"{way}{link.hostname}")
+                scheme = "" if link.scheme == "https" else f"{link.scheme}://"
+                self._foreign_hosts.add(f"{scheme}{link.hostname}")
         return self._origins[origin]
 
     def _selector(self, member: FamilyMember, file: File, filename: WheelFilename) -> File | None:

@@ -48,10 +48,10 @@ _MISSING = (404, 410)
 
 
 class OpenIndex(Protocol):
-    """The opening of a place where members of a family are."""
+    """A function that opens an index of a family."""
 
     def __call__(self, url: str, *, is_page: bool, hosts: FamilyHosts | None) -> Repository:
-        """Return the repository of a place.
+        """Return the repository of an index.
 
         :param url: the URL of an index, or of one page with links to all wheels.
         :param is_page: whether it is one page.
@@ -62,24 +62,23 @@ class OpenIndex(Protocol):
 class BridgedRepository:
     """A ``Repository`` that presents the members of families as variants.
 
-    A member with a name of its own is presented by wheels that contain nothing and need it
-    (`wheelfit.sources.bridges.selectors`), one for each of its wheels, so that tags, Pythons,
-    yanks and times are its own. A member with the family's name is presented by its very
-    wheels, under a label.
+    A member with a name of its own is presented by selectors, empty wheels that require it
+    (`wheelfit.sources.bridges.selectors`), one for each of its wheels with the same tags, Pythons,
+    yank and time. A member with the family's name is presented by its own wheels, under a label.
 
-    A project that has variants itself is left alone; so is one whose members are elsewhere than it
-    is itself, for the owner of a name in one index need not own it in another (F-126). A member
-    that is in its owner's index is taken from there.
+    A project with variants of its own is unchanged; so is one whose members are in another index,
+    since the owner of a name in one index may not own it in another (F-126). A member in its
+    owner's index is taken from there.
 
-    A family of indexes takes the place of the registry: only the files of the family's own index
-    count, and nothing is merged. If that index cannot be reached, the registry's own wheels count,
-    as far as the family describes them.
+    A family of indexes replaces the registry: only the files of its own indexes count, and nothing
+    is merged. If they cannot be reached, the registry's wheels count, as far as the family
+    describes them.
 
     :param repository: the repository of all other pages.
     :param catalogue: the families that count.
-    :param open_index: opens the indexes of families; None: there are none.
-    :param store: keeps hashes of files whose index gives none; None: they are not kept.
-    :param note: called with the name of a project that no index of its family has.
+    :param open_index: opens the indexes of families; None: families of indexes are ignored.
+    :param store: keeps hashes of files whose index lists none; None: they are not kept.
+    :param note: called for a project that no index of its family has.
     """
 
     def __init__(
@@ -103,7 +102,7 @@ class BridgedRepository:
         self._sources: dict[str, Repository] = {}
         self._lock = threading.Lock()
         self.here: Iterable[Tag] = ()
-        """The tags of the one machine that everything is for; none: it is for any."""
+        """The tags of the machine to choose for; empty: any machine."""
 
     def narrow(self, is_wanted: Callable[[BridgeFamily, FamilyMember], bool]) -> None:
         """Skip the indexes of families whose members the target could not get.
@@ -119,7 +118,7 @@ class BridgedRepository:
         return self._repository.projects()
 
     def project(self, name: NormalizedName) -> ProjectPage | None:
-        """Return the page of a project, that of a family with its members."""
+        """Return the page of a project; that of a family has its members as variants."""
         family = self._catalogue.of(name)
         if family is None:
             return self._repository.project(name)
@@ -142,10 +141,9 @@ class BridgedRepository:
         )  # that of a member may change
 
     def owner_of(self, name: NormalizedName, file: File) -> str:
-        """Return the index of a project's owner that a file is from; empty: it is from elsewhere.
+        """Return the index of a project's owner that lists a file; empty: another source does.
 
-        :param name: the project.
-        :param file: one of its files. One of an index that the user named is from elsewhere.
+        An index that the user named does not count as one of the owner.
         """
         family = self._catalogue.of(name)
         if family is None or file.source not in self._sources or self._catalogue.is_agreed(family):
@@ -171,9 +169,9 @@ class BridgedRepository:
         if family.registry and all(member.is_of_registry and not member.when for member in usable):
             plain = self._repository.project(name)
             if plain is not None and any(file.filename.endswith(".whl") for file in plain.files):
-                return plain  # nothing that is elsewhere is for this machine
+                return plain  # no build in another index is for this machine
         if not all(member.is_of_registry for member in usable):
-            members = usable  # where the target could get none, all of them are the reasons
+            members = usable  # if the target can use none, all members appear in the explanation
         notes: list[str] = []
         places = {
             member.locations: member
@@ -218,17 +216,16 @@ class BridgedRepository:
         member: FamilyMember,
         note: Callable[[str], None],
     ) -> ProjectPage | None:
-        """Return the page of a project at the place of a member.
+        """Return the page of a project at the location of a member.
 
-        :param note: called for an index of another owner that cannot be reached, whose builds are
-            missing.
+        :param note: called for an unreachable index of another owner, whose builds are left out.
         """
         if member.is_of_registry:
             return self._repository.project(name)
         base = self._catalogue.bases.get(family.name, family.base)
         is_mirror = family.name in self._catalogue.bases
         if is_mirror and "://" not in base and not Path(base, member.folder).exists():
-            return None  # a mirror need not have all
+            return None  # a mirror may lack some members
         if member.files:
             from wheelfit.core.bridges import path_in_mirror
             from wheelfit.sources.bridges.pages import listed_by_rule
@@ -363,7 +360,7 @@ class BridgedRepository:
     # --- files whose index gives no hash ------------------------------------------------
 
     def _with_record(self, page: ProjectPage | None) -> ProjectPage | None:
-        """Return a page on which files that were used before have the hash that they had."""
+        """Return a page with the recorded hashes of files that were used before."""
         if page is None or self._store is None or not any(map(self._is_unpromised, page.files)):
             return page
         from wheelfit.sources.recorded_hashes import RecordedHashes
@@ -383,9 +380,9 @@ class BridgedRepository:
 
     @contextmanager
     def _as_before(self, file: File) -> Iterator[None]:
-        """Raise ``file-changed`` for a hash mismatch with a recorded hash.
+        """Turn the mismatch with a recorded hash into the error ``file-changed``.
 
-        :raises IntegrityError: ``file-changed``; it was.
+        :raises IntegrityError: ``file-changed``; the file differs from the one used before.
         """
         try:
             yield
@@ -406,7 +403,7 @@ class BridgedRepository:
     def _declared_metadata(self, file: File) -> bytes:
         """Return the METADATA of a member's own wheel.
 
-        :raises InvalidWheel: the wheel is not there: a link is broken, or a rule named it.
+        :raises InvalidWheel: the wheel does not exist: a link is broken, or only a rule names it.
         """
         try:
             return self._reader(file).metadata(file.as_published)

@@ -1,7 +1,8 @@
 """Empty wheels that require one member of a family, so that the member is installed.
 
-They exist nowhere; equal names give equal bytes, so their hashes are known before they are made.
-With one installed, requirements on the name of the family are met, for every installer.
+They exist nowhere as files; their bytes depend only on their names, so their hashes are known
+before they are built. An installed selector meets requirements on the name of the family, for every
+installer.
 """
 
 from __future__ import annotations
@@ -29,10 +30,9 @@ _DATE = (2026, 1, 1, 0, 0, 0)
 
 
 def document_bytes(family: BridgeFamily, *members: FamilyMember) -> bytes:
-    """Return variant metadata of some members as a file.
+    """Return the variant metadata of members as a file.
 
-    :param family: theirs.
-    :param members: the members with a label.
+    :param members: members of the family, with labels.
     """
     return (json.dumps(family.document(members), indent=1) + "\n").encode()
 
@@ -86,23 +86,19 @@ def needed(member: FamilyMember, version: Version) -> str:
 
 
 def needs_of(member: FamilyMember, filename: WheelFilename) -> tuple[str, ...]:
-    """Return the requirements of a member beyond its METADATA on such a machine.
-
-    :param member: the member that the wheel is of.
-    :param filename: the name of the wheel.
-    """
+    """Return the requirements of a member's wheel beyond its METADATA."""
     needs = list(member.requires)
     if member.extras:
-        # Of itself, whichever build: in a lock for every machine a release has all of them.
+        # Without the local version: in a lock for every machine a release has all builds.
         needs.append(f"{filename.name}[{','.join(member.extras)}]=={filename.version.public}")
-    # A wheel for any platform is also one of machines that its member is not for.
+    # A wheel for any platform fits also machines that its member is not for.
     if member.platforms and any(tag.platform == "any" for tag in filename.tags):
         return tuple(f"{text} ; {member.marker}" for text in needs)
     return tuple(needs)
 
 
 def zipped(files: dict[str, bytes]) -> bytes:
-    """Return files as an archive; stored as they are, so that no library decides the bytes."""
+    """Return files as an archive, uncompressed so that its bytes depend on no library."""
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
         for name, content in files.items():
