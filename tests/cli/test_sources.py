@@ -95,7 +95,7 @@ def test_strategies(places: Places) -> None:
 def test_what_was_not_looked_at_is_told(places: Places) -> None:
     """One warning names what a later index has, and the settings that change that."""
     said = places.messages("plain")
-    assert said.count("an index that was not asked") == 1
+    assert said.count("an index that was not used") == 1
     assert f"plain 3 ({places.later.url}" in said
     assert "--index-strategy" in said
     assert "[sources]" in said
@@ -117,7 +117,7 @@ def test_a_later_index_is_told_where_nothing_fits(
     """A request that only a later index could meet says that it was not asked."""
     both = ["-i", places.first.url, "--extra-index-url", places.later.url]
     said = run(*command, *both, "plain>=3", code=3).err
-    assert f"an index that was not asked has plain 3 ({places.later.url}" in said
+    assert f"an index that was not used has plain 3 ({places.later.url}" in said
 
 
 def test_other_commands_tell_it_too(places: Places, run: Runner) -> None:
@@ -129,10 +129,10 @@ def test_other_commands_tell_it_too(places: Places, run: Runner) -> None:
         ["explain", "--with-deps"],
     ):
         said = run(*words, *both).err
-        assert said.count("an index that was not asked") == 1, words
+        assert said.count("an index that was not used") == 1, words
         assert f"plain 3 ({places.later.url}" in said
     again = run("lock", "--platform", "linux-x86_64", "--platform", "windows-x86_64", *both).err
-    assert "an index that was not asked" not in again
+    assert "an index that was not used" not in again
 
 
 def test_a_local_wheel_beside_variants(places: Places) -> None:

@@ -77,4 +77,4 @@ def test_an_index_of_the_command(world: World) -> None:
     words = ["pip", "install", "torch", "--dry-run", "--no-cache-dir", "--target", "there"]
     command = [*words, "--index-url", "https://pypi.org/simple/"]
     done = world.run("run", "--for", "cuda-12.2-sm70", "--", *command)
-    assert "pip asks what its --index-url names beside the proxy" in done.stderr
+    assert "pip queries its --index-url beside the proxy" in done.stderr

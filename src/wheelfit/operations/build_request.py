@@ -108,5 +108,5 @@ def open_build_places(
 
         yield open_places(
             request, environ, lambda: building, environment, machine, policy, requirements,
-            requires_hashes=needs_hashes, hashes_required_by=origin, given=build_from_url,
+            requires_hashes=needs_hashes, hashes_required_by=origin, build_from_url=build_from_url,
         )  # fmt: skip

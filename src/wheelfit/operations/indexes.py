@@ -46,6 +46,9 @@ if TYPE_CHECKING:
     from wheelfit.sources.page import ProjectPage
     from wheelfit.sources.settings import FamilyHosts, SourceSettings
 
+_MAX_REQUESTS = 8
+"""Simultaneous requests to later indexes."""
+
 
 def read_settings(
     request: SourceOptions,
@@ -249,7 +252,7 @@ def families_in_effect(
 ) -> BridgeCatalogue:
     """Return the families of distributions in effect under some settings.
 
-    :param request: names the families; with ``no_bridges`` there are none.
+    :param request: the named families; with ``no_bridges``, none is in effect.
     :param environ: the environment of the process, in which a policy may forbid all of them.
     :raises PolicyRefusal: a policy forbids what the user named, or cannot be read.
     :raises UserError: there is no such family.
@@ -399,7 +402,7 @@ def _owner_notes(pins: Iterable[Pin], bridged: BridgedRepository) -> Iterator[st
         verb, possessive = ("comes", "its") if len(names) == 1 else ("come", "their")
         yield (
             f"{listed(names)} {verb} from {base}, the index of {possessive} owner; "
-            "--no-bridges, or bridges = [] in a configuration, takes what the registry has"
+            "--no-bridges, or bridges = [] in a configuration, uses the files of the registry"
         )
 
 
@@ -415,15 +418,15 @@ def warn_of_later_indexes(
     from wheelfit.sources.concurrency import map_concurrently
 
     texts = map_concurrently(
-        list(chosen), lambda package: _newer_in_later_index(package, pool), most=_MOST_AT_ONCE
+        list(chosen), lambda package: _newer_in_later_index(package, pool), most=_MAX_REQUESTS
     )
     if overlooked := [text for text in texts if text]:
         others = f" and {len(overlooked) - 3} others" if len(overlooked) > 3 else ""
         reporter.warn(
-            f"an index that was not asked has {'; '.join(overlooked[:3])}{others}: the first index "
-            "that knows a project supplies it; --index-strategy unsafe-best-match looks at all, "
-            "and [sources] in your wheelfit.toml or [tool.wheelfit.sources] in pyproject.toml "
-            "takes a project from one of them"
+            f"an index that was not used has {'; '.join(overlooked[:3])}{others}: the first index "
+            "that has a project supplies it; --index-strategy unsafe-best-match compares all, and "
+            "[sources] in your wheelfit.toml or [tool.wheelfit.sources] in pyproject.toml takes a "
+            "project from one of them"
         )
 
 
@@ -440,9 +443,6 @@ def warning_of_later_indexes(pool: Pool, reporter: Reporter) -> Iterator[None]:
             packages = [(name, lowest, False) for name in pool.looked_up]
             warn_of_later_indexes(packages, pool, reporter)
         raise
-
-
-_MOST_AT_ONCE = 8
 
 
 def _newer_in_later_index(package: tuple[NormalizedName, Version, bool], pool: Pool) -> str | None:

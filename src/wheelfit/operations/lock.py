@@ -69,14 +69,11 @@ if TYPE_CHECKING:
     from wheelfit.locking.request import LockNeeds
     from wheelfit.locking.solving import Solution
     from wheelfit.operations.context import Context
-    from wheelfit.operations.requirements import RequestedRequirements
     from wheelfit.resolution.accelerator_use import AcceleratorUse
     from wheelfit.resolution.candidates import Candidates
     from wheelfit.resolution.project_file import ProjectFile
-    from wheelfit.resolution.project_sources import ProjectSource
     from wheelfit.resolution.request import GivenSource, GivenWheel
     from wheelfit.resolution.resolution import Pin, Resolution
-    from wheelfit.sources.pip_configuration import InstallRules
     from wheelfit.sources.repository import Repository
 
 _KIND = "locks"
@@ -153,13 +150,8 @@ class LockReport(Struct, frozen=True):
     @property
     def accelerators(self) -> tuple[AcceleratorUse, ...]:
         """Accelerator builds that cannot be used, and accelerators left idle."""
-        return tuple(
-            dict.fromkeys(
-                accelerator
-                for written_lock in self.locks
-                for accelerator in written_lock.accelerators
-            )
-        )
+        uses = [use for written_lock in self.locks for use in written_lock.accelerators]
+        return tuple(dict.fromkeys(uses))
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
@@ -320,29 +312,52 @@ class _LockSession:
             machine,
             self._policy,
             self._requirement_set,
-            requires_hashes=False,
-            hashes_required_by="",
         )
 
     @cached_property
     def _roots(self) -> LockNeeds:
-        """The requirements of the lock; named projects are opened."""
+        """The requirements of the lock, those of a project included; named projects are opened."""
+        from wheelfit.locking.request import LockNeeds, Root
+
+        request, requirement_set = self._request, self._requirement_set
         folder = self._path.absolute().parent
 
-        def opened(source: GivenSource) -> GivenWheel:
+        def open_source(source: GivenSource) -> GivenWheel:
             return open_locked_source(
                 source, self._building.given, self._old, folder, self._upgradable
             )
 
-        return _roots(self._request, self._requirement_set, self._rules, opened, self._project)
+        roots: list[Root] = []
+        project = LockNeeds()
+        if works_on_project(request):
+            file = self._project or open_project(request.project or ".")
+            project = project_request(request, file)
+            for root in project.roots:
+                roots += with_project_sources(root, file.sources, open_source)
+        roots += [Root(item.requirement, item.where) for item in requirement_set.requirements]
+        roots += [
+            Root(wheel.requirement(), wheel.where, wheel=wheel) for wheel in requirement_set.wheels
+        ]
+        roots += [source_root(source, open_source) for source in requirement_set.sources]
+        files = requirement_set.files
+        return structs.replace(
+            project,
+            roots=tuple(roots),
+            constraints=requirement_set.constraints,
+            overrides=requirement_set.overrides,
+            excluded=requirement_set.excluded,
+            hashes=requirement_set.hashes,
+            prereleases=request.pre or self._rules.pre or any(file.pre for file in files),
+            dependencies=not request.no_deps,
+        )
 
     def _with_consent(
-        self, resolved: Callable[[], Resolution], candidates: Candidates
+        self, resolve: Callable[[], Resolution], candidates: Candidates
     ) -> Resolution:
         """Return a resolution with the user's consent to the builds it needs."""
         try:
             return with_consent(
-                resolved,
+                resolve,
                 self._building,
                 candidates,
                 self._context.reporter,
@@ -479,7 +494,7 @@ class _LockSession:
         )
         path, folder = str(self._path), self._path.absolute().parent
         if request.hosts:
-            if self._roots.conflicts:
+            if roots.conflicts:
                 raise UsageError(
                     "extras and groups that conflict cannot be locked together for named machines",
                     hint="name one of them with --extra or --group",
@@ -538,7 +553,7 @@ class _LockSession:
             describe_environments(environments),
             tuple(environment.name for environment in environments),
             host_lock.locked.notes,
-            tuple(dict.fromkeys(text for solved in resolutions for text in solved.unmet)),
+            tuple(dict.fromkeys(text for resolution in resolutions for text in resolution.unmet)),
             tuple(held_back(settled)),
             host_lock.split_reason,
             tuple(self._accelerators([solved.solution for solved in settled])),
@@ -600,7 +615,7 @@ class _LockSession:
                 f"{listed(unreachable)} cannot be locked without the index of the owner",
                 note="\n".join(dict.fromkeys(reasons[name] for name in unreachable)),
                 hint="try again later; --bridge NAME@URL names a mirror of the index; --no-bridges "
-                "locks what the registry has",
+                "locks the files of the registry",
             )
 
     def older_locks(self, locks: Sequence[WrittenLock]) -> Iterator[str]:
@@ -745,45 +760,6 @@ def _old_lock(path: Path, store: Callable[[], Store]) -> Lock | None:
     except InvalidLock as error:
         error.hint = error.hint or "delete it to lock anew, or name another file with --output"
         raise
-
-
-def _roots(
-    request: LockRequest,
-    requirement_set: RequestedRequirements,
-    rules: InstallRules,
-    open_source: Callable[[GivenSource], GivenWheel],
-    file: ProjectFile | None,
-) -> LockNeeds:
-    """Return the requirements of the lock, those of a project included."""
-    from wheelfit.locking.request import LockNeeds, Root
-
-    project = LockNeeds()
-    sources: Mapping[NormalizedName, Sequence[ProjectSource]] = {}
-    if works_on_project(request):
-        file = file or open_project(request.project or ".")
-        project, sources = project_request(request, file), file.sources
-    named = [Root(item.requirement, item.where) for item in requirement_set.requirements]
-    named += [
-        Root(wheel.requirement(), wheel.where, wheel=wheel) for wheel in requirement_set.wheels
-    ]
-    return structs.replace(
-        project,
-        roots=(
-            *(
-                requirement
-                for root in project.roots
-                for requirement in with_project_sources(root, sources, open_source)
-            ),
-            *named,
-            *(source_root(source, open_source) for source in requirement_set.sources),
-        ),
-        constraints=requirement_set.constraints,
-        overrides=requirement_set.overrides,
-        excluded=requirement_set.excluded,
-        hashes=requirement_set.hashes,
-        prereleases=request.pre or rules.pre or any(file.pre for file in requirement_set.files),
-        dependencies=not request.no_deps,
-    )
 
 
 def _to_json(written_lock: WrittenLock, *, writes: bool) -> dict[str, object]:

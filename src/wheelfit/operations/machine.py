@@ -194,8 +194,7 @@ def _choose(
     *,
     use_probe_cache: bool,
 ) -> ChosenMachine:
-    same_major = request.rocm_compat == "same-major"
-    here = Machine(
+    this_machine = Machine(
         lambda: _system_view(
             request, current.architecture, context.environ, use_probe_cache=use_probe_cache
         )
@@ -205,14 +204,22 @@ def _choose(
         context.reporter.note(f"in effect: {', '.join(options)}")
     declared = (f"{OVERRIDE}={context.environ[OVERRIDE]}",) if policy.abi_versions else ()
     if request.host is None:
-        target, of_conda = target_in_effect(current, context)
-        in_effect = (*_overrides_in_effect(here, context), *of_conda, *declared, *options)
-        return ChosenMachine("this machine", target, here, None, policy, here.namespaces, in_effect)
+        target, conda_overrides = target_in_effect(current, context)
+        in_effect = (
+            *_overrides_in_effect(this_machine, context),
+            *conda_overrides,
+            *declared,
+            *options,
+        )
+        return ChosenMachine(
+            "this machine", target, this_machine, None, policy, this_machine.namespaces, in_effect
+        )
     # Modules for another machine take as long to import as all of its detection.
     from wheelfit.core.host_file import HostDetector
     from wheelfit.operations.hosts import open_host
     from wheelfit_runtime.platforms.discovery import Baseline
 
+    same_major = request.rocm_compat == "same-major"
     host = open_host(request.host, context.environ, rocm_same_major=same_major)
     file = host.file
     if host.kind == "preset":
@@ -233,7 +240,9 @@ def _choose(
     in_effect = (*declared, *options)
     if request.allow_incomplete:
         # P-65: for another platform, only the properties of all its machines can be added.
-        detector = Baseline(target.architecture) if _is_other_platform(target, current) else here
+        detector = (
+            Baseline(target.architecture) if _is_other_platform(target, current) else this_machine
+        )
         namespaces = tuple(dict.fromkeys((*namespaces, *detector.namespaces)))
         in_effect = (*_overrides_in_effect(detector, context), *in_effect)
     return ChosenMachine(

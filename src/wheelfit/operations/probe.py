@@ -102,10 +102,9 @@ def open_record(name: str, current: ChosenMachine) -> tuple[ChosenMachine, Probe
             name for name, values in detected.items() if expected.get(name, values) != values
         )
     except (OSError, ValueError) as error:
-        filename = (
-            Path(error.filename).name if isinstance(error, OSError) and error.filename else ""
-        )
-        why = f"{filename}: {error.strerror}" if isinstance(error, OSError) else str(error)
+        why = str(error)
+        if isinstance(error, OSError):
+            why = f"{Path(error.filename or '').name}: {error.strerror}"
         raise FileProblem(
             f"not a record of a machine: {why}",
             where=name,

@@ -116,11 +116,11 @@ class ProvidersReport:
     def _entry(self, entry: TrustEntry, origin: str) -> dict[str, Any]:
         question = entry.question()
         forbidden_by = self.rules.policy.forbids_plugins
-        refusal = (
-            f'plugins are forbidden by {forbidden_by} (plugins = "never")' if forbidden_by else None
-        )
+        refusal = None
         if question is not None:
             refusal = self.rules.judge(question).refusal
+        elif forbidden_by is not None:
+            refusal = f'plugins are forbidden by {forbidden_by} (plugins = "never")'
         digests = {file.sha256 for file in entry.files}
         environments = environments_holding(self.folder, digests)
         return {

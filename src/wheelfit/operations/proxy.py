@@ -400,7 +400,7 @@ def proxy(
     """Serve a proxy until the process is interrupted.
 
     :raises InvalidConfiguration: it cannot listen there, or has no index behind it.
-    :raises NeedsExtra: other machines shall reach it, and the libraries for that are missing.
+    :raises NeedsExtra: it listens for other machines, and the libraries for that are missing.
     """
     secret = context.environ.get(SECRET, "")
     if secret and not re.fullmatch(r"[A-Za-z0-9_-]{16,200}", secret):

@@ -181,7 +181,7 @@ class UploadIndex:
 
     @property
     def name(self) -> str:
-        """The URL of the index as users know it."""
+        """The URL of the index, for messages."""
         return self.check_url if self.base else self.upload_url
 
     @property

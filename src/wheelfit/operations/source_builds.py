@@ -120,16 +120,16 @@ def open_places(
     *,
     requires_hashes: bool = False,
     hashes_required_by: str = "",
-    given: Callable[[RequestedRequirement], GivenWheel | None] | None = None,
+    build_from_url: Callable[[RequestedRequirement], GivenWheel | None] | None = None,
 ) -> IsolatedPlaces | OwnPlaces:
     """Return the environments in which build backends run.
 
     :param request: whether builds are isolated.
     :param repository: returns the sources of build requirements.
-    :param requires_hashes: whether every file must have a promised hash.
+    :param requires_hashes: whether every file must have a given hash.
     :param hashes_required_by: the configuration that requires hashes, for errors; empty: none.
-    :param given: returns the wheel of a build requirement with a URL, as
-        `wheelfit.installation.builds.environments.IsolatedPlaces` needs it; None: there are none.
+    :param build_from_url: returns the wheel of a build requirement with a URL; None: such
+        requirements are refused.
     """
     from wheelfit.installation.builds.environments import IsolatedPlaces, OwnPlaces
     from wheelfit.resolution.candidates import Candidates, ChoicePolicy
@@ -159,7 +159,7 @@ def open_places(
             require_hashes=requires_hashes,
             hashes_required_by=hashes_required_by,
         ),
-        given,
+        build_from_url,
     )
 
 

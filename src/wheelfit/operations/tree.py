@@ -67,7 +67,7 @@ def tree(request: TreeRequest, context: Context) -> TreeReport:
 
     :raises UsageError: options contradict each other.
     :raises UserError: the package of ``--invert`` is not in the tree.
-    :raises NoFit: the machine gets nothing that works.
+    :raises NoFit: the lock has no packages for the machine.
     """
     if request.here and request.host is not None:
         raise UsageError("--here and --for name two machines", hint="use one of them")

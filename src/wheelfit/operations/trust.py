@@ -422,8 +422,8 @@ def _warnings(requirement: Requirement, wheels: Sequence[PluginWheel]) -> list[s
     warnings = []
     if requirement.name in UNREGISTERED:  # P-19
         warnings.append(
-            f"{requirement.name} was not registered on PyPI in November 2026; whoever published "
-            "it there since need not be who the name suggests"
+            f"{requirement.name} was not registered on PyPI in November 2026; its publisher "
+            "there may not be the one that the name suggests"
         )
     similar = _similar(requirement.name)
     if similar:

@@ -49,7 +49,7 @@ def trust_file(environ: Mapping[str, str], platform: str, home: Path) -> Path:
 def read_trust_file(path: Path, note: Callable[[str], None] = lambda _text: None) -> Trust:
     """Return the plugins trusted by the user; none where there is no file.
 
-    :param note: gets the reason why a file of another user is ignored.
+    :param note: called with the reason why a file of another user is ignored.
     :raises InvalidConfiguration: it cannot be read, is invalid, or others can write to it.
     """
     try:

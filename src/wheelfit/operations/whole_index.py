@@ -72,7 +72,7 @@ def open_whole_index(
     """Open one index without any other source.
 
     :param index: its URL or folder.
-    :param note: takes remarks about the index; None: they are warnings of the reporter.
+    :param note: called with remarks about the index; None: they are reported as warnings.
     :param refresh: whether pages in the cache are ignored.
     """
     settings = replace(
