@@ -440,7 +440,7 @@ tech.kind = ["z"]
             "tech_provider.p", ""
         )
         said = yard.build("--variant", "bad", "--ask-plugins", code=1)
-        assert "the provider knows no value z (P-28)" in said.err
+        assert "the provider has no value z (P-28)" in said.err
         found = yard.build("--variant", "good", "--ask-plugins", "--json").object
         assert found["warnings"] == []
         (wheel,) = found["wheels"]
@@ -451,7 +451,7 @@ tech.kind = ["z"]
         plugin = simple("tech", {"kind": ["a"]})
         plugin.wheel(yard.index)
         yard.project(self.table_with(plugin), requires=[plugin.name])
-        assert "knows no value z" in yard.build("--variant", "bad", code=1).err
+        assert "has no value z" in yard.build("--variant", "bad", code=1).err
 
     def asked(self, *, compatible: bool = True, values: str = "['a', 'b']") -> Plugin:
         """Make a plugin that can be asked at build time."""
@@ -494,7 +494,7 @@ class Plugin:
         [
             ({"compatible": False}, "cannot be run at build time (B-21)"),
             ({"values": "1 / 0"}, "its plugin failed: it raised ZeroDivisionError"),
-            ({"values": "['z']"}, "the provider knows no value a (B-22)"),
+            ({"values": "['z']"}, "the provider has no value a (B-22)"),
         ],
     )
     def test_bad_answers(self, yard: Yard, plugin: dict[str, Any], message: str) -> None:
