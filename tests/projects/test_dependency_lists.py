@@ -193,7 +193,7 @@ def test_remove_what_is_not_there() -> None:
 def test_places() -> None:
     """The lists that name a project are found, the first element among others."""
     text = HEAD + 'dependencies = ["a"]\n[dependency-groups]\ntest = ["A>1", "b"]\n'
-    places = project(text).places_of(canonicalize_name("a"))
+    places = project(text).lists_with(canonicalize_name("a"))
     assert [str(one) for one in places] == ["the dependencies of the project", "the group test"]
 
 

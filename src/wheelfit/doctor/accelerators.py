@@ -38,7 +38,7 @@ class OwnedLibrary:
 
     package: Package
     file: OwnedFile
-    library: AcceleratorLibrary
+    identity: AcceleratorLibrary
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +72,7 @@ def owned_libraries(package: Package) -> tuple[OwnedLibrary, ...]:
 
 
 def build_of(package: Package, libraries: Iterable[OwnedLibrary]) -> AcceleratorBuild:
-    """Return the accelerator that a package was built for.
-
-    :param libraries: the accelerator libraries of that package.
-    """
+    """Return the accelerator that a package with some accelerator libraries was built for."""
     local = package.installed.version.local or ""
     toolkit = next(_toolkits(package, local), "")
     return AcceleratorBuild(
@@ -126,8 +123,8 @@ def _carried_cuda(package: Package, libraries: Iterable[OwnedLibrary]) -> Iterat
         path = package.relative_path(owned.file).replace("\\", "/")
         if (match := _CUDA_FOLDER.match(path)) is not None:
             yield int(match[1]), f"it contains {match[0].rstrip('/')}"
-        elif owned.library.cuda_major is not None:
-            yield owned.library.cuda_major, f"it contains {owned.file.name}"
+        elif owned.identity.cuda_major is not None:
+            yield owned.identity.cuda_major, f"it contains {owned.file.name}"
 
 
 def _required_cuda(requirements: Iterable[Requirement]) -> Iterator[tuple[int, str]]:

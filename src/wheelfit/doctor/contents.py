@@ -56,9 +56,8 @@ class OwnedFile:
         return self.path.rpartition(os.sep)[2]
 
 
-@dataclass(
-    frozen=True, slots=True, eq=False
-)  # compared by identity: comparing all files is too slow
+# Compared by identity: to compare all files is too slow.
+@dataclass(frozen=True, slots=True, eq=False)
 class Package:
     """An installed distribution with its files and requirements."""
 
@@ -141,7 +140,7 @@ def _files(entry: Installed) -> Iterator[OwnedFile]:
     for row in parse_record(data, where=str(entry.path / "RECORD")).rows:
         path = row.path
         if os.altsep or ".." in path or path.startswith(("/", ".")):
-            path = os.path.normpath(os.path.join(location, path))  # noqa: PTH118
+            path = os.path.normpath(os.path.join(location, path))  # noqa: PTH118 - many paths
         else:
             path = f"{location}/{path}"
         is_size = row.size.isascii() and row.size.isdecimal() and len(row.size) < 20
@@ -175,14 +174,13 @@ def compare_with_record(
     *,
     full: bool = False,
 ) -> tuple[PackageChange, ...]:
-    """Compare the files of packages with RECORD: existence and size, on request the content.
+    """Compare the existence and size of files with RECORD.
 
     Files without a hash are ignored: tools write them later, as bytecode.
 
     :param shared: paths that several packages own; only their existence is checked.
     :param roots: the folders of the environment. Files elsewhere are ignored: pip's ``--target``
         records scripts at places where they never were.
-    :param full: whether contents are hashed too.
     """
     prefixes = tuple(f"{root}{os.sep}" for root in roots)
     changed_packages = []
@@ -203,9 +201,7 @@ def compare_with_record(
                 continue
             if file.path in shared:
                 continue
-            if (file.size is not None and size != file.size) or (
-                full and not has_recorded_content(file)
-            ):
+            if file.size not in (None, size) or (full and not has_recorded_content(file)):
                 changed.append(file)
         if lost or changed or unreadable:
             changed_packages.append(

@@ -44,8 +44,7 @@ def about_detections(
 ) -> Iterator[Finding]:
     """Yield findings about failed or odd detections.
 
-    :param translated: whether the interpreter runs translated for another kind of processor; that
-        is a finding of its own, so warnings about the processor are left out.
+    :param translated: whether the interpreter runs translated, which is a finding of its own.
     """
     for detection in detections:
         place = CheckedFile(detection.namespace)
@@ -177,17 +176,15 @@ class Hardware:
 
         :param windows: whether they are of a machine with Windows.
         """
-        by_namespace = {detection.namespace: detection for detection in detections}
-        examined = frozenset(
-            name for name, detection in by_namespace.items() if detection.status in _EXAMINED
-        )
+        by_namespace = {item.namespace: item for item in detections if item.status in _EXAMINED}
+        examined = frozenset(by_namespace)
         present = frozenset(
             namespace
             for namespace, feature in ACCELERATORS.items()
             if namespace in examined and _values(by_namespace[namespace], feature)
         )
         nvidia = by_namespace.get("nvidia")
-        if nvidia is None or "nvidia" not in examined:
+        if nvidia is None:
             return cls(examined, present, windows=windows)
         return cls(
             examined,

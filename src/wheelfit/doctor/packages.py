@@ -165,7 +165,7 @@ def _soname_conflicts(
     """Yield libraries of one SONAME that come from packages for different majors."""
     by_stem: dict[str, list[OwnedLibrary]] = defaultdict(list)
     for owned in libraries:
-        library = owned.library
+        library = owned.identity
         if library.ambiguous and majors_of.get(owned.package):
             by_stem[f"{library.stem} {library.number.partition('.')[0]}"].append(owned)
     for same_soname in by_stem.values():
@@ -179,8 +179,8 @@ def _several_kinds_findings(
 ) -> Iterator[Finding]:
     kinds: dict[str, dict[Package, str]] = defaultdict(dict)
     for owned in libraries:
-        if owned.library.family == family:
-            kinds[owned.library.kind].setdefault(owned.package, owned.file.name)
+        if owned.identity.family == family:
+            kinds[owned.identity.kind].setdefault(owned.package, owned.file.name)
     if len(kinds) < 2:
         return
     parts = "; ".join(

@@ -48,7 +48,7 @@ class LoadedLibrary:
     """An accelerator library of a process."""
 
     file: MappedFile
-    library: AcceleratorLibrary
+    identity: AcceleratorLibrary
     soname: str
     """Its SONAME; its file name where that cannot be read any more."""
     owner: str
@@ -202,10 +202,8 @@ def about_process(process: ExaminedProcess) -> Iterator[Finding]:
     deleted = [file.path for file in process.mapped.files if file.deleted and ".so" in file.name]
     if deleted:
         more = f" and {len(deleted) - 1} more" if len(deleted) > 1 else ""
-        yield place.found(
-            diagnoses.DELETED_LIBRARY,
-            f"{deleted[0]}{more}: the loaded file is no longer the one on disk",
-        )
+        message = f"{deleted[0]}{more}: the loaded file is no longer the one on disk"
+        yield place.found(diagnoses.DELETED_LIBRARY, message)
 
 
 def _same_sonames(process: ExaminedProcess, place: CheckedFile) -> Iterator[Finding]:
@@ -216,10 +214,8 @@ def _same_sonames(process: ExaminedProcess, place: CheckedFile) -> Iterator[Find
         paths = "; ".join(f"{library.path} ({library.owner})" for library in group)
         contents = {hashes.get(library.path) for library in group}
         are_equal = len(contents) == 1 and None not in contents
-        yield place.found(
-            diagnoses.SECOND_COPY if are_equal else diagnoses.SAME_SONAME,
-            f"{soname} is loaded {len(group)} times: {paths}",
-        )
+        check = diagnoses.SECOND_COPY if are_equal else diagnoses.SAME_SONAME
+        yield place.found(check, f"{soname} is loaded {len(group)} times: {paths}")
 
 
 def _mixed_libraries(libraries: Sequence[LoadedLibrary], place: CheckedFile) -> Iterator[Finding]:
@@ -228,8 +224,8 @@ def _mixed_libraries(libraries: Sequence[LoadedLibrary], place: CheckedFile) -> 
     for library in libraries:
         if library.cuda_major is not None:
             majors[library.cuda_major].append(library)
-        if library.library.family == "openmp":
-            openmp.setdefault(library.library.kind, library)
+        if library.identity.family == "openmp":
+            openmp.setdefault(library.identity.kind, library)
     if len(majors) > 1:
         words = "; ".join(
             f"CUDA {major}: {group[0].soname} of {group[0].owner}"
@@ -248,7 +244,7 @@ def _mixed_libraries(libraries: Sequence[LoadedLibrary], place: CheckedFile) -> 
 
 def _old_driver(libraries: Sequence[LoadedLibrary], place: CheckedFile) -> Iterator[Finding]:
     runtimes = [
-        library for library in libraries if library.library.stem == "cudart" and library.cuda_major
+        library for library in libraries if library.identity.stem == "cudart" and library.cuda_major
     ]
     for library in libraries:
         match = _DRIVER_RELEASE.fullmatch(library.file.name)
@@ -277,7 +273,7 @@ def _foreign_libraries(process: ExaminedProcess, place: CheckedFile) -> Iterator
             installed[owned.file.name].append(owned)
     loaded = {library.path for library in process.libraries}
     for library in process.libraries:
-        if library.package is not None or library.library.family == "driver":
+        if library.package is not None or library.identity.family == "driver":
             continue
         expected = installed.get(library.soname) or installed.get(library.file.name) or []
         # Where both are loaded, they are reported as two files with one SONAME.

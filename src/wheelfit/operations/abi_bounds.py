@@ -167,10 +167,7 @@ def _python_versions(against: Sequence[str]) -> SpecifierSet | None:
 
 
 def _require_fit(bounds: Bounds, consumer: Path, project: str) -> Bounds:
-    """Return the bounds; an error if no release is inside.
-
-    :raises NoFit: ``no-compatible-release``.
-    """
+    """Return the bounds; raise ``no-compatible-release`` if no release is inside."""
     if bounds.first is None:
         raise NoFit(
             f"it works with no release of {project}",

@@ -31,7 +31,6 @@ def report_accelerator_use(
     """Warn of unusable or idle accelerator builds in a resolution; return those remarks.
 
     :param arriving: the packages that are added or replaced.
-    :param installed: the packages that are in the environment already.
     :param lock: for a lock, the command whose options are remedies; only the lock is read then.
     :param reported: warnings that are not repeated; new ones are added to it.
     """

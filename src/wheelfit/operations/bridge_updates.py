@@ -10,6 +10,7 @@ from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.errors import AttestationProblem, InvalidFilename, install_hint
 from wheelfit.operations.attestations import LARGEST_PROVENANCE, required_attestations
 from wheelfit.operations.indexes import open_indexes, read_settings
+from wheelfit.operations.plain_data import plain_report
 from wheelfit.operations.requests import AttestationOptions, SourceOptions
 from wheelfit.sources.attestations import can_verify, verify_provenance
 from wheelfit.sources.bridges.catalogue import SHIPPED, SHIPPED_VERSION, known_families, update_file
@@ -66,18 +67,15 @@ class BridgeUpdateReport:
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
         update = self.update
-        return {
-            "version": 1,
-            "action": self.action,
-            "data": self.families.edition(),
-            "sha256": None if update is None else update.sha256,
-            "source": None if update is None else update.source,
-            "signers": [] if update is None else list(update.signers),
-            "added": list(self.added),
-            "changed": list(self.changed),
-            "restricted": {name: list(clauses) for name, clauses in self.restricted.items()},
-            "left_out": {} if update is None else update.left_out,
-        }
+        return plain_report(
+            self,
+            "action added changed restricted",
+            data=self.families.edition(),
+            sha256=None if update is None else update.sha256,
+            source=None if update is None else update.source,
+            signers=() if update is None else update.signers,
+            left_out={} if update is None else update.left_out,
+        )
 
 
 def update_bridges(request: UpdateBridgesRequest, context: Context) -> BridgeUpdateReport:

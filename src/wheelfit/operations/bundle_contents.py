@@ -161,7 +161,7 @@ class HostChoice:
             file = replace(
                 file,
                 providers=(*file.providers, *added.providers),
-                origin=file.origin or host.record,
+                origin=file.origin or host.public_name,
                 overrides=tuple(dict.fromkeys((*file.overrides, *added.overrides))),
             )
         complete = file.with_target(machine.target)
@@ -397,7 +397,9 @@ def words_in_effect(request: LockChoiceRequest) -> tuple[str, ...]:
 
 def _host_name(machine: ChosenMachine, taken: set[str]) -> str:
     """Return a file name for the host that is valid on every file system."""
-    name = "this-machine" if machine.host is None else machine.host.record.removesuffix(".toml")
+    name = (
+        "this-machine" if machine.host is None else machine.host.public_name.removesuffix(".toml")
+    )
     stem = re.sub(r"[^A-Za-z0-9._+-]+", "-", name).strip("-.")[:60] or "host"
     if stem.partition(".")[0].lower() in RESERVED_NAMES:
         stem = f"host-{stem}"

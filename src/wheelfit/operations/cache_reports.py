@@ -185,21 +185,18 @@ class CacheRemoval:
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
-        return {
-            "version": 1,
-            "action": self.action,
-            "folder": str(self.folder),
-            "dry_run": self.dry_run,
-            "removed": [wheel.to_json() for wheel in self.wheels],
-            "others": [
+        return plain_report(
+            self,
+            "action folder dry_run in_use",
+            removed=self.wheels,
+            others=[
                 {"kind": kind, "reason": reason, "entries": entries, "size": size}
                 for (kind, reason), (entries, size) in self.others.items()
             ],
-            "in_use": [entry.to_json() for entry in self.in_use],
-            "freed_size": self.freed,
-            "linked_size": self.still_linked,
+            freed_size=self.freed,
+            linked_size=self.still_linked,
             **({} if self.left is None else {"left_size": self.left}),
-        }
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.checking.installed import FitVerdict
+    from wheelfit.checking.installed import InstalledVariant
     from wheelfit.installation.breakage import Breakage
     from wheelfit.installation.installed import Installed
     from wheelfit.operations.changes import ChangeContext, ChangeDecision
@@ -58,7 +58,10 @@ class ChangeReport(Struct, frozen=True):
             **plan_with_sizes(planned.to_mapping(), self.sizes, dry_run=self.dry_run),
             "keep": [_kept(entry, resolution) for entry in planned.keep],
             "variant_changes": [change.to_mapping() for change in self.decision.changes],
-            "incompatible_variants": [_misfit(misfit) for misfit in self.decision.misfits],
+            "incompatible_variants": [
+                {**_identity(misfit.variant), "reason": misfit.reason}
+                for misfit in self.decision.misfits
+            ],
             "held_back": [held.to_mapping() for held in resolution.held_back],
             "agreements": [agreement.to_mapping() for agreement in resolution.held],
             "broken_requirements": [breakage.to_mapping() for breakage in self.broken],
@@ -121,22 +124,11 @@ def report_change(
 def _kept(entry: Installed, resolution: Resolution) -> dict[str, object]:
     pin = resolution.pin(entry.name)
     better = None if pin is None else pin.choice.selection.better
-    return {
-        "name": entry.name,
-        "version": str(entry.version),
-        "label": entry.label,
-        "better": None if better is None else better.label,
-    }
+    return {**_identity(entry), "better": None if better is None else better.label}
 
 
-def _misfit(verdict: FitVerdict) -> dict[str, object]:
-    variant = verdict.variant
-    return {
-        "name": variant.name,
-        "version": str(variant.version),
-        "label": variant.label,
-        "reason": verdict.reason,
-    }
+def _identity(entry: Installed | InstalledVariant) -> dict[str, object]:
+    return {"name": entry.name, "version": str(entry.version), "label": entry.label}
 
 
 def _plugins(resolution: Resolution) -> list[dict[str, object]]:

@@ -466,7 +466,7 @@ def _circumstances(machine: ChosenMachine) -> Circumstances:
     from wheelfit.installation.choice_record import Circumstances
 
     return Circumstances(
-        None if machine.host is None else machine.host.record, machine.all_overrides
+        None if machine.host is None else machine.host.public_name, machine.all_overrides
     )
 
 
@@ -482,10 +482,10 @@ def fetch(
 
     :param wheels: the unpacked wheels by the URL in the plan; grows.
     """
-    from wheelfit.operations.downloads import unpacked
+    from wheelfit.operations.downloads import fetch_unpacked
 
     missing = [pin for pin in pins if pin.file.url not in wheels]
-    arrived, refused = unpacked(missing, ground.candidates, folder, transfers)
+    arrived, refused = fetch_unpacked(missing, ground.candidates, folder, transfers)
     wheels |= {pin.file.url: arrived[pin.name] for pin in missing if pin.name in arrived}
     for pin, reason in refused:
         # The warning comes with the wheel taken instead, one line per release (F-136).

@@ -12,6 +12,7 @@ from packaging.utils import canonicalize_name
 
 from wheelfit.checking.findings import Count, Report
 from wheelfit.errors import UsageError
+from wheelfit.operations.plain_data import plain_report
 from wheelfit.operations.requests import SourceOptions
 from wheelfit.operations.whole_index import (
     existing_folder,
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class ConvertIndexRequest(SourceOptions):
-    """The index to convert, and where the new one is written."""
+    """The index to convert, and the target of the new one."""
 
     source: str
     to: str
@@ -46,7 +47,7 @@ class ConvertIndexRequest(SourceOptions):
 
 @dataclass(frozen=True, slots=True)
 class ConvertedIndex:
-    """The result of a conversion; not published if a file was refused."""
+    """The result of a conversion, which is not published if a file was refused."""
 
     source: str
     """As the user named it."""
@@ -85,18 +86,15 @@ class ConvertedIndex:
 
     def to_json(self) -> dict[str, object]:
         """Return the report as plain data."""
-        return {
-            "version": 1,
-            "source": redact(self.source),
-            "target": self.target,
-            "published": self.generated.is_published,
-            "projects": len(self.projects),
-            "documents": self.documents,
-            "rewritten": self.rewritten,
-            "findings": [one.to_mapping() for one in self.generated.refused],
-            "lost": self.lost,
-            "written": list(self.generated.written),
-        }
+        return plain_report(
+            self,
+            "target documents rewritten lost",
+            source=redact(self.source),
+            published=self.generated.is_published,
+            projects=len(self.projects),
+            findings=self.generated.refused,
+            written=self.generated.written,
+        )
 
 
 def convert_index(request: ConvertIndexRequest, context: Context) -> ConvertedIndex:
@@ -104,8 +102,8 @@ def convert_index(request: ConvertIndexRequest, context: Context) -> ConvertedIn
 
     :raises UsageError: the index would be written over itself.
     """
-    target, place = open_target(request.to)
-    if place is not None and place.absolute() == Path(request.source).absolute():
+    target, folder_of_target = open_target(request.to)
+    if folder_of_target and folder_of_target.absolute() == Path(request.source).absolute():
         raise UsageError(
             "the index cannot be written over itself", hint="name another folder with --to"
         )
@@ -127,7 +125,7 @@ def convert_index(request: ConvertIndexRequest, context: Context) -> ConvertedIn
                     rewrite_wheels=request.rewrite_wheels,
                     accept_losses=request.accept_losses,
                 )
-                if converted.files or converted.findings:  # other folders are no projects
+                if converted.files or converted.findings:  # folders without files are not projects
                     projects[name] = converted
             progress.advance(1)
         progress.done()

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ProcessorFamily:
-    """A kind of processor: the names of its variants, and the levels it runs."""
+    """A family of processors, with their levels and simulated machines."""
 
     namespace: str
     feature: str
@@ -54,7 +54,7 @@ class ProcessorFamily:
     """Simulated machines: name of the machine, and the best value it supports."""
 
     def host_file(self, best: str) -> HostFile:
-        """Describe a machine whose best value is ``best``."""
+        """Return the description of a machine whose best value is ``best``."""
         values = self.values[self.values.index(best) :]
         feature = FeatureConfig(self.feature, values)
         return HostFile(providers=(HostProvider(self.namespace, features=(feature,)),))
@@ -85,21 +85,21 @@ _AARCH64 = ProcessorFamily(
 
 
 def choose_family(target: Target) -> ProcessorFamily:
-    """Return the kind of processor whose variants make sense on this machine."""
-    arm = target.environment["platform_machine"].lower() in ("aarch64", "arm64")
-    return _AARCH64 if arm else _X86_64
+    """Return the processor family of a machine; x86-64 for others than these two."""
+    is_arm = target.environment["platform_machine"].lower() in ("aarch64", "arm64")
+    return _AARCH64 if is_arm else _X86_64
 
 
-def own_wheel(folder: Path) -> Path:
-    """Write a small wheel, for when there is no network."""
+def write_demo_wheel(folder: Path) -> Path:
+    """Write a small wheel, for demonstrations without a network."""
     source = '"""A package made by `wheelfit demo`."""\n\n__version__ = "1.0"\n'
     return write_plain_wheel(folder, "wheelfit-demo", "1.0", {"wheelfit_demo.py": source})
 
 
-def stock_index(plain: Path, family: ProcessorFamily, folder: Path) -> list[Path]:
+def write_demo_index(plain: Path, family: ProcessorFamily, folder: Path) -> list[Path]:
     """Write a wheel, its variants for every value and the index file to a folder.
 
-    The variants have the same code: the demonstration is about choosing.
+    The variants have the same code, since only the choice is demonstrated.
 
     :param plain: the wheel to start from; copied unchanged.
     :param folder: an empty folder.
@@ -157,7 +157,7 @@ class DemoReport:
 
 
 def demonstrate(request: DemoRequest, context: Context) -> Iterator[DemoStep | DemoReport]:
-    """Yield each step while it is done, and the report at the end; leave nothing behind."""
+    """Yield the steps of the demonstration, and the report at the end; no file is left."""
     with tempfile.TemporaryDirectory(prefix="wheelfit-demo-") as scratch:
         folder = Path(scratch)
         for part in ("plain", "index"):
@@ -168,13 +168,13 @@ def demonstrate(request: DemoRequest, context: Context) -> Iterator[DemoStep | D
         plain = _fetch(request, folder / "plain", context)
         from_registry = plain is not None
         if plain is None:
-            yield DemoStep(line="no network: going on with a wheel built on the spot")
-            plain = own_wheel(folder / "plain")
+            yield DemoStep(line="no network: continuing with a wheel that is built here")
+            plain = write_demo_wheel(folder / "plain")
         else:
             yield DemoStep(line=plain.name)
         project = plain.name.partition("-")[0].replace("_", "-")
         yield DemoStep(f"making a variant of {plain.name} for each {family.feature}")
-        wheels = stock_index(plain, family, folder / "index")
+        wheels = write_demo_index(plain, family, folder / "index")
         with LoopbackIndex(folder / "index") as index:
             yield DemoStep(f"serving {len(wheels)} wheels at {index.url}")
             demo = Demo(folder, index.url, context)
@@ -190,26 +190,27 @@ def demonstrate(request: DemoRequest, context: Context) -> Iterator[DemoStep | D
                 yield DemoStep(line=f"installed {pin}: {pin.reason}")
         imported = _import(project, python)
         yield DemoStep(line=f"import {project.replace('-', '_')}: version {imported} works")
-    yield DemoStep("done; everything the demo made is gone")
+    yield DemoStep("done; all files of the demo were removed")
     yield DemoReport(project, from_registry, tuple(explanations), installed, imported)
 
 
 def _fetch(request: DemoRequest, folder: Path, context: Context) -> Path | None:
     """Return the wheel that would be installed today; None without a network."""
     sources = {name: getattr(request, name) for name in field_types(SourceOptions)}
-    wanted = DownloadRequest(
+    download_request = DownloadRequest(
         requirements=(_PACKAGE,), no_deps=True, no_variants=True, dest=str(folder), **sources
     )
     try:
-        (file,) = download(wanted, Context(context.environ, _Transfers(context.reporter))).files
+        silent = Context(context.environ, _TransfersOnly(context.reporter))
+        (file,) = download(download_request, silent).files
     except (NetworkError, NoFit) as error:
-        context.reporter.warn(f"{_PACKAGE} cannot be had here ({error.message})")
+        context.reporter.warn(f"{_PACKAGE} cannot be downloaded ({error.message})")
         return None
     return folder / file.filename
 
 
-class _Transfers(Reporter):
-    """A reporter that passes on the progress of transfers, and nothing else."""
+class _TransfersOnly(Reporter):
+    """A reporter that forwards the progress of transfers, and nothing else."""
 
     def __init__(self, reporter: Reporter) -> None:
         self._reporter = reporter
@@ -220,7 +221,7 @@ class _Transfers(Reporter):
 
 
 class Demo:
-    """The index of a demonstration, and nothing else: no other source, no cache, no plugin.
+    """Commands against the index of a demonstration, without other sources, cache or plugins.
 
     :param folder: for temporary files.
     :param index: its URL, or a folder.
@@ -269,11 +270,11 @@ def _import(project: str, python: str) -> str:
     """Import the result, in the environment's own interpreter."""
     module = project.replace("-", "_")
     program = f"import {module}; print({module}.__version__)"
-    done = subprocess.run(
+    process = subprocess.run(
         [python, "-I", "-c", program], capture_output=True, text=True, check=False
     )
-    if done.returncode:
+    if process.returncode:
         raise UnusableInterpreter(
-            f"{module} was installed but cannot be imported", note=done.stderr.strip()[-2000:]
+            f"{module} was installed but cannot be imported", note=process.stderr.strip()[-2000:]
         )
-    return done.stdout.strip()
+    return process.stdout.strip()

@@ -1,4 +1,4 @@
-"""Dependencies of a project: added to and removed from its file, locked and installed."""
+"""The addition and removal of dependencies of a project, with its lock and environment."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from wheelfit.operations.changes import ChangeRequest
 from wheelfit.operations.environments import open_environment_of
 from wheelfit.operations.files import mode_of, write_atomically
 from wheelfit.operations.lock import LockRequest, lock_project
+from wheelfit.operations.plain_data import plain_fields, plain_report
 from wheelfit.operations.projects import nearest_project
 from wheelfit.operations.requests import ResolutionBuildOptions, field_types
 from wheelfit.operations.requirements import project_name
@@ -48,7 +49,7 @@ _Request = TypeVar("_Request")
 
 
 class _ProjectChange(ResolutionBuildOptions, ChangeRequest):
-    """The project to edit, the list of requirements, and further targets."""
+    """The options of `add` and `remove`: project, list of requirements, lock and environment."""
 
     project: str | None = None
     lock: str | None = None
@@ -93,25 +94,20 @@ class DependencyReport:
     dry_run: bool
     """Whether nothing was written."""
     lock: LockReport | None = None
-    """The lock; None: it was left alone."""
+    """The new lock; None: the lock is unchanged."""
     environment: ChangeReport | None = None
     """The changes of the environment; None: there are none."""
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
-        return {
-            "version": 1,
-            "dry_run": self.dry_run,
-            "project": str(self.project),
-            "list": {"kind": self.place.kind, "name": self.place.name or None},
-            "changes": [
-                {"name": change.name, "before": change.before, "after": change.after}
-                for change in self.changes
-            ],
-            "diff": "\n".join(self.diff),
-            "lock": None if self.lock is None else self.lock.to_json(),
-            "sync": None if self.environment is None else self.environment.to_json(),
-        }
+        return plain_report(
+            self,
+            "dry_run project lock",
+            list={"kind": self.place.kind, "name": self.place.name or None},
+            changes=[plain_fields(change, "name before after") for change in self.changes],
+            diff="\n".join(self.diff),
+            sync=self.environment,
+        )
 
 
 def add(request: AddRequest, context: Context) -> DependencyReport:
@@ -134,14 +130,16 @@ def add(request: AddRequest, context: Context) -> DependencyReport:
     changes: list[ListChange] = []
     for text in texts:
         edited, change = with_requirement(edited, editing.place, text)
-        twice = [one for one in changes if (one.name, one.after) == (change.name, change.before)]
-        for one in twice:
-            changes.remove(one)
-            change = replace(change, before=one.before)
+        for earlier in [*changes]:  # a requirement that is given twice is one change
+            if (earlier.name, earlier.after) == (change.name, change.before):
+                changes.remove(earlier)
+                change = replace(change, before=earlier.before)
         changes.append(change)
-    is_raw = request.raw or request.frozen
-    open_names = {one.name for one in changes if one.before is None and _is_open(one.after)}
-    return editing.carry_out(edited, changes, frozenset() if is_raw else open_names)
+    if request.raw or request.frozen:
+        return editing.carry_out(edited, changes)
+    new = (change for change in changes if change.before is None)
+    unbounded = {change.name for change in new if _is_unbounded(change.after)}
+    return editing.carry_out(edited, changes, unbounded)
 
 
 def remove(request: RemoveRequest, context: Context) -> DependencyReport:
@@ -162,7 +160,7 @@ def remove(request: RemoveRequest, context: Context) -> DependencyReport:
         if not removed:
             if editing.place.kind != "group":
                 check_not_of_poetry(editing.before)
-            raise _not_there(editing, name)
+            raise _missing_dependency(editing, name)
         changes += removed
         edited = without_sources(edited, name)
     return editing.carry_out(edited, changes)
@@ -175,14 +173,14 @@ class _Editing:
         self._context = context
         self.path = nearest_project(request.project)
         self._mode = mode_of(self.path) if self.path.is_file() else 0
-        self._data = _content(self.path)
+        self._data = _read_file(self.path)
         self.before = ProjectText.of(self._data, str(self.path))
-        self.place = _place(request, self.before)
+        self.place = _list_to_edit(request, self.before)
         self._lock = Path(request.lock) if request.lock else self.path.with_name("pylock.toml")
         self._environment: Environment | None = None
         if not (request.frozen or request.no_sync or request.dry_run):
-            # Before anything is resolved: without an environment that would be useless.
-            request = _beside(request, self.path, context)
+            # An error about the environment comes before the work of a resolution.
+            request = _in_project_environment(request, self.path, context)
             self._environment = open_environment_of(request, context.environ, may_be_new=True)
             self._environment.check_allowed(break_system_packages=request.break_system_packages)
         self._request = request
@@ -191,18 +189,18 @@ class _Editing:
         self,
         edited: ProjectText,
         changes: Sequence[ListChange],
-        open_names: Collection[NormalizedName] = (),
+        unbounded: Collection[NormalizedName] = (),
     ) -> DependencyReport:
         """Write the edited project, lock it and install from the lock, or restore everything.
 
-        :param open_names: new requirements that get the locked version as their lower bound.
+        :param unbounded: new requirements that get the locked version as their lower bound.
         """
         request, edit = self._request, _Edit(edited, tuple(changes))
         if request.dry_run:
-            locks = None if request.frozen else self._locks(edit, open_names, writes=False)
+            locks = None if request.frozen else self._lock_project(edit, unbounded, writes=False)
             return self._report(edit, locks)
-        with self._undone_on_failure(edit):
-            locks = None if request.frozen else self._locks(edit, open_names, writes=True)
+        with self._restored_on_failure(edit):
+            locks = None if request.frozen else self._lock_project(edit, unbounded, writes=True)
             if edit.text != self.before:
                 self._write(edit.text.encode())
             change = None if self._environment is None or locks is None else self._sync(locks)
@@ -221,18 +219,18 @@ class _Editing:
             change,
         )
 
-    def _locks(
-        self, edit: _Edit, open_names: Collection[NormalizedName], *, writes: bool
+    def _lock_project(
+        self, edit: _Edit, unbounded: Collection[NormalizedName], *, writes: bool
     ) -> LockReport:
         """Lock an edited project, whose file may still be as before, and add bounds to the edit."""
         where = str(self.path)
 
-        def bounded(lock: Lock) -> ProjectFile:
-            edit.add_bounds(self.place, lock, open_names)
+        def with_bounds(lock: Lock) -> ProjectFile:
+            edit.add_bounds(self.place, lock, unbounded)
             return read_project_file(edit.text.encode(), where)
 
         project = read_project_file(edit.text.encode(), where)
-        request = _part(
+        request = _request_like(
             LockRequest,
             self._request,
             project=str(self.path),
@@ -241,27 +239,28 @@ class _Editing:
             extra=(),
             group=(),
             host=None,
-            # Where packages go is no matter of a lock, and may not be there yet.
+            # The destination has no effect on a lock, and may not exist yet.
             prefix=None,
             root=None,
             target=None,
         )
-        return lock_project(request, self._context, project, bounded if open_names else None)
+        return lock_project(request, self._context, project, with_bounds if unbounded else None)
 
     def _sync(self, locks: LockReport) -> ChangeReport:
-        """Install from the lock; packages of the former lock alone are removed."""
+        """Install from the lock, and remove packages that only the former lock has."""
         written = locks.locks[0]
-        old = set() if written.old is None else {package.name for package in written.old.packages}
+        former = () if written.old is None else written.old.packages
         extra: tuple[str, ...] = ()
         group: tuple[str, ...] | None = None
         if isinstance(self._request, AddRequest) and self.place.kind == "extra":
             extra = (self.place.name,)
         if isinstance(self._request, AddRequest) and self.place.kind == "group":
             group = (*written.lock.default_groups, self.place.name)
-        request = _part(
+        request = _request_like(
             SyncRequest, self._request, lock=str(written.path), extra=extra, group=group
         )
-        leaving = old - {package.name for package in written.lock.packages}
+        leaving = {package.name for package in former}
+        leaving -= {package.name for package in written.lock.packages}
         return sync_removing(request, self._context, leaving)
 
     def _write(self, data: bytes) -> None:
@@ -269,13 +268,13 @@ class _Editing:
         self.path.resolve().chmod(self._mode)
 
     @contextmanager
-    def _undone_on_failure(self, edit: _Edit) -> Iterator[None]:
+    def _restored_on_failure(self, edit: _Edit) -> Iterator[None]:
         """Restore the project and its lock if the block fails in any way.
 
-        The environment restores itself. After an interruption that comes when its change is
-        complete, the files stay.
+        The environment restores itself. If its change was complete before an interruption, the
+        files stay.
         """
-        lock_before = self._locked_bytes()
+        lock_before = self._read_lock()
         installed = self._installed()
         try:
             yield
@@ -285,15 +284,15 @@ class _Editing:
             self._restore(edit.text, self._context.reporter)
             if lock_before is None:
                 self._lock.unlink(missing_ok=True)
-            elif self._locked_bytes() != lock_before:
+            elif self._read_lock() != lock_before:
                 write_atomically(str(self._lock), lock_before)
             raise
 
-    def _locked_bytes(self) -> bytes | None:
+    def _read_lock(self) -> bytes | None:
         return self._lock.read_bytes() if self._lock.is_file() else None
 
     def _restore(self, edited: ProjectText, reporter: Reporter) -> None:
-        now = _content(self.path)
+        now = _read_file(self.path)
         if now == self._data:
             return
         if now != edited.encode():
@@ -304,7 +303,7 @@ class _Editing:
     def _installed(self) -> Sequence[tuple[str, Version]]:
         if self._environment is None:
             return ()
-        return [(one.name, one.version) for one in self._environment.installed()]
+        return [(entry.name, entry.version) for entry in self._environment.installed()]
 
 
 @dataclass(slots=True)
@@ -318,29 +317,42 @@ class _Edit:
         self, place: DependencyList, lock: Lock, names: Collection[NormalizedName]
     ) -> None:
         """Add the locked versions of new requirements as their lower bounds."""
-        self.text, changes = _bounded(self.text, place, self.changes, lock, names)
+        versions: dict[NormalizedName, list[Version]] = {}
+        for package in lock.packages:
+            if package.version is not None:
+                versions.setdefault(package.name, []).append(package.version)
+        changes = []
+        for change in self.changes:
+            locked_versions = versions.get(change.name, [])
+            if change.after is not None and change.name in names and locked_versions:
+                _, separator, marker = change.after.partition(";")
+                after = f"{change.name}>={min(locked_versions).public}{separator}{marker}"
+                self.text, bound = with_requirement(self.text, place, after)
+                changes.append(replace(change, after=bound.after))
+            else:
+                changes.append(change)
         self.changes = tuple(changes)
 
 
-def _part(kind: type[_Request], request: _ProjectChange, **more: Any) -> _Request:
-    """Return a request with the options that another has too."""
+def _request_like(kind: type[_Request], request: _ProjectChange, **options: Any) -> _Request:
+    """Return a request of another kind with the options of a request, and some of its own."""
     names = [name for name in field_types(kind) if hasattr(request, name)]
     values = {name: getattr(request, name) for name in names if name not in _OWN}
-    return kind(**{**values, **more})
+    return kind(**{**values, **options})
 
 
 _OWN = frozenset(("requirements", "lock", "project", "extra", "group"))
 """Fields with another meaning in the requests of other operations."""
 
 
-def _beside(
+def _in_project_environment(
     request: AddRequest | RemoveRequest, path: Path, context: Context
 ) -> AddRequest | RemoveRequest:
-    """Return a request whose environment is that of the project that it names."""
+    """Return a request for the environment of its project, unless it names one itself."""
     from wheelfit.installation.interpreter import find_interpreter
 
-    named = (request.python, request.system, request.prefix, request.root, request.target)
-    if request.project is None or any(named):
+    destination = (request.python, request.system, request.prefix, request.root, request.target)
+    if request.project is None or any(destination):
         return request
     folder = path.absolute().parent
     interpreter = find_interpreter(None, context.environ, folder)
@@ -355,30 +367,30 @@ def _beside(
     return request.with_options(python=str(interpreter))
 
 
-def _content(path: Path) -> bytes:
+def _read_file(path: Path) -> bytes:
     with reporting_os_errors(
         "the project's file cannot be read", where=str(path), hint="name the project with --project"
     ):
         return path.read_bytes()
 
 
-def _place(request: _ProjectChange, project: ProjectText) -> DependencyList:
-    """Return the list that is edited, with its name as the file writes it."""
-    named = {"--group": request.group, "--extra": request.extra, "--dev": request.dev}
-    given = [option for option, value in named.items() if value]
-    if len(given) > 1:
-        raise UsageError(f"{given[0]} and {given[1]} name two lists", hint="give one of them")
+def _list_to_edit(request: _ProjectChange, project: ProjectText) -> DependencyList:
+    """Return the list to edit, with its name as the file spells it."""
+    values = {"--group": request.group, "--extra": request.extra, "--dev": request.dev}
+    options = [option for option, value in values.items() if value]
+    if len(options) > 1:
+        raise UsageError(f"{options[0]} and {options[1]} name two lists", hint="give one of them")
     if request.extra:
-        wanted = DependencyList("extra", project_name(request.extra, "--extra"))
+        place = DependencyList("extra", project_name(request.extra, "--extra"))
     elif request.group or request.dev:
-        wanted = DependencyList("group", project_name(request.group or "dev", "--group"))
+        place = DependencyList("group", project_name(request.group or "dev", "--group"))
     else:
-        wanted = DependencyList()
-    return project.find(wanted) or wanted
+        place = DependencyList()
+    return project.find(place) or place
 
 
 def _requirement(text: str) -> str:
-    """Return a requirement that may stand in a list.
+    """Return a requirement in the form for a list of dependencies.
 
     :raises UsageError: it is a path or URL without a name.
     :raises FileProblem: it is a path that does not exist.
@@ -401,9 +413,9 @@ def _requirement(text: str) -> str:
 
 
 def _named_reference(place: str, name: str | None = None) -> str:
-    """Return a hint how to add a path or URL in the right form.
+    """Return a hint with the right form of a path or URL.
 
-    :param name: of the project; None: as the place has it.
+    :param name: the project; None: the one that the place names.
     :raises FileProblem: the path does not exist.
     """
     from shlex import quote
@@ -427,7 +439,7 @@ def _named_reference(place: str, name: str | None = None) -> str:
     return f"write NAME @ URL: `wheelfit add {reference}{consent}`"
 
 
-def _is_open(requirement: str | None) -> bool:
+def _is_unbounded(requirement: str | None) -> bool:
     """Return whether a requirement admits every version."""
     from wheelfit.core.requirements import parse_requirement
 
@@ -437,32 +449,6 @@ def _is_open(requirement: str | None) -> bool:
     return parsed.url is None and not parsed.specifier
 
 
-def _bounded(
-    project: ProjectText,
-    place: DependencyList,
-    changes: Sequence[ListChange],
-    locked: Lock,
-    names: Collection[NormalizedName],
-) -> tuple[ProjectText, list[ListChange]]:
-    """Return the project with the locked versions of new requirements as lower bounds."""
-    versions: dict[NormalizedName, list[Version]] = {}
-    for package in locked.packages:
-        if package.version is not None:
-            versions.setdefault(package.name, []).append(package.version)
-    result = []
-    for change in changes:
-        locked_versions = versions.get(change.name, [])
-        if change.after is None or change.name not in names or not locked_versions:
-            result.append(change)
-            continue
-        after = f"{change.name}>={min(locked_versions).public}"
-        if change.after.partition(";")[2]:
-            after += f";{change.after.partition(';')[2]}"
-        project, bound = with_requirement(project, place, after)
-        result.append(replace(change, after=bound.after))
-    return project, result
-
-
 def _difference(before: ProjectText, after: ProjectText) -> tuple[str, ...]:
     from difflib import unified_diff
 
@@ -470,17 +456,18 @@ def _difference(before: ProjectText, after: ProjectText) -> tuple[str, ...]:
     return tuple(unified_diff(old, new, before.where, before.where, lineterm=""))
 
 
-def _not_there(editing: _Editing, name: NormalizedName) -> UserError:
+def _missing_dependency(editing: _Editing, name: NormalizedName) -> UserError:
     """Return the error that a list lacks a requirement, with the list that has it."""
-    places = editing.before.places_of(name)
+    places = editing.before.lists_with(name)
     options = [
-        f"--{one.kind} {one.name}" if one.name else "no --group or --extra" for one in places
+        f"--{place.kind} {place.name}" if place.name else "no --group or --extra"
+        for place in places
     ]
     if places:
         hint = f"it is in {' and in '.join(map(str, places))}: give {' or '.join(options)}"
     else:
-        known = editing.before.names(editing.place)
-        hint = did_you_mean(name, known, f"there are: {', '.join(known) or 'none'}")
+        names = editing.before.names(editing.place)
+        hint = did_you_mean(name, names, f"there are: {', '.join(names) or 'none'}")
     return UserError(
         f"{name} is not in {editing.place}",
         code="not-a-dependency",

@@ -264,7 +264,7 @@ def _process(process: ExaminedProcess, scrub: Callable[[str], str]) -> dict[str,
             {
                 "soname": one.soname,
                 "path": scrub(one.path),
-                "family": one.library.family,
+                "family": one.identity.family,
                 "cuda_major": one.cuda_major,
                 "version": one.version or None,
                 "owner": scrub(one.owner),

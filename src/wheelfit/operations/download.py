@@ -1,4 +1,4 @@
-"""Packages in a folder from which they can be installed: wheels, and the documents of variants."""
+"""The download of wheels, with the documents of variants, into a folder to install from."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from wheelfit.resolution.resolution import Pin, Resolution
 
 _ROUNDS = 10
-"""Resolutions until no wheel contradicts the data it was chosen by."""
+"""The most resolutions until no wheel contradicts the data it was chosen by."""
 
 
 class DownloadRequest(FromRequirements):
@@ -99,7 +99,7 @@ class DownloadReport:
                 for target in self.targets
             ],
             "files": [
-                plain_fields(one, "filename size sha256", new=one.is_new) for one in self.files
+                plain_fields(file, "filename size sha256", new=file.is_new) for file in self.files
             ],
         }
 
@@ -124,18 +124,18 @@ def download(request: DownloadRequest, context: Context) -> DownloadReport:
     reported: set[str] = set()
     with _staging(folder, is_needed=not request.dry_run) as staging:
         for host, python in _machines(request):
-            own = request.with_options(host=host)
+            request = request.with_options(host=host)
             with (
-                open_for_choice(own, context, changes=False, python=python) as opened,
+                open_for_choice(request, context, changes=False, python=python) as opened,
                 warning_of_later_indexes(opened.repository.pool, context.reporter),
             ):
-                resolution, accelerators = _fetched(
-                    own, opened, staging, reported, context.reporter
+                resolution, accelerators = _fetch(
+                    request, opened, staging, reported, context.reporter
                 )
                 version = opened.candidates.target.python_full_version
                 name = f"{opened.machine.name}, Python {version.major}.{version.minor}"
                 targets.append(DownloadTarget(name, tuple(resolution.pins), accelerators))
-        files = () if staging is None else _moved(staging, folder)
+        files = () if staging is None else _move_into(folder, staging)
     return DownloadReport(folder, request.dry_run, tuple(targets), files)
 
 
@@ -161,10 +161,7 @@ def _machines(request: DownloadRequest) -> Iterator[tuple[str | None, Version | 
 
 @contextmanager
 def _staging(folder: Path, *, is_needed: bool) -> Iterator[Path | None]:
-    """Yield a temporary folder beside the destination, if needed, and remove it at the end.
-
-    :raises FileProblem: it cannot be made.
-    """
+    """Yield a temporary folder in the destination, if needed, and remove it at the end."""
     if not is_needed:
         yield None
         return
@@ -179,7 +176,7 @@ def _staging(folder: Path, *, is_needed: bool) -> Iterator[Path | None]:
             shutil.rmtree(staging, ignore_errors=True)
 
 
-def _fetched(
+def _fetch(
     request: DownloadRequest,
     opened: SelectionSession,
     staging: Path | None,
@@ -197,10 +194,10 @@ def _fetched(
             note="\n".join(map(str, opened.requirement_set.sources)),
             hint="build a wheel of it: `wheelfit build`",
         )
-    asked = opened.asked(dependencies=not request.no_deps)
+    resolution_request = opened.resolution_request(dependencies=not request.no_deps)
     with reporter.transfers(opened.repository.cut) as transfers:
         for _ in range(_ROUNDS):
-            resolution = opened.resolve(asked, reporter)
+            resolution = opened.resolve(resolution_request, reporter)
             pins = [pin for pin in resolution.pins if not pin.is_given]
             check_folder_pins((pin.name for pin in pins), request)
             if request.require_accelerator:
@@ -216,12 +213,12 @@ def _fetched(
                 return resolution, accelerators
             pins = [pin for pin in resolution.pins if not pin.file.is_selector]
             wheels = [pin for pin in pins if pin.file.origin is None]
-            _, refused = fetch(wheels, opened.candidates, staging, transfers)
-            for pin, reason in refused:
+            _, rejected = fetch(wheels, opened.candidates, staging, transfers)
+            for pin, reason in rejected:
                 reporter.detail(f"{pin.filename.text} is not taken: {reason}")
                 opened.candidates.reject(pin.filename, reason)
                 (staging / pin.filename.text).unlink(missing_ok=True)
-            if refused:
+            if rejected:
                 continue
             for pin in pins:
                 if pin.file.origin is not None:
@@ -260,35 +257,36 @@ def _give_published_name(pin: Pin, staging: Path, folder: Path) -> None:
 
     name = pin.filename.plain
     (staging / pin.filename.text).replace(staging / name)
-    before: dict[str, object] = {}
+    labels: dict[str, object] = {}
     for path in (folder / f"{name}{LABELS_SUFFIX}", staging / f"{name}{LABELS_SUFFIX}"):
-        with suppress(OSError, ValueError):  # none, or none that could be read
-            before |= parse_labels_file(path.read_bytes())
-    (staging / f"{name}{LABELS_SUFFIX}").write_bytes(labels_file(pin.file, pin.label, before))
+        with suppress(OSError, ValueError):  # it is missing or damaged
+            labels |= parse_labels_file(path.read_bytes())
+    (staging / f"{name}{LABELS_SUFFIX}").write_bytes(labels_file(pin.file, pin.label, labels))
 
 
-def _moved(staging: Path, folder: Path) -> tuple[DownloadedFile, ...]:
-    """Rename the files in the folder, after checking that all names are free.
+def _move_into(folder: Path, staging: Path) -> tuple[DownloadedFile, ...]:
+    """Move the files into the folder, after a check that no name is taken by another file.
 
     :raises FileProblem: another file has one of the names.
     """
     paths = sorted(staging.iterdir())
-    files = [_looked_at(path, folder / path.name) for path in paths]
+    files = [_described(path, folder / path.name) for path in paths]
     for path, file in zip(paths, files, strict=True):
         if not file.is_new:
             continue
         if path.stat().st_nlink > 1:  # a link into the cache, which must not change
-            own = path.with_name(f"{path.name}.own")
-            shutil.copyfile(path, own)
-            own.replace(path)
+            copy = path.with_name(f"{path.name}.copy")
+            shutil.copyfile(path, copy)
+            copy.replace(path)
         path.replace(folder / path.name)
     return tuple(files)
 
 
-def _looked_at(path: Path, place: Path) -> DownloadedFile:
-    is_there = place.exists()
-    is_new = not (is_there and filecmp.cmp(path, place, shallow=False))
-    if is_there and is_new and not (path.name.endswith(".json") and place.is_file()):
+def _described(path: Path, place: Path) -> DownloadedFile:
+    """Return a file for the report; raise if another, which is no document, is in its place."""
+    exists = place.exists()
+    is_new = not (exists and filecmp.cmp(path, place, shallow=False))
+    if exists and is_new and not (path.name.endswith(".json") and place.is_file()):
         raise FileProblem(
             "another file of this name exists",
             where=str(place),

@@ -1,4 +1,4 @@
-"""Download the wheels of a plan, several at a time, and verify them against the choice."""
+"""The download of the wheels of a plan, with a check against the data of the choice."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 _R = TypeVar("_R")
 _AT_ONCE = 4
-"""Wheels at the same time; the settings set the number of connections."""
+"""Wheels at the same time; the number of connections is a setting."""
 MOST_FAILURES = 25
-"""Files that may fail before a long transfer ends: the others would probably fail, too."""
+"""Failed files after which a long transfer ends, since the others would probably fail too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +44,7 @@ def download(
 ) -> tuple[dict[NormalizedName, Path], list[tuple[Pin, str]]]:
     """Download wheels without unpacking them.
 
-    :param pins: the wheels to fetch.
     :param candidates: the source, and the data each wheel must agree with.
-    :param folder: their destination.
-    :param transfers: shows the progress.
     :returns: the paths by name, and the wheels that contradict the data they were chosen by, with
         the reason (F-93).
     :raises HashMismatch: a wheel that the user named has another hash than given.
@@ -56,16 +53,16 @@ def download(
         pins, lambda pin: _fetch(pin, candidates, folder, transfers), transfers
     )
     paths = {}
-    refused = []
+    rejected = []
     for pin, result in zip(pins, results, strict=True):
         if isinstance(result, str):
-            refused.append((pin, result))
+            rejected.append((pin, result))
         else:
             paths[pin.name] = result
-    return paths, refused
+    return paths, rejected
 
 
-def unpacked(
+def fetch_unpacked(
     pins: Sequence[Pin], candidates: Candidates, folder: Path, transfers: Transfers
 ) -> tuple[dict[NormalizedName, UnpackedWheel], list[tuple[Pin, str]]]:
     """Fetch wheels and unpack them, unless a cache has them.
@@ -89,24 +86,23 @@ def unpacked(
     # The largest first, so that the last to start are the shortest.
     ordered = sorted(pins, key=lambda pin: pin.file.size or 0, reverse=True)
     unpacked_wheels = {}
-    refused = []
+    rejected = []
     for pin, result in zip(ordered, several_at_once(ordered, fetch, transfers), strict=True):
         if isinstance(result, str):
-            refused.append((pin, result))
+            rejected.append((pin, result))
         else:
             unpacked_wheels[pin.name] = result
-    return unpacked_wheels, refused
+    return unpacked_wheels, rejected
 
 
 def several_at_once(
-    things: Sequence[_T], fetch: Callable[[_T], _R], transfers: Transfers
+    items: Sequence[_T], fetch: Callable[[_T], _R], transfers: Transfers
 ) -> list[_R]:
-    """Fetch wheels, a few at the same time; the first failure ends it all.
+    """Return the results of a function for items, a few at a time; the first failure ends all.
 
-    :param fetch: fetches one; called from several threads.
-    :returns: the results of ``fetch``, in the order of the things.
+    :param fetch: called from several threads.
     """
-    return map_concurrently(things, fetch, most=_AT_ONCE, cancel=transfers.cancel)
+    return map_concurrently(items, fetch, most=_AT_ONCE, cancel=transfers.cancel)
 
 
 @contextmanager

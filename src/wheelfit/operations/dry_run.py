@@ -1,4 +1,4 @@
-"""A dry run, which raises what the real run would, as far as it can be known beforehand.
+"""A dry run, which raises the errors of the real run, as far as they can be known beforehand.
 
 Local and cached wheels are unpacked into the cache and read, as for an installation. For others
 only the indexes are read, so the contents of their files are unknown.
@@ -16,7 +16,7 @@ from wheelfit.operations.text import sizes_of
 from wheelfit_runtime.errors import EnvironmentUnavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from packaging.utils import NormalizedName
@@ -37,51 +37,38 @@ def carry_out_or_rehearse(
     decide: Callable[[], ChangeDecision],
     request: ChangeRequest,
     context: Context,
-    ground: ChangeContext,
+    change: ChangeContext,
     durations: StepDurations,
 ) -> tuple[ChangeDecision, Sizes | None]:
-    """Apply a plan; a dry run only raises what the real run would raise.
+    """Apply a plan; a dry run only raises the errors of the real run.
+
+    A local wheel that contradicts the data it was chosen by is replaced by the next in both.
 
     :returns: the final decision, and the sizes of the wheels for a dry run.
-    """
-    if not request.dry_run:
-        done = carry_out(decision, decide, request, context.reporter, ground, durations)
-        return done, None
-    return _rehearse(decision, decide, request, context, ground)
-
-
-def _rehearse(
-    decision: ChangeDecision,
-    decide: Callable[[], ChangeDecision],
-    request: ChangeRequest,
-    context: Context,
-    ground: ChangeContext,
-) -> tuple[ChangeDecision, Sizes]:
-    """Raise what the real run would raise; return the final decision and the sizes.
-
-    A local wheel that contradicts the data it was chosen by is replaced by the next, too.
-
     :raises EnvironmentUnavailable: there is not enough space, or a folder cannot be written.
     """
+    if not request.dry_run:
+        decision = carry_out(decision, decide, request, context.reporter, change, durations)
+        return decision, None
     while True:
         planned = decision.planned
-        sizes = sizes_of(planned.install, ground.candidates.repository, unpacked=True)
-        _check_space(planned, sizes, request, context, ground)
-        pins = _at_hand(planned, sizes, request, ground)
+        sizes = sizes_of(planned.install, change.candidates.repository, unpacked=True)
+        _check_space(planned, sizes, request, context, change)
+        pins = _wheels_to_read(planned, sizes, request, change)
         if not pins:
-            attest(planned, {}, request, ground, context.reporter)
+            attest(planned, {}, request, change, context.reporter)
             return decision, sizes
-        if _rehearse_with(pins, planned, request, context, ground):
+        if _rehearse(pins, planned, request, context, change):
             return decision, sizes
         decision = decide()
 
 
-def _rehearse_with(
+def _rehearse(
     pins: Sequence[Pin],
     planned: Plan,
     request: ChangeRequest,
     context: Context,
-    ground: ChangeContext,
+    change: ChangeContext,
 ) -> bool:
     """Check local wheels; return whether each agrees with the data it was chosen by."""
     from wheelfit.installation.apply import rehearse
@@ -90,14 +77,14 @@ def _rehearse_with(
 
     wheels: dict[str, UnpackedWheel] = {}
     # Reading local wheels is not a download to report.
-    silent = Reporter().transfers(ground.repository.cut)
+    silent = Reporter().transfers(change.repository.cut)
     with scratch_folder() as folder, silent as transfers:
-        if not fetch(pins, wheels, folder, ground, context.reporter, transfers):
+        if not fetch(pins, wheels, folder, change, context.reporter, transfers):
             return False
-        attest(planned, wheels, request, ground, context.reporter)
+        attest(planned, wheels, request, change, context.reporter)
         rehearse(
             planned,
-            ground.environment,
+            change.environment,
             {pin.name: wheels[pin.file.url] for pin in pins},
             replace=request.replace_files,
             startup_files=StartupFiles(request.startup_files),
@@ -105,39 +92,35 @@ def _rehearse_with(
     return True
 
 
-def _at_hand(
-    planned: Plan, sizes: Sizes, request: ChangeRequest, ground: ChangeContext
+def _wheels_to_read(
+    planned: Plan, sizes: Sizes, request: ChangeRequest, change: ChangeContext
 ) -> list[Pin]:
     """Return the wheels to read: all offline, else local ones that may be refused.
 
     Cached wheels were verified when they were stored. In an empty environment there are no
     conflicts.
     """
-    is_empty = _is_empty(ground.environment.schemes.libraries())
-    looks_into_cache = request.startup_files == "deny" or not is_empty
+    folders = change.environment.schemes.libraries()
+    is_empty = not any(name for folder in folders if folder.is_dir() for name in folder.iterdir())
+    reads_cached = request.startup_files == "deny" or not is_empty
     return [
         pin
         for pin in planned.install
         if (pin.file.origin is None or pin.file.origin.is_built)
         and (
-            request.offline
-            or (sizes[pin.name].is_on_disk and (looks_into_cache or pin.file.is_local))
+            request.offline or (sizes[pin.name].is_on_disk and (reads_cached or pin.file.is_local))
         )
     ]
 
 
-def _is_empty(folders: Iterable[Path]) -> bool:
-    return not any(name for folder in folders if folder.is_dir() for name in folder.iterdir())
-
-
 def _check_space(
-    planned: Plan, sizes: Sizes, request: ChangeRequest, context: Context, ground: ChangeContext
+    planned: Plan, sizes: Sizes, request: ChangeRequest, context: Context, change: ChangeContext
 ) -> None:
     """Raise if the change needs more space than is free, as far as sizes are known.
 
     Files of wheels in the cache are linked, so they take none on its disk.
     """
-    place = nearest_existing(ground.environment.schemes.purelib)
+    place = nearest_existing(change.environment.schemes.purelib)
     wheel_sizes = [sizes[pin.name] for pin in planned.install]
     needed = sum(size.unpacked or 0 for size in wheel_sizes if not size.is_on_disk)
     if any(size.is_on_disk for size in wheel_sizes) and not _is_linked(place, request, context):
@@ -146,7 +129,7 @@ def _check_space(
 
     if needed > free_space(place):
         raise EnvironmentUnavailable(
-            no_space_message(place, needed), where=str(place), hint="make room and try again"
+            no_space_message(place, needed), where=str(place), hint="free some space and try again"
         )
 
 

@@ -31,11 +31,11 @@ class Emulator:
     architecture: str
     """The name of the architecture, which is the namespace of its properties too."""
     feature: str
-    """The feature whose values are levels, each with all that the lower ones have."""
+    """The feature whose values are levels, each a superset of the lower ones."""
     levels: tuple[str, ...]
     """The levels, lowest first."""
     processors: Mapping[str, str]
-    """The processor of QEMU that has a level and nothing of the next one."""
+    """The processor of QEMU with exactly the features of a level."""
 
     @property
     def lowest(self) -> str:
@@ -46,10 +46,10 @@ class Emulator:
         """Return the level that a wheel needs; None if it needs other properties, too."""
         if document is None or label is None:
             return self.lowest
-        needed = tuple(document.variants.get(label, ()))
-        mine = (self.architecture, self.feature)
-        levels = {one.value for one in needed if (one.namespace, one.feature) == mine}
-        if len(levels) < len(needed) or not levels <= set(self.levels):
+        properties = tuple(document.variants.get(label, ()))
+        key = (self.architecture, self.feature)
+        levels = {item.value for item in properties if (item.namespace, item.feature) == key}
+        if len(levels) < len(properties) or not levels <= set(self.levels):
             return None
         return max(levels, default=self.lowest, key=self.levels.index)
 
@@ -96,7 +96,7 @@ class EmulatedPython:
 
     @property
     def root(self) -> Path | None:
-        """The folder with the system that it belongs to, where its loader is in a ``lib``."""
+        """The root of the file system that it belongs to, by the loader in its ``lib`` folder."""
         name = f"ld-linux-{self.emulator.architecture.replace('_', '-')}.so.*"
         folders = self.executable.parents[:-1]
         return next((folder for folder in folders if any(folder.glob(f"lib*/{name}"))), None)
@@ -114,26 +114,26 @@ class EmulatedPython:
         qemu = self.emulator.find(environ)
         if qemu is None:
             raise FileProblem(
-                f"{self.executable} is for {self.emulator.architecture}, and "
+                f"{self.executable} is for {self.emulator.architecture}, but "
                 f"{self.emulator.program} is not on PATH",
                 where="--python",
                 hint="install QEMU's user mode; Debian has it as qemu-user-static",
             )
         words = [qemu, *self._root_words, str(self.executable), "-I", "-m", "venv"]
         command = [*words, "--without-pip", str(folder)]
-        made = subprocess.run(command, capture_output=True, check=False, env=dict(environ))
-        if made.returncode:
-            said = made.stderr.decode("utf-8", "replace").strip().splitlines()
+        process = subprocess.run(command, capture_output=True, check=False, env=dict(environ))
+        if process.returncode:
+            lines = process.stderr.decode("utf-8", "replace").strip().splitlines()
             raise UnusableInterpreter(
-                "it does not create a virtual environment under QEMU",
+                "it cannot create a virtual environment under QEMU",
                 where=str(self.executable),
-                note="\n".join(said[-5:]) or None,
-                hint="the system that it belongs to, with its loader and libraries, has to lie "
-                "around it, or where QEMU_LD_PREFIX says",
+                note="\n".join(lines[-5:]) or None,
+                hint="keep it in the file system that it belongs to, with its loader and "
+                "libraries, or name that with QEMU_LD_PREFIX",
             )
         python = folder / "bin/python"
-        chosen = processor or self.emulator.processors[self.emulator.lowest]
-        emulate(python, (qemu, "-cpu", chosen, *self._root_words))
+        processor = processor or self.emulator.processors[self.emulator.lowest]
+        emulate(python, (qemu, "-cpu", processor, *self._root_words))
         return python
 
     @property
@@ -143,7 +143,7 @@ class EmulatedPython:
 
 def native_emulator() -> Emulator | None:
     """Return the emulator of this machine's architecture, for processors of lower levels."""
-    return next((one for one in EMULATORS if one.architecture == platform.machine()), None)
+    return next((item for item in EMULATORS if item.architecture == platform.machine()), None)
 
 
 def emulated_python(name: str | None) -> EmulatedPython | None:
@@ -170,12 +170,12 @@ def emulate(python: Path, qemu: Sequence[str]) -> None:
 
     Programs that the tests start with ``sys.executable`` are emulated, too.
 
-    :param python: of a virtual environment, a link to the Python itself.
+    :param python: the Python of a virtual environment, a link to the interpreter.
     :param qemu: QEMU's program and its options.
     """
-    real = python.resolve()
-    script = f'#!/bin/sh\nexec {shlex.join(qemu)} -0 "$0" {shlex.quote(str(real))} "$@"\n'
-    for link in [one for one in python.parent.glob("python*") if one.resolve() == real]:
+    interpreter = python.resolve()
+    script = f'#!/bin/sh\nexec {shlex.join(qemu)} -0 "$0" {shlex.quote(str(interpreter))} "$@"\n'
+    for link in [path for path in python.parent.glob("python*") if path.resolve() == interpreter]:
         link.unlink()
         link.write_text(script, "utf-8")
         link.chmod(0o755)

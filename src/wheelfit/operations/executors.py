@@ -1,4 +1,4 @@
-"""The checking and writing of many wheels by the workers of a request."""
+"""The workers of a request, and the wheels that they check and write."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _SMALL_SIZE = 4 << 20
 """Bytes of a wheel up to which a worker gets several at a time."""
 _MAX_BATCH = 32
 _MAX_FOLDERS_PROBED = 16
-"""Folders for which it is tested whether workers see them."""
+"""The most folders for which the access of workers is tested."""
 
 
 def is_executor_named(request: WorkerOptions) -> bool:
-    """Return whether a request has an executor or a number of processes."""
+    """Return whether a request names an executor or a number of processes."""
     return request.jobs is not None or request.executor is not None
 
 
@@ -74,8 +74,8 @@ class _WorkerMapper:
         from wheelfit.errors import NeedsExtra
 
         workers, current_folder = self._workers, Path.cwd()
-        one_in_each_folder = {wheel.path.parent: wheel.path for wheel in wheels}
-        workers.must_see(list(one_in_each_folder.values())[:_MAX_FOLDERS_PROBED])
+        path_by_folder = {wheel.path.parent: wheel.path for wheel in wheels}
+        workers.must_see(list(path_by_folder.values())[:_MAX_FOLDERS_PROBED])
         outcomes = Batch(
             function,
             [replace(wheel, folder=current_folder) for wheel in wheels],
@@ -94,7 +94,7 @@ class _WorkerMapper:
                 yield outcome.value
 
 
-# --- wheels that are written -------------------------------------------------------------------
+# --- writing -------------------------------------------------------------------------------------
 
 
 def write_by_workers(
@@ -124,7 +124,7 @@ def write_by_workers(
         results: dict[int, WheelJobResult | WheelfitError] = {}
         next_index = 0
 
-        def done(outcome: Outcome[WheelJob, WheelJobResult]) -> None:
+        def take_in_order(outcome: Outcome[WheelJob, WheelJobResult]) -> None:
             nonlocal next_index
             index = indexes[id(outcome.item)]
             results[index] = _with_requested_paths(outcome, jobs[index])
@@ -140,7 +140,7 @@ def write_by_workers(
             batch=batch_for(sizes, workers),
             progress=progress,
             weigh=lambda job: sizes[indexes[id(job)]],
-            done=done,
+            done=take_in_order,
         ).run()
 
 

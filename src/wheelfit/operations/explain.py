@@ -234,7 +234,9 @@ def _together(
     from wheelfit.resolution.choice_warnings import about_mixture
     from wheelfit.resolution.explain import explain_choice
 
-    asked = structs.replace(opened.asked(dependencies=not request.no_deps), require_hashes=False)
+    asked = structs.replace(
+        opened.resolution_request(dependencies=not request.no_deps), require_hashes=False
+    )
     resolution = opened.resolve(asked, reporter)
     candidates = opened.candidates.within(resolution.context)
     # Of all together; a caution about one package is in its explanation.
@@ -404,4 +406,6 @@ def resolve(request: ResolveRequest, context: Context) -> Resolution:
     :raises SourceOff: a package must be built from source, which is off.
     """
     with open_for_choice(request, context, changes=False) as opened:
-        return opened.resolve(opened.asked(dependencies=not request.no_deps), context.reporter)
+        return opened.resolve(
+            opened.resolution_request(dependencies=not request.no_deps), context.reporter
+        )

@@ -1,4 +1,4 @@
-"""Exports of a lock for machines, as files for other tools."""
+"""The export of a lock for some machines, as files for other tools."""
 
 from __future__ import annotations
 
@@ -65,9 +65,9 @@ class Export:
     text: str
     """The content of the file."""
     document: object
-    """The same for ``--json``: text, or plain data; None where the packages suffice."""
+    """The content for ``--json``: text, or plain data; None where the packages suffice."""
     path: str | None
-    """The file; None: none was named."""
+    """The file; None: the request names none."""
 
     def to_json(self) -> dict[str, Any]:
         """Return its part of the object of ``--json``."""
@@ -103,31 +103,32 @@ def export(request: ExportRequest, context: Context) -> ExportReport:
 
     Without an output path, the exports are in the report only.
 
-    :param request: the lock, the machines and the files.
     :param context: its ``SOURCE_DATE_EPOCH`` is respected.
     :raises UsageError: options contradict each other, or two machines have one name.
-    :raises NoFit: a machine gets nothing that works.
+    :raises NoFit: no wheel of a package fits a machine.
     :raises FileProblem: a file cannot be read or written.
     """
-    with _Exporting(request, context).exports() as exports:
-        for one in exports:
-            if one.path is not None:
-                write_atomically(one.path, one.text.encode())
+    with _Exporter(request, context).exports() as exports:
+        for entry in exports:
+            if entry.path is not None:
+                write_atomically(entry.path, entry.text.encode())
     return ExportReport(request.lock, request.format, exports)
 
 
 def several_in_one_file(place: str | None) -> UsageError:
-    """Return the error that several machines have no file each.
+    """Return the error that the exports of several machines have one destination.
 
-    :param place: the place that is named; None: none is.
+    :param place: the destination; None: standard output.
     """
     return UsageError(
-        "several machines do not go into one file", where=place, hint="name a folder: -o DIR/"
+        "several machines cannot be exported into one file",
+        where=place,
+        hint="name a folder: -o DIR/",
     )
 
 
-class _Exporting:
-    """The exports that are made for a request."""
+class _Exporter:
+    """The exports of a request."""
 
     def __init__(self, request: ExportRequest, context: Context) -> None:
         self._request = request
@@ -143,7 +144,7 @@ class _Exporting:
 
     @contextmanager
     def exports(self) -> Iterator[tuple[Export, ...]]:
-        """Yield an export for each machine; copies of wheels get their place when the block ends.
+        """Yield an export for each machine; copies of wheels are moved into place at the end.
 
         If it fails, or the block does, no copy and no new folder is left.
         """
@@ -156,13 +157,13 @@ class _Exporting:
             with opened.repository:
                 for host in self._hosts:
                     machine = opened.machine(host)
-                    name = machine.name if machine.host is None else machine.host.record
+                    name = machine.name if machine.host is None else machine.host.public_name
                     slug = _slug(name)
                     if slug.casefold() in exports:  # one file for both on some systems
                         raise UsageError(
                             f"two machines are called {name}",
                             where=machine.name,
-                            hint="name each once; host files are told apart by their names",
+                            hint="name each machine once; host files are identified by file name",
                         )
                     exports[slug.casefold()] = self._export(opened, machine, name, digest, stage)
             if self._folder is not None:
@@ -180,14 +181,15 @@ class _Exporting:
         stage: Path | None,
     ) -> Export:
         copies: Mapping[NormalizedName, str] | None = None
-        own = self._own_part(name)
+        # Plain wheels of variants of one release have the same name.
+        subfolder = _slug(name) if len(self._hosts) > 1 else ""
         with naming_machine_in_errors(name):
             folder = opened.path.absolute().parent
             candidates = opened.candidates(machine, built=stand_in_of(folder))
             selection = candidates.select()
         if stage is not None:
-            selection, copies = self._copied(
-                candidates, selection, stage / own, opened.repository.cut
+            selection, copies = self._copy_variants(
+                candidates, selection, stage / subfolder, opened.repository.cut
             )
         words = "" if machine.host is None else machine.host.words
         contents = contents_of(
@@ -211,21 +213,19 @@ class _Exporting:
             case _:
                 if copies is None:
                     self._warn_of_variants(contents)
-                near = None
-                if copies and self._request.wheels is not None:
-                    near = _from(Path(self._request.wheels, own), path)
                 start = Path() if path is None else Path(path).parent
-                document = text = requirements_text(contents, copies, near, start)
+                folder_of_copies = None
+                if copies and self._request.wheels is not None:
+                    copied = Path(self._request.wheels, subfolder)
+                    # pip and uv look for it from the folder of the file.
+                    folder_of_copies = Path(os.path.relpath(copied, start)).as_posix()
+                document = text = requirements_text(contents, copies, folder_of_copies, start)
         return Export(contents, machine, text, document, path)
 
     def _path(self, name: str) -> str | None:
         if self._folder is None:
             return self._request.output
         return str(Path(self._folder, _NAMES[self._request.format].format(_slug(name))))
-
-    def _own_part(self, name: str) -> str:
-        # Variants of one release have one name as plain wheels.
-        return _slug(name) if len(self._hosts) > 1 else ""
 
     def _warn_of_variants(self, contents: Contents) -> None:
         labelled = [
@@ -240,16 +240,16 @@ class _Exporting:
     # --- copies of variant wheels ---------------------------------------------------------
 
     def _stage(self, stack: ExitStack) -> Path | None:
-        """Return a folder for copies as long as they may turn out useless."""
+        """Return a folder for copies until the export is complete."""
         if self._request.wheels is None:
             return None
         folder = stack.enter_context(new_folder(self._request.wheels))
-        # In there, so that putting them in place is no more than giving a name.
-        with reporting_os_errors("the folder takes no files", where=str(folder)):
+        # On the same disk, so that a rename moves them into place.
+        with reporting_os_errors("the folder cannot be written", where=str(folder)):
             stage = TemporaryDirectory(dir=folder, prefix=".wheelfit-")
         return Path(stack.enter_context(stage))
 
-    def _copied(
+    def _copy_variants(
         self,
         candidates: LockCandidates,
         selection: LockSelection,
@@ -263,11 +263,11 @@ class _Exporting:
             self._context.reporter.transfers(cut) as transfers,
         ):
             while True:
-                pins = [one for one in selection.resolution().pins if one.label is not None]
-                paths, refused = download(pins, candidates.candidates, Path(scratch), transfers)
-                if not refused:
+                pins = [pin for pin in selection.resolution().pins if pin.label is not None]
+                paths, rejected = download(pins, candidates.candidates, Path(scratch), transfers)
+                if not rejected:
                     break
-                for pin, reason in refused:  # F-93: the next wheel takes its place
+                for pin, reason in rejected:  # F-93: the next wheel takes its place
                     candidates.candidates.reject(pin.filename, reason)
                 selection = candidates.select()
             with named_by_origin(pins, paths):
@@ -280,46 +280,45 @@ def _put_in_place(stage: Path, wheels: str) -> None:
     with RootedFolder(wheels) as folder:
         for name in names:
             with reporting_os_errors("the file cannot be written", where=folder.path_of(name)):
-                around = name.rpartition("/")[0]
-                if around:
-                    folder.make_folders(around)  # a link is not followed
+                parent = name.rpartition("/")[0]
+                if parent:
+                    folder.make_folders(parent)  # a link is not followed
                 folder.replace(f"{stage.name}/{name}", name)
 
 
 def _copy(pin: Pin, source: Path, folder: Path) -> str:
     """Write a variant wheel as a plain one, and return its SHA-256.
 
-    Only variant markers in METADATA are replaced by their known values, since no other tool reads
-    them.
+    Variant markers in METADATA are replaced by their values, since no other tool reads them.
     """
     plain = parse_wheel_filename(_plain_name(pin.filename))
     with WheelArchive(source, plain) as archive:
-        given = archive.metadata()
-        metadata = f"{archive.dist_info}/METADATA"
-    resolved = without_variant_markers(given, pin.context, where=pin.filename.text)
-    replaced = {} if resolved == given else {metadata: resolved}
+        metadata = archive.metadata()
+        member = f"{archive.dist_info}/METADATA"
+    resolved = without_variant_markers(metadata, pin.context, where=pin.filename.text)
+    replaced = {} if resolved == metadata else {member: resolved}
     destination = folder / plain.text
-    with TemporaryDirectory(dir=source.parent) as apart:
-        named = source.rename(Path(apart, plain.text))
+    with TemporaryDirectory(dir=source.parent) as scratch:
+        renamed = source.rename(Path(scratch, plain.text))
         rewrite(
-            named, destination, replace_members=replaced, options=RewriteOptions(overwrite=True)
+            renamed, destination, replace_members=replaced, options=RewriteOptions(overwrite=True)
         )
     with destination.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _plain_name(filename: WheelFilename) -> str:
-    """Return a name without label that is preferred to the plain wheel of an index.
+    """Return a name without label that pip prefers to that of the plain wheel of an index.
 
-    When one of two wheels is in a folder, pip ignores the hash and takes the higher build number.
-    The label is part of it too, for people.
+    Of a wheel in a folder and one of an index, pip takes the higher build number, whatever the
+    hash. The build tag contains the label, for people.
     """
     parts = filename.plain.split("-")
     number, rest = filename.build or (0, "")
     return "-".join((*parts[:2], f"{number}{rest}_{filename.label}", *parts[-3:]))
 
 
-# --- words --------------------------------------------------------------------------------
+# --- text ---------------------------------------------------------------------------------
 
 
 def _licenses_text(contents: Contents) -> str:
@@ -334,7 +333,7 @@ def _licenses_text(contents: Contents) -> str:
         rows.append(tuple(map(in_one_line, cells)))
     words = ", ".join(filter(None, (target.words, target.python, target.platform)))
     head = [
-        f"Licences of what {in_one_line(target.name)} gets from {in_one_line(contents.lock)}",
+        f"Licences of {in_one_line(contents.lock)} for {in_one_line(target.name)}",
         f"Machine: {in_one_line(words)}",
         "",
     ]
@@ -344,10 +343,10 @@ def _licenses_text(contents: Contents) -> str:
 
 def _files(paths: Sequence[str]) -> str:
     """Return the first few paths; ``--json`` has all of them, which may be dozens."""
-    left = len(paths) - _MOST_FILES
-    if left <= 0:
+    omitted = len(paths) - _MOST_FILES
+    if omitted <= 0:
         return ", ".join(paths)
-    return f"{', '.join(paths[:_MOST_FILES])} and {left} more"
+    return f"{', '.join(paths[:_MOST_FILES])} and {omitted} more"
 
 
 _MOST_FILES = 3
@@ -360,9 +359,3 @@ def _slug(name: str) -> str:
 
 def _is_folder(place: str) -> bool:
     return place.endswith(("/", os.sep)) or Path(place).is_dir()
-
-
-def _from(folder: Path, path: str | None) -> str:
-    """Return a folder as seen from beside a file: pip and uv look there."""
-    start = Path.cwd() if path is None else Path(path).parent
-    return Path(os.path.relpath(folder, start)).as_posix()

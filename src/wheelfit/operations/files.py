@@ -1,4 +1,4 @@
-"""Files that are written, and the time that they carry."""
+"""Files and folders that operations write, and the time stamp of reproducible files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def write_atomically(name: str, data: bytes, *, replace: bool = True) -> None:
     """
     path = Path(name)
     if replace and path.exists() and not (path.is_file() or path.is_dir()):
-        _pour(data, path)
+        _write_special_file(data, path)
         return
     if replace and path.is_symlink():
         if not path.exists():
@@ -50,8 +50,7 @@ def write_atomically(name: str, data: bytes, *, replace: bool = True) -> None:
 def mode_of(path: Path) -> int:
     """Return the permissions of a file that may be written.
 
-    :raises FileProblem: it is read-only; exchanging it would be possible, and against its owner's
-        will.
+    :raises FileProblem: it is read-only. It could be replaced, but its owner does not want that.
     """
     from stat import S_IMODE, S_IWUSR
 
@@ -71,7 +70,7 @@ def new_folder(name: str) -> Iterator[Path]:
     :raises FileProblem: it cannot be created.
     """
     folder = Path(name)
-    new = [one for one in (folder, *folder.parents) if not one.exists()]
+    new = [path for path in (folder, *folder.parents) if not path.exists()]
     try:
         with reporting_os_errors(
             "the folder cannot be made", where=name, hint="name a folder that exists or can be made"
@@ -79,13 +78,13 @@ def new_folder(name: str) -> Iterator[Path]:
             folder.mkdir(parents=True, exist_ok=True)
         yield folder
     except BaseException:
-        for one in new:
+        for path in new:
             with suppress(OSError):
-                one.rmdir()
+                path.rmdir()
         raise
 
 
-def _pour(data: bytes, path: Path) -> None:
+def _write_special_file(data: bytes, path: Path) -> None:
     """Write to a special file, as ``/dev/stdout``, which cannot be replaced by a new one.
 
     :raises FileProblem: the write fails.
@@ -93,12 +92,12 @@ def _pour(data: bytes, path: Path) -> None:
     try:
         path.write_bytes(data)
     except OSError as error:
-        words = f"the file cannot be written: {error.strerror}"
-        raise FileProblem(words, where=str(path)) from None
+        message = f"the file cannot be written: {error.strerror}"
+        raise FileProblem(message, where=str(path)) from None
 
 
-_DIGITS = 11
-"""Of a moment before the year 5139; dates end at 9999."""
+_MOST_DIGITS = 11
+"""Digits of a time before the year 5139; the library's dates end at 9999."""
 
 
 def source_date_epoch(environ: Mapping[str, str]) -> int | None:
@@ -109,7 +108,7 @@ def source_date_epoch(environ: Mapping[str, str]) -> int | None:
     text = environ.get("SOURCE_DATE_EPOCH", "")
     if not text:
         return None
-    if not (text.isascii() and text.isdecimal() and len(text) <= _DIGITS):
+    if not (text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS):
         raise UserError(
             "SOURCE_DATE_EPOCH is not a number of seconds since 1970",
             where=f"SOURCE_DATE_EPOCH={text[:40]}",

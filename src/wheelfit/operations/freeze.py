@@ -1,4 +1,4 @@
-"""The packages of an environment as requirements from which it can be made again."""
+"""The packages of an environment as requirements from which it can be recreated."""
 
 from __future__ import annotations
 
@@ -63,20 +63,18 @@ class FreezeReport:
 def freeze(request: FreezeRequest, context: Context) -> FreezeReport:
     """Return the packages of an environment as requirements.
 
-    :param request: the environment.
-    :param context: the environment variables and the reporter.
     :raises WheelfitError: there is no such environment.
     """
     environment = open_environment_of(request, context.environ, tags=False)
     scan = environment.scan()
-    is_old = environment.interpreter.version < (3, 12)
-    left_out = set(map(canonicalize_name, request.exclude))
+    excluded = set(map(canonicalize_name, request.exclude))
     if not request.all:
-        left_out |= set(map(canonicalize_name, _MANAGING_BEFORE_3_12 if is_old else _MANAGING))
+        is_old = environment.interpreter.version < (3, 12)
+        excluded |= set(map(canonicalize_name, _MANAGING_BEFORE_3_12 if is_old else _MANAGING))
     packages = (
         entry
         for entry in by_name(scan.installed).values()
-        if entry.name not in left_out
+        if entry.name not in excluded
         and not (entry.outside and request.local)
         and not (entry.editable and request.exclude_editable)
     )
@@ -90,7 +88,7 @@ def freeze(request: FreezeRequest, context: Context) -> FreezeReport:
 def requirement_line(entry: Installed) -> str:
     """Return the line of a requirements file that installs a package again.
 
-    A package from a URL is named by that (PEP 610), anything else by its version. A variant is
+    A package from a URL is pinned by the URL (PEP 610), any other by its version. A variant is
     named in a comment that `wheelfit install -r` reads and other installers skip.
     """
     if entry.direct_url is not None:
@@ -107,7 +105,7 @@ def requirement_line(entry: Installed) -> str:
 
 def _reference(direct_url: Mapping[str, Any]) -> str:
     """Return the URL of a direct reference, with its commit or hash."""
-    url = str(direct_url["url"]).replace("${", "%24{")  # readers would put a variable there
+    url = str(direct_url["url"]).replace("${", "%24{")  # readers would replace it by a variable
     fragments = []
     vcs, archive = direct_url.get("vcs_info"), direct_url.get("archive_info")
     if isinstance(vcs, dict) and vcs.get("vcs") and vcs.get("commit_id"):

@@ -1,4 +1,4 @@
-"""Static indexes made of folders of wheels."""
+"""The generation of static indexes from folders of wheels."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class GenerateIndexRequest(ValidatedRequest):
-    """The folder of wheels, and where the index is written."""
+    """The folder of wheels, and the target of the index."""
 
     folder: str
     to: str | None = None
@@ -41,7 +41,7 @@ class GenerateIndexRequest(ValidatedRequest):
 
 @dataclass(frozen=True, slots=True)
 class GeneratedIndex:
-    """The result of a generation; not published if a file was refused."""
+    """The result of a generation, which is not published if a file was refused."""
 
     folder: str
     """As the user named it."""
@@ -94,18 +94,18 @@ def generate_index(request: GenerateIndexRequest, context: Context) -> Generated
             parse_public_url(request.public_url)
         except ValueError as error:
             raise UsageError(f"--public-url: {error}") from None
-    target, place = open_target(request.to or request.folder)
-    if request.to and place is not None and place.name == SIMPLE:
+    target, target_folder = open_target(request.to or request.folder)
+    if request.to and target_folder is not None and target_folder.name == SIMPLE:
         raise UsageError(
-            f"the pages would go into {place / SIMPLE}",
-            hint=f"name the folder above: --to {place.parent}",
+            f"the pages would be written to {target_folder / SIMPLE}",
+            hint=f"name the folder above: --to {target_folder.parent}",
         )
     if request.site:
         from wheelfit.server.site.static_pages import check_pages
 
         with target.opened():
             check_pages(target)  # before anything is published
-    generated = _generate(request, folder, target, place, context)
+    generated = _generate(request, folder, target, target_folder, context)
     if request.site and generated.is_published:
         generated = _with_site(generated, request, target)
     return GeneratedIndex(request.folder, target.name, generated)
@@ -115,13 +115,10 @@ def _generate(
     request: GenerateIndexRequest,
     folder: Path,
     target: Target,
-    place: Path | None,
+    target_folder: Path | None,
     context: Context,
 ) -> Generated:
-    """Generate the index, unless the last run left it up to date.
-
-    :param place: the target, if it is a local folder.
-    """
+    """Generate the index, unless it is up to date since the last run."""
     from pathlib import Path
 
     from wheelfit.server.generate.file_facts import FactsMemory, check_cache_file
@@ -136,19 +133,19 @@ def _generate(
         prune=request.prune,
         allow_empty=request.allow_empty,
         full=request.full,
-        elsewhere=_elsewhere(request),
+        elsewhere=_other_pages(request),
     )
     if request.cache_file:
         memory = Path(request.cache_file)
         check_cache_file(memory)
-    elif place is not None:
-        memory = place / SIMPLE / ".facts.json"
+    elif target_folder is not None:
+        memory = target_folder / SIMPLE / ".facts.json"
     else:
         memory = folder / ".wheelfit-facts.json"
-    in_place = place is not None and place.absolute() == folder.absolute()
-    excluded = _excluded_folders(folder, None if in_place else place)
-    fingerprint_of_input = fingerprint(folder, options, in_place=in_place, excluded=excluded)
-    last_run = LastRun(memory, fingerprint_of_input)
+    in_place = target_folder is not None and target_folder.absolute() == folder.absolute()
+    excluded = _output_folders(folder, None if in_place else target_folder)
+    current = fingerprint(folder, options, in_place=in_place, excluded=excluded)
+    last_run = LastRun(memory, current)
     generated = last_run.reusable_result(target)
     if generated is not None:
         return generated
@@ -167,7 +164,7 @@ def _generate(
         )
 
 
-def _elsewhere(request: GenerateIndexRequest) -> dict[str, OtherPages]:
+def _other_pages(request: GenerateIndexRequest) -> dict[str, OtherPages]:
     """Return the pages of other indexes that projects name."""
     from packaging.utils import canonicalize_name
 
@@ -186,19 +183,18 @@ def _elsewhere(request: GenerateIndexRequest) -> dict[str, OtherPages]:
     }
 
 
-def _excluded_folders(folder: Path, place: Path | None) -> frozenset[Path]:
-    """Return the folders that are not read: the output of earlier runs."""
+def _output_folders(folder: Path, target_folder: Path | None) -> frozenset[Path]:
+    """Return the folders with the output of earlier runs, which are not read."""
     from contextlib import suppress
 
     from wheelfit.server.generate.targets import FILES, SIMPLE
 
-    folders = {folder / SIMPLE}
-    if place is not None:
-        # It may be inside the folder, whose files are named below the folder's name.
-        with suppress(ValueError):
-            inner = folder / place.absolute().relative_to(folder.absolute())
-            folders |= {inner / SIMPLE, inner / FILES}
-    return frozenset(folders)
+    output = {folder / SIMPLE}
+    if target_folder is not None:
+        with suppress(ValueError):  # it is not inside the folder
+            inside = folder / target_folder.absolute().relative_to(folder.absolute())
+            output |= {inside / SIMPLE, inside / FILES}
+    return frozenset(output)
 
 
 def _with_site(generated: Generated, request: GenerateIndexRequest, target: Target) -> Generated:
@@ -209,8 +205,8 @@ def _with_site(generated: Generated, request: GenerateIndexRequest, target: Targ
     from wheelfit.server.site.static_pages import publish_pages
 
     with target.opened():
-        url = request.public_url
-        written = publish_pages(PublishedIndex(target), target, public_url=url)
+        index = PublishedIndex(target)
+        written = publish_pages(index, target, public_url=request.public_url)
     return replace(generated, written=(*generated.written, *written))
 
 

@@ -1,4 +1,4 @@
-"""Descriptions of machines: listed, shown, compared and written."""
+"""Operations on descriptions of machines: list, show, compare and write them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 THIS = "this"
-"""The name of this machine."""
+"""The name that stands for this machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class OwnHost:
     name: str
     path: Path
     about: str
-    """Its description, or why it cannot be used, in a line."""
+    """Its description, or the reason why it cannot be used, in a line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,17 +80,15 @@ class HostList:
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
-        return {
-            "version": 1,
-            "folder": str(self.folder),
-            "own": [
-                {"name": one.name, "path": str(one.path), "about": one.about} for one in self.own
-            ],
-            "presets": [
-                {"pattern": preset.pattern, "example": preset.example, "about": preset.words}
+        return plain_report(
+            self,
+            "folder",
+            own=[plain_fields(host, "name path about") for host in self.own],
+            presets=[
+                plain_fields(preset, "pattern example", about=preset.words)
                 for preset in self.presets
             ],
-        }
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +156,7 @@ def list_hosts(words: Sequence[str], context: Context) -> HostList:
     own = (OwnHost(name, path, _about(path)) for name, path in own_hosts(context.environ).items())
     return HostList(
         hosts_folder(context.environ),
-        tuple(one for one in own if matches(one.name, one.about)),
+        tuple(host for host in own if matches(host.name, host.about)),
         tuple(line for line in preset_lines() if matches(*line)),
     )
 
@@ -167,9 +165,9 @@ def show_host(name: str, context: Context) -> HostReport:
     """Return the description of a machine.
 
     :param name: a host file, a preset, or ``this``.
-    :raises UnknownHost: there is nothing of that name.
+    :raises UnknownHost: there is no such machine.
     """
-    current = _current(context)
+    current = _current_target(context)
     host = _open(name, current, context)
     detector = HostDetector(host.file, host.name, host.kind)
     namespaces = dict.fromkeys(entry.namespace for entry in host.file.providers)
@@ -178,26 +176,26 @@ def show_host(name: str, context: Context) -> HostReport:
 
 
 def format_host(report: HostReport, form: str, context: Context) -> str:
-    """Return a machine in the format of conda or pixi, and report what that cannot express.
+    """Return a machine in the format of conda or pixi; report facts that it cannot express.
 
     :param form: ``conda`` or ``pixi``.
     :raises UserError: ``invalid-host-file``; conda has no such platform.
     """
     from wheelfit.core.virtual_packages import as_pixi, as_text, conda_platform
 
-    platform, unsaid = conda_platform(report.host.file, report.target)
-    for sentence in unsaid:
-        context.reporter.note(f"note: {sentence}")
-    return as_text(platform) if form == "conda" else as_pixi(platform, report.host.record)
+    platform, omissions = conda_platform(report.host.file, report.target)
+    for omission in omissions:
+        context.reporter.note(f"note: {omission}")
+    return as_text(platform) if form == "conda" else as_pixi(platform, report.host.public_name)
 
 
 def compare_hosts(first: str, second: str, context: Context) -> HostComparison:
     """Return the differences between two machines.
 
     :param first: as in `show_host`.
-    :raises UnknownHost: there is nothing of one of the names.
+    :raises UnknownHost: one of the machines does not exist.
     """
-    current = _current(context)
+    current = _current_target(context)
     left, right = (_open(name, current, context) for name in (first, second))
     return HostComparison(left, right, tuple(host_differences(left.file, right.file, current)))
 
@@ -210,19 +208,19 @@ def report_notes(host: Host, context: Context) -> None:
         context.reporter.warn(f"{host.name} was written while detection was overridden: {override}")
 
 
-def _current(context: Context) -> Target:
+def _current_target(context: Context) -> Target:
     return open_environment(None, environ=context.environ, may_be_own=True).target
 
 
 def _open(name: str, current: Target, context: Context) -> Host:
     if name == THIS:
-        return _this(current, context)
+        return _describe_this_machine(current, context)
     host = open_host(name, context.environ)
     report_notes(host, context)
     return host
 
 
-def _this(current: Target, context: Context) -> Host:
+def _describe_this_machine(current: Target, context: Context) -> Host:
     from wheelfit.operations.machine import target_in_effect
     from wheelfit_runtime import __version__
     from wheelfit_runtime.platforms.discovery import Machine
@@ -232,14 +230,14 @@ def _this(current: Target, context: Context) -> Host:
     overrides = machine.overrides_in_effect()
     for override in overrides:  # P-73
         context.reporter.warn(f"the environment overrides detection: {override}")
-    target, of_system = target_in_effect(current, context)
+    target, target_overrides = target_in_effect(current, context)
     detected = (machine.detect(namespace) for namespace in machine.namespaces)
     file = HostFile.from_detections(
-        (one for one in detected if one is not None),
+        filter(None, detected),
         target,
         created_by=f"wheelfit {__version__}",
         origin="this machine",
-        overrides=(*overrides, *of_system),
+        overrides=(*overrides, *target_overrides),
     )
     return Host("this machine", "machine", file)
 
@@ -251,7 +249,9 @@ def _about(path: Path) -> str:
     except WheelfitError as error:
         return f"cannot be used: {error.message}"
     supported = [
-        entry.namespace for entry in file.providers if any(f.values for f in entry.features)
+        provider.namespace
+        for provider in file.providers
+        if any(feature.values for feature in provider.features)
     ]
     parts = [file.origin or "host file", *supported]
     return ", ".join(parts) + (f"; written by {file.created_by}" if file.created_by else "")
@@ -262,7 +262,7 @@ _HARDWARE = ("level", "cuda", "sm", "rocm", "gfx")
 
 
 class NewHostRequest(ValidatedRequest):
-    """The properties of a machine, and the path of its host file."""
+    """The parts of a machine, and the path of its host file."""
 
     names: tuple[str, ...] = ()
     """Presets, or one host file."""
@@ -298,7 +298,7 @@ class NewHost:
 def write_host(request: NewHostRequest, context: Context) -> NewHost:
     """Write the host file of a machine that cannot be probed.
 
-    :param request: the properties of the machine; either ``output`` or ``save``.
+    :param request: it has either ``output`` or ``save``.
     :raises UsageError: options contradict each other.
     :raises FileProblem: the file cannot be written.
     """
@@ -314,13 +314,20 @@ def describe_host(request: NewHostRequest, context: Context) -> Host:
     :raises UsageError: options contradict each other.
     :raises UnknownHost: there is no preset or file of a name.
     """
-    host = _composed(request, context)
+    interpreter = _interpreter(request.python) if request.python else None
+    files = [name for name in request.names if not is_preset(name)]
+    if THIS in files:
+        raise UsageError("this machine needs no description", hint="run `wheelfit probe -o FILE`")
+    if files:
+        host = _extended_host_file(request, files[0], interpreter, context)
+    else:
+        host = _composed_preset(request, interpreter)
     report_notes(host, context)
     return host
 
 
 def _own_path(name: str, context: Context) -> str:
-    """Return the path of a new host file of the user's own; make its folder."""
+    """Return the path of a new file in the user's folder of hosts, which is created if missing."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._+-]*", name) or name.endswith(".toml"):
         raise UsageError(
             f"{name!r} cannot be the name of a host file", hint="use letters, digits, '-' and '_'"
@@ -333,47 +340,43 @@ def _own_path(name: str, context: Context) -> str:
     return str(folder / f"{name}.toml")
 
 
-def _composed(request: NewHostRequest, context: Context) -> Host:
-    """Return the machine that names and options describe."""
-    interpreter = _interpreter(request.python) if request.python else None
-    names = [name for name in request.names if not is_preset(name)]
-    if THIS in names:
+def _composed_preset(request: NewHostRequest, interpreter: HostInterpreter | None) -> Host:
+    """Return the machine of presets and options together."""
+    parts = [*request.names, *_preset_parts(request)]
+    if not parts:
+        hint = "name presets, or give --platform, --cuda and so on"
+        raise UsageError("the machine is not described", hint=hint)
+    preset = compose(parts)
+    version = _library_version(request, preset.platform)
+    return preset_host(preset, interpreter=interpreter, version=version)
+
+
+def _extended_host_file(
+    request: NewHostRequest, name: str, interpreter: HostInterpreter | None, context: Context
+) -> Host:
+    """Return the machine of a host file, with the options that can be added to one."""
+    others = [f"--{key}" for key in _HARDWARE if getattr(request, key)]
+    others += [other for other in request.names if other != name]
+    if others:
         raise UsageError(
-            "this machine needs no description",
-            hint="run `wheelfit probe -o FILE`",
-        )
-    if not names:
-        parts = [*request.names, *_named_parts(request)]
-        if not parts:
-            raise UsageError(
-                "the machine is not described",
-                hint="name presets, or give --platform, --cuda and so on",
-            )
-        preset = compose(parts)
-        version = _library(request, preset.platform)
-        return preset_host(preset, interpreter=interpreter, version=version)
-    hardware = [f"--{key}" for key in _HARDWARE if getattr(request, key)]
-    if len(request.names) > 1 or hardware:
-        other = hardware[0] if hardware else next(n for n in request.names if n != names[0])
-        raise UsageError(
-            f"{names[0]} is a host file, and {other} cannot be added to it",
+            f"{name} is a host file, so {others[0]} cannot be added to it",
             hint="edit the file; --python, --platform, --glibc, --musl and --macos can be added",
         )
-    host = open_host(names[0], context.environ)
-    file = replace(host.file, origin=host.file.origin or f"file {host.record}")
+    host = open_host(name, context.environ)
+    file = replace(host.file, origin=host.file.origin or f"file {host.public_name}")
     if interpreter is not None:
         file = replace(file, interpreter=interpreter)
     if request.platform:
         preset = compose([request.platform])
-        version = _library(request, preset.platform)
+        version = _library_version(request, preset.platform)
         file = replace(file, platforms=platforms_of_preset(preset, version))
     elif any(getattr(request, key) for key in _LIBRARIES):
         raise UsageError("--glibc, --musl and --macos need --platform beside a host file")
     return replace(host, file=file)
 
 
-def _named_parts(request: NewHostRequest) -> Iterator[str]:
-    """Yield the parts of presets equivalent to the options."""
+def _preset_parts(request: NewHostRequest) -> Iterator[str]:
+    """Yield the parts of presets that options stand for."""
     if request.cuda:
         device = re.sub(r"^sm_?|\.", "", request.sm or "")
         yield f"cuda-{request.cuda}" + (f"-sm{device}" if device else "")
@@ -404,7 +407,7 @@ _VERSIONS = {
 }
 
 
-def _library(request: NewHostRequest, platform: str) -> str | None:
+def _library_version(request: NewHostRequest, platform: str) -> str | None:
     """Return the version of the C library, or of macOS, for a platform; None: the usual one."""
     library = PLATFORMS[platform].library
     for key, pattern in _VERSIONS.items():

@@ -1,4 +1,4 @@
-"""Described machines by name: a host file, a file in the user's folder of hosts, or a preset.
+"""Descriptions of machines, by name: a host file by its path or among the user's, or a preset.
 
 Descriptions of machines by conda and pixi are accepted as host files too.
 """
@@ -57,8 +57,8 @@ class Host:
         return open_host(name, (context or Context()).environ)
 
     @property
-    def record(self) -> str:
-        """The name in results that are kept: without folders, which may identify the user."""
+    def public_name(self) -> str:
+        """The name for results that are stored: without folders, which may identify the user."""
         return Path(self.name).name if self.kind == "file" else self.name
 
     def to_mapping(self) -> dict[str, object]:
@@ -104,15 +104,15 @@ def open_host(name: str, environ: Mapping[str, str], *, rocm_same_major: bool = 
 
     if "/" in name or os.sep in name or name.partition("#")[0].endswith(".toml"):
         return Host(name, "file", load_host_file(name))
-    own = own_hosts(environ)
-    if name in own:
+    own_files = own_hosts(environ)
+    if name in own_files:
         notes = (f"{name} is your own host file, not the preset",) if is_preset(name) else ()
-        return Host(name, "file", load_host_file(str(own[name])), notes=notes)
-    is_file = os.path.isfile(name)  # noqa: PTH113 - it does not raise for any name
+        return Host(name, "file", load_host_file(str(own_files[name])), notes=notes)
+    is_file = os.path.isfile(name)  # noqa: PTH113 - Path raises for names with NUL
     if not is_preset(name):
         if is_file:
             return Host(name, "file", load_host_file(name))
-        raise _unknown(name, own)
+        raise _unknown_host(name, own_files)
     preset = compose([name])
     host = preset_host(preset, rocm_same_major=rocm_same_major)
     if is_file:
@@ -147,7 +147,7 @@ def host_text(file: HostFile) -> str:
     import tomli_w
 
     text = tomli_w.dumps(to_mapping(file), multiline_strings=False)
-    return _LIST.sub(_filled_list, text)
+    return _LIST.sub(_with_filled_lines, text)
 
 
 _LIST = re.compile(r'^(\S+ = )\[\n((?:    "(?:[^"\\\n]|\\.)*",\n)+)\]$', re.MULTILINE)
@@ -155,7 +155,7 @@ _LIST = re.compile(r'^(\S+ = )\[\n((?:    "(?:[^"\\\n]|\\.)*",\n)+)\]$', re.MULT
 _WIDTH = 100
 
 
-def _filled_list(match: re.Match[str]) -> str:
+def _with_filled_lines(match: re.Match[str]) -> str:
     # Not `splitlines`, which also splits at other characters.
     items = [line[4:-1] for line in match[2].rstrip("\n").split("\n")]
     one_line = f"{match[1]}[{', '.join(items)}]"
@@ -236,12 +236,12 @@ def _read_host_file(path: str, name: str) -> bytes:
     return data
 
 
-def _unknown(name: str, own: Iterable[str]) -> UnknownHost:
+def _unknown_host(name: str, own_names: Iterable[str]) -> UnknownHost:
     from difflib import get_close_matches
 
     from wheelfit_runtime.platforms.presets import preset_lines
 
-    names = [*own, *(line.example for line in preset_lines())]
+    names = [*own_names, *(line.example for line in preset_lines())]
     close = get_close_matches(name.lower(), names, n=3)
     suggestion = f"did you mean {' or '.join(close)}? " if close else ""
     return UnknownHost(

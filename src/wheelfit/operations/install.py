@@ -177,7 +177,7 @@ def _resolution_request(
         requirements = tuple(RequestedRequirement(Requirement(name)) for name in replaced)
     remaining = {name: entry for name, entry in installed.items() if name not in followers}
     return replace(
-        opened.asked(dependencies=not request.no_deps),
+        opened.resolution_request(dependencies=not request.no_deps),
         requirements=requirements,
         # If another build is needed, one of the same version is preferred.
         preferred={

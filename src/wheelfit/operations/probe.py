@@ -181,7 +181,7 @@ class ProbeReport:
             self.detections,
             machine.target,
             created_by=f"wheelfit {__version__}",
-            origin="this machine" if host is None else f"{host.kind} {host.record}",
+            origin="this machine" if host is None else f"{host.kind} {host.public_name}",
             overrides=machine.all_overrides,
             scrub=scrubber.text,
         )

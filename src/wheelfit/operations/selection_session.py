@@ -114,7 +114,7 @@ class SelectionSession(Struct, frozen=True):
             if source.marker is None or source.marker.evaluate(environment)
         )
 
-    def asked(self, *, dependencies: bool) -> ResolutionRequest:
+    def resolution_request(self, *, dependencies: bool) -> ResolutionRequest:
         """Return the resolution request of the session, with nothing installed.
 
         :param dependencies: whether dependencies are resolved, too.
@@ -130,7 +130,7 @@ class SelectionSession(Struct, frozen=True):
             require_hashes=self.requires_hashes,
         )
 
-    def resolve(self, asked: ResolutionRequest, reporter: Reporter) -> Resolution:
+    def resolve(self, request: ResolutionRequest, reporter: Reporter) -> Resolution:
         """Return wheels that meet a request, built from source if the options permit it.
 
         :raises SourceOff: a package must be built, and may not be.
@@ -138,7 +138,7 @@ class SelectionSession(Struct, frozen=True):
         from wheelfit.resolution.resolver import resolve
 
         return with_consent(
-            lambda: resolve(asked, self.candidates),
+            lambda: resolve(request, self.candidates),
             self.building,
             self.candidates,
             reporter,

@@ -60,19 +60,19 @@ class BackendProcesses:
     def __init__(self) -> None:
         self._running: set[subprocess.Popen[bytes]] = set()
         self._lock = Lock()
-        self._closed = False
+        self._is_closed = False
 
     def close(self) -> None:
         """End every backend that still runs, with its child processes."""
         with self._lock:
-            self._closed = True
+            self._is_closed = True
             running = tuple(self._running)
         for process in running:
             _kill(process)
 
     def run(
         self,
-        words: Sequence[str],
+        command: Sequence[str],
         folder: str | None,
         environ: Mapping[str, str],
         log: Path,
@@ -80,18 +80,18 @@ class BackendProcesses:
     ) -> None:
         """Run a program to its end.
 
-        :param words: the program and its arguments.
+        :param command: the program and its arguments.
         :param folder: the current folder; None for that of this process.
         :param log: the file that the output is appended to.
-        :param tick: called now and then while the program runs, and once at the end.
+        :param tick: called at intervals while the program runs, and once at the end.
         :raises subprocess.CalledProcessError: it failed.
         """
         with log.open("ab") as output:
             with self._lock:
-                if self._closed:
-                    raise subprocess.CalledProcessError(1, list(words))
+                if self._is_closed:
+                    raise subprocess.CalledProcessError(1, list(command))
                 process = subprocess.Popen(
-                    list(words),
+                    list(command),
                     cwd=folder,
                     env=dict(environ),
                     stdin=subprocess.DEVNULL,
@@ -113,7 +113,7 @@ class BackendProcesses:
                 with self._lock:
                     self._running.discard(process)
         if process.returncode:
-            raise subprocess.CalledProcessError(process.returncode, list(words))
+            raise subprocess.CalledProcessError(process.returncode, list(command))
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
@@ -157,7 +157,7 @@ class Backend:
         self._children = children
         self._echo = echo
         self._echoed = 0  # bytes of the log
-        self._returned_list = True  # whether the last hook returned a list
+        self._has_returned_list = True  # the last hook
         with self._failures_explained("read"):
             self._builder = build.ProjectBuilder(project, str(environment.python), self._run)
 
@@ -168,11 +168,11 @@ class Backend:
 
     def further_requires(self, kind: Kind) -> tuple[str, ...]:
         """Return the requirements that the backend adds for a kind of distribution."""
-        with self._failures_explained(f"asked what building {_KIND_IN_WORDS[kind]} needs"):
+        with self._failures_explained(f"asked for the requirements of {_KIND_IN_WORDS[kind]}"):
             requirements = self._builder.get_requires_for_build(kind, self._settings)
             # The library makes a set of any value, of a string a set of its letters.
-            is_list = self._returned_list and all(isinstance(text, str) for text in requirements)
-            if not is_list:
+            are_texts = all(isinstance(text, str) for text in requirements)
+            if not (self._has_returned_list and are_texts):
                 raise build.BuildException("its backend did not return a list of requirements")
             return tuple(sorted(requirements))
 
@@ -213,18 +213,18 @@ class Backend:
         # The file by which the library gets the result of a hook.
         with suppress(OSError, ValueError, LookupError, TypeError):
             result = json.loads(Path(cmd[-1], "output.json").read_bytes())["return_val"]
-            self._returned_list = isinstance(result, list)
+            self._has_returned_list = isinstance(result, list)
 
     def _echo_output(self) -> None:
-        """Echo the whole lines that were added to the log."""
+        """Echo the complete lines that were added to the log."""
         if self._echo is None:
             return
         with self._log.open("rb") as file:
             file.seek(self._echoed)
             data = file.read()
-        whole = data.rpartition(b"\n")[0]
-        self._echoed += len(whole) + bool(whole)
-        for line in whole.decode("utf-8", "replace").splitlines():
+        complete = data.rpartition(b"\n")[0]
+        self._echoed += len(complete) + bool(complete)
+        for line in complete.decode("utf-8", "replace").splitlines():
             self._echo(line)
 
     @contextmanager
@@ -253,15 +253,15 @@ class Backend:
 
     def _failure(self, action: str, reason: str, output: Sequence[str] = ()) -> BuildFailed:
         lines = [*_last_lines(self._log), *output][-_SHOWN_LINES:]
-        kept = _kept(self._log) if _last_lines(self._log) else None
+        copy = _copy_log(self._log) if _last_lines(self._log) else None
         hint = "that file has all output of the build backend"
-        if kept is not None and self._log.stat().st_size > _MAX_KEPT_SIZE:
+        if copy is not None and self._log.stat().st_size > _MAX_KEPT_SIZE:
             hint = "that file has the beginning and the end of the build backend's output"
         return BuildFailed(
             f"{self._name} cannot be {action}: {reason}",
-            where=None if kept is None else str(kept),
+            where=None if copy is None else str(copy),
             note="\n".join(lines) or None,
-            hint="report it to the project's maintainers" if kept is None else hint,
+            hint="report it to the project's maintainers" if copy is None else hint,
         )
 
 
@@ -272,7 +272,7 @@ _KIND_IN_WORDS = {
 }
 
 
-def _kept(log: Path) -> Path | None:
+def _copy_log(log: Path) -> Path | None:
     """Copy a log out of the folder of the build, and return the path; None if that fails.
 
     Only the beginning and the end of a long log are copied.
@@ -280,13 +280,13 @@ def _kept(log: Path) -> Path | None:
     try:
         handle, name = tempfile.mkstemp(prefix="wheelfit-build-", suffix=".log")
         with log.open("rb") as file, os.fdopen(handle, "wb") as copy:
-            left_out = os.fstat(file.fileno()).st_size - _MAX_KEPT_SIZE
-            if left_out <= 0:
+            omitted = os.fstat(file.fileno()).st_size - _MAX_KEPT_SIZE
+            if omitted <= 0:
                 shutil.copyfileobj(file, copy)
                 return Path(name)
             # The first error may be at the beginning, and its consequences are at the end.
             copy.write(file.read(_MAX_KEPT_SIZE // 2))
-            copy.write(f"\n[... {left_out:,} bytes are left out ...]\n".encode())
+            copy.write(f"\n[... {omitted:,} bytes are left out ...]\n".encode())
             file.seek(-(_MAX_KEPT_SIZE // 2), os.SEEK_END)
             copy.write(file.read(_MAX_KEPT_SIZE // 2))
         return Path(name)

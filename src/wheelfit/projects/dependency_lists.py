@@ -1,7 +1,7 @@
-"""Lists of requirements in a ``pyproject.toml``, changed as text: all else of it stays.
+"""Edits of lists of requirements in the text of a ``pyproject.toml``; all else of it stays.
 
-After every change the text is parsed and compared with the expected content. So in any form an
-author has chosen, the change is exactly the requested one, or there is none.
+After every change the text is parsed and compared with the expected content. So whatever the form
+of the file, the change is exactly the requested one, or there is none.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Mapping
-from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -23,7 +22,7 @@ from wheelfit_runtime.errors import Fault, FileProblem, InvalidDocument, UserErr
 from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from packaging.utils import NormalizedName
 
@@ -38,7 +37,7 @@ _GROUPS = ("dependency-groups",)
 
 @dataclass(frozen=True, slots=True)
 class DependencyList:
-    """A list of requirements of a project: its own, that of an extra, or that of a group."""
+    """The name of a list of requirements: those of the project, of an extra or of a group."""
 
     kind: Literal["project", "extra", "group"] = "project"
     name: str = ""
@@ -49,7 +48,7 @@ class DependencyList:
 
     @property
     def table(self) -> tuple[str, ...]:
-        """The keys of the table that has it."""
+        """The keys that lead to its table."""
         return {"project": ("project",), "extra": _EXTRAS, "group": _GROUPS}[self.kind]
 
 
@@ -59,9 +58,9 @@ class ListChange:
 
     name: NormalizedName
     before: str | None
-    """The requirement that was there; None: it is new."""
+    """The old requirement; None: it is new."""
     after: str | None
-    """The requirement that is there now; None: it was removed."""
+    """The new requirement; None: it was removed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +93,7 @@ class ProjectText:
         return (self.text.replace("\n", "\r\n") if self.has_crlf else self.text).encode()
 
     def lists(self) -> Mapping[DependencyList, Sequence[object]]:
-        """Return every list with its elements, names as they are written."""
+        """Return every list with its elements; extras and groups are spelled as in the file."""
         data = tomllib.loads(self.text)
         own = _table(data, "project")
         lists: dict[DependencyList, Sequence[object]] = {}
@@ -109,30 +108,30 @@ class ProjectText:
                     lists[DependencyList(kind, name)] = items  # type: ignore[arg-type]
         return lists
 
-    def find(self, wanted: DependencyList) -> DependencyList | None:
-        """Return a list with its name as it is written; None if there is none."""
-        for one in self.lists():
-            if one.kind == wanted.kind and _same_name(one.name, wanted.name):
-                return one
+    def find(self, target: DependencyList) -> DependencyList | None:
+        """Return a list with its name as the file spells it; None if the file lacks it."""
+        for candidate in self.lists():
+            if candidate.kind == target.kind and _is_same_name(candidate.name, target.name):
+                return candidate
         return None
 
-    def names(self, wanted: DependencyList) -> Sequence[NormalizedName]:
+    def names(self, target: DependencyList) -> Sequence[NormalizedName]:
         """Return the names of the projects that a list has requirements on."""
-        there = self.find(wanted)
-        items = () if there is None else self.lists()[there]
-        return [one.name for one in map(_parsed, items) if one is not None]
+        existing = self.find(target)
+        items = () if existing is None else self.lists()[existing]
+        return [requirement.name for requirement in map(_parse, items) if requirement is not None]
 
-    def places_of(self, name: NormalizedName) -> Sequence[DependencyList]:
+    def lists_with(self, name: NormalizedName) -> Sequence[DependencyList]:
         """Return the lists that have a requirement on a project."""
-        return [one for one in self.lists() if name in self.names(one)]
+        return [candidate for candidate in self.lists() if name in self.names(candidate)]
 
 
 def with_requirement(
-    project: ProjectText, wanted: DependencyList, text: str
+    project: ProjectText, target: DependencyList, text: str
 ) -> tuple[ProjectText, ListChange]:
-    """Return a project with a requirement in a list, which is made if there is none.
+    """Return a project with a requirement in a list, which is created if missing.
 
-    A requirement on the same project with the same marker gives way, as does the only one if the
+    A requirement on the same project with the same marker is replaced, as is the only one if the
     new one has no marker: its spelling, marker and extras stay, and its versions if none are named.
 
     :raises InvalidDocument: ``invalid-project``; the file has a form that cannot be changed, or
@@ -141,44 +140,48 @@ def with_requirement(
     :raises UserError: several requirements could be meant.
     """
     new = parse_requirement(text, allow_variant_markers=False)
-    _check_list(project, wanted)
-    there = project.find(wanted)
-    if there is None:
-        created = toml_edits.create(project.text, _path(wanted), text.strip(), after="project")
-        changed = _checked(project, created, wanted, [text.strip()])
+    _check_list(project, target)
+    existing = project.find(target)
+    if existing is None:
+        edited = toml_edits.create(project.text, _path(target), text.strip(), after="project")
+        changed = _with_items(project, edited, target, [text.strip()])
         return changed, ListChange(new.name, None, text.strip())
-    items = project.lists()[there]
-    place = _place_of(items, new, there, project.where)
-    if place is None:
-        place = _place_for(items, new.name)
-        changed = _inserted(project, there, place, text.strip())
+    path, items = _path(existing), [*project.lists()[existing]]
+    index = _index_to_replace(items, new, existing, project.where)
+    if index is None:
+        index = _index_for_new(items, new.name)
+        items.insert(index, text.strip())
+        edited = toml_edits.insert(project.text, path, index, text.strip())
+        changed = _with_items(project, edited, existing, items)
         return changed, ListChange(new.name, None, text.strip())
-    before = str(items[place])
+    before = str(items[index])
     after = _merged(before, text)
-    return _replaced(project, there, place, after), ListChange(new.name, before, after)
+    if after != before:
+        items[index] = after
+        edited = toml_edits.replace(project.text, path, index, after)
+        project = _with_items(project, edited, existing, items)
+    return project, ListChange(new.name, before, after)
 
 
 def without_requirement(
-    project: ProjectText, wanted: DependencyList, name: NormalizedName
+    project: ProjectText, target: DependencyList, name: NormalizedName
 ) -> tuple[ProjectText, Sequence[ListChange]]:
-    """Return a project without any requirement on another in a list.
-
-    :return: without changes if the list does not have it.
-    """
-    there = project.find(wanted)
+    """Return a project without the requirements of a list on another project."""
+    existing = project.find(target)
     changes: list[ListChange] = []
-    while there is not None:
-        items = project.lists()[there]
-        place = next(_named(items, name), None)
-        if place is None:
+    while existing is not None:
+        items = [*project.lists()[existing]]
+        index = next(_indexes_of(items, name), None)
+        if index is None:
             break
-        changes.append(ListChange(name, str(items[place]), None))
-        project = _removed(project, there, place)
+        changes.append(ListChange(name, str(items.pop(index)), None))
+        edited = toml_edits.remove(project.text, _path(existing), index)
+        project = _with_items(project, edited, existing, items)
     return project, changes
 
 
 def without_sources(project: ProjectText, name: NormalizedName) -> ProjectText:
-    """Return a project without the sources of a dependency that nothing in it names any more.
+    """Return a project without the sources of a dependency, unless a list still names it.
 
     They are in ``[tool.wheelfit.sources]`` and ``[tool.uv.sources]``.
     """
@@ -186,32 +189,32 @@ def without_sources(project: ProjectText, name: NormalizedName) -> ProjectText:
         return project
     for tool in ("wheelfit", "uv"):
         path = ("tool", tool, "sources")
-        for key in _at(tomllib.loads(project.text), path):
-            if _same_name(key, name):
-                text = toml_edits.remove_key(project.text, (*path, key))
-                project = _checked_without(project, text, (*path, key))
+        for key in _table_at(tomllib.loads(project.text), path):
+            if _is_same_name(key, name):
+                edited = toml_edits.remove_key(project.text, (*path, key))
+                project = _without_key(project, edited, (*path, key))
     return project
 
 
 def _is_named(data: Mapping[str, Any], project: ProjectText, name: NormalizedName) -> bool:
-    """Return whether any list of a project has a requirement on another, those of tools too."""
+    """Return whether a list of a project names another, including lists of tools."""
     lists = [_table(data, "build-system").get("requires")]
     for tool in ("wheelfit", "uv"):
-        table = _at(data, ("tool", tool))
+        table = _table_at(data, ("tool", tool))
         lists += [items for key, items in table.items() if key.endswith("dependencies")]
-    item_lists = (items for items in lists if isinstance(items, list))
-    return bool(project.places_of(name)) or any(any(_named(items, name)) for items in item_lists)
+    items = (item for items in lists if isinstance(items, list) for item in items)
+    return bool(project.lists_with(name)) or any(_is_on(item, name) for item in items)
 
 
-# --- which requirement is meant ----------------------------------------------------------------
+# --- requirements in a list --------------------------------------------------------------------
 
 
-def _check_list(project: ProjectText, wanted: DependencyList) -> None:
-    """Refuse to make a list that belongs to a build backend, or to a table that is missing."""
-    own = tomllib.loads(project.text).get("project")
-    if wanted.kind == "group":
+def _check_list(project: ProjectText, target: DependencyList) -> None:
+    """Raise if a list belongs to a build backend, or its table is missing."""
+    if target.kind == "group":
         return
-    key = "optional-dependencies" if wanted.kind == "extra" else "dependencies"
+    key = "optional-dependencies" if target.kind == "extra" else "dependencies"
+    own = tomllib.loads(project.text).get("project")
     if not isinstance(own, dict):
         check_not_of_poetry(project)
         raise _fault(
@@ -226,12 +229,12 @@ def _check_list(project: ProjectText, wanted: DependencyList) -> None:
             project,
             "project.dynamic",
             f"{key} are dynamic: the build backend sets them",
-            "change them where the backend takes them from, or move them to [project]",
+            "edit the file from which the backend reads them, or move them to [project]",
         )
 
 
 def check_not_of_poetry(project: ProjectText) -> None:
-    """Refuse a project without ``[project]`` whose dependencies are in a table of Poetry."""
+    """Raise if a project has no ``[project]``, but a table of Poetry with its dependencies."""
     data = tomllib.loads(project.text)
     if "project" not in data and "poetry" in _table(data, "tool"):
         raise _fault(
@@ -249,74 +252,72 @@ def _table(data: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _at(data: Mapping[str, Any], path: Sequence[str]) -> Mapping[str, Any]:
+def _table_at(data: Mapping[str, Any], path: Sequence[str]) -> Mapping[str, Any]:
     for key in path:
         data = _table(data, key)
     return data
 
 
-def _same_name(one: str, other: str) -> bool:
-    return canonicalize_name(one) == canonicalize_name(other)
+def _is_same_name(left: str, right: str) -> bool:
+    return canonicalize_name(left) == canonicalize_name(right)
 
 
-def _parsed(item: object) -> Requirement | None:
+def _parse(item: object) -> Requirement | None:
     if not isinstance(item, str):
-        return None  # another group
+        return None  # a table that includes another group
     try:
         return parse_requirement(item, allow_variant_markers=False)
     except InvalidRequirement:
         return None
 
 
-def _named(items: Sequence[object], name: NormalizedName) -> Iterator[int]:
-    """Yield the places of the requirements on a project."""
-    for place, item in enumerate(items):
-        requirement = _parsed(item)
-        if requirement is not None and requirement.name == name:
-            yield place
+def _is_on(item: object, name: NormalizedName) -> bool:
+    """Return whether an item of a list is a requirement on a project."""
+    requirement = _parse(item)
+    return requirement is not None and requirement.name == name
 
 
-def _place_of(
-    items: Sequence[object], new: Requirement, which: DependencyList, where: str
+def _indexes_of(items: Sequence[object], name: NormalizedName) -> Iterator[int]:
+    """Yield the indexes of the requirements on a project."""
+    return (index for index, item in enumerate(items) if _is_on(item, name))
+
+
+def _index_to_replace(
+    items: Sequence[object], new: Requirement, target: DependencyList, where: str
 ) -> int | None:
-    """Return the place of the requirement that gives way; None: the new one is added."""
-    same = list(_named(items, new.name))
-    alike = [place for place in same if _marker(items[place]) == _text(new.marker)]
-    places = alike if alike or new.marker is not None else same
-    if len(places) > 1:
+    """Return the index of the requirement that a new one replaces; None: it is added."""
+    same_name = list(_indexes_of(items, new.name))
+    same_marker = [index for index in same_name if _marker(items[index]) == str(new.marker or "")]
+    indexes = same_marker if same_marker or new.marker is not None else same_name
+    if len(indexes) > 1:
         raise UserError(
-            f"several requirements on {new.name} are in {which}",
+            f"several requirements on {new.name} are in {target}",
             where=where,
-            note="\n".join(str(items[place]) for place in places),
-            hint="give the one that is meant with its marker, or remove them first",
+            note="\n".join(str(items[index]) for index in indexes),
+            hint="give the marker of one of them, or remove them first",
         )
-    return places[0] if places else None
+    return indexes[0] if indexes else None
 
 
 def _marker(item: object) -> str:
-    requirement = _parsed(item)
-    return "" if requirement is None else _text(requirement.marker)
+    requirement = _parse(item)
+    return "" if requirement is None else str(requirement.marker or "")
 
 
-def _text(value: object) -> str:
-    return "" if value is None else str(value)
-
-
-def _place_for(items: Sequence[object], name: NormalizedName) -> int:
-    """Return the place of a new requirement: by order in a sorted list, else at the end."""
-    names = [None if (one := _parsed(item)) is None else one.name for item in items]
-    known = [one for one in names if one is not None]
-    if len(known) < len(names) or len(known) < _SORTED or known != sorted(known):
+def _index_for_new(items: Sequence[object], name: NormalizedName) -> int:
+    """Return the index of a new requirement: by order in a sorted list, else at the end."""
+    names = [requirement.name for requirement in map(_parse, items) if requirement is not None]
+    if len(names) < len(items) or len(names) < _FEWEST_SORTED or names != sorted(names):
         return len(items)
-    return sum(one <= name for one in known)
+    return sum(other <= name for other in names)
 
 
-_SORTED = 2
-"""So many requirements in the order of the alphabet are no accident."""
+_FEWEST_SORTED = 2
+"""Requirements from which on alphabetical order counts as intended."""
 
 
 def _merged(before: str, text: str) -> str:
-    """Return a requirement that takes the place of another, with the parts it leaves open."""
+    """Return the requirement that replaces another, with the parts of it that the new one lacks."""
     old, new = _parts(before), _parts(text)
     extras = dict.fromkeys((*old.extras, *new.extras))
     return str(
@@ -326,7 +327,7 @@ def _merged(before: str, text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """The parts of a requirement as they are written."""
+    """The parts of a requirement in their original spelling."""
 
     name: str
     extras: tuple[str, ...]
@@ -347,7 +348,7 @@ def _parts(text: str) -> _Parts:
     match = _HEAD.fullmatch(text if start is None else text[:start])
     if match is None:
         raise InvalidRequirement("this is not a requirement", source=text)
-    extras = tuple(one.strip() for one in (match["extras"] or "").split(",") if one.strip())
+    extras = tuple(filter(None, map(str.strip, (match["extras"] or "").split(","))))
     marker = "" if start is None else text[start + 1 :].strip()
     return _Parts(match["name"], extras, match["rest"].strip(), marker)
 
@@ -355,88 +356,63 @@ def _parts(text: str) -> _Parts:
 # --- changes of the text -----------------------------------------------------------------------
 
 
-def _inserted(
-    project: ProjectText, which: DependencyList, place: int, requirement: str
+def _path(target: DependencyList) -> tuple[str, ...]:
+    return *target.table, target.name or "dependencies"
+
+
+def _with_items(
+    project: ProjectText, edited: str, target: DependencyList, items: Sequence[object]
 ) -> ProjectText:
-    items = [*project.lists()[which]]
-    items.insert(place, requirement)
-    text = toml_edits.insert(project.text, _path(which), place, requirement)
-    return _checked(project, text, which, items)
-
-
-def _replaced(
-    project: ProjectText, which: DependencyList, place: int, requirement: str
-) -> ProjectText:
-    items = [*project.lists()[which]]
-    if items[place] == requirement:
-        return project
-    items[place] = requirement
-    text = toml_edits.replace(project.text, _path(which), place, requirement)
-    return _checked(project, text, which, items)
-
-
-def _removed(project: ProjectText, which: DependencyList, place: int) -> ProjectText:
-    items = [*project.lists()[which]]
-    del items[place]
-    text = toml_edits.remove(project.text, _path(which), place)
-    return _checked(project, text, which, items)
-
-
-def _path(which: DependencyList) -> tuple[str, ...]:
-    return *which.table, which.name or "dependencies"
-
-
-def _checked(
-    project: ProjectText, text: str, which: DependencyList, items: Sequence[object]
-) -> ProjectText:
-    """Return the changed project if it has exactly the expected content."""
-    wanted = deepcopy(tomllib.loads(project.text))
-    *above, key = _path(which)
-    table = wanted
-    for step in above:
+    """Return the edited project if its list has the items, and nothing else has changed."""
+    expected = tomllib.loads(project.text)
+    *table_path, key = path = _path(target)
+    table = expected
+    for step in table_path:
         table = table.setdefault(step, {})
     table[key] = list(items)
-    try:
-        is_right = tomllib.loads(text) == wanted
-    except tomllib.TOMLDecodeError:
-        is_right = False
-    if not is_right:
-        raise _fault(
-            project,
-            path_of(*_path(which)),
-            "the list cannot be edited without changing its other lines",
-            f"change it by hand to {json.dumps(list(items))}; nothing was written",
-        )
-    return replace(project, text=text)
+    hint = f"change it by hand to {json.dumps(list(items))}; nothing was written"
+    return _if_equal(project, edited, expected, path, hint)
 
 
-def _checked_without(project: ProjectText, text: str, path: tuple[str, ...]) -> ProjectText:
-    """Return the changed project if it lacks a key, and nothing else but empty tables."""
-    wanted = tomllib.loads(project.text)
-    table = wanted
+def _without_key(project: ProjectText, edited: str, path: tuple[str, ...]) -> ProjectText:
+    """Return the edited project if it lacks a key, and nothing else but empty tables."""
+    expected = table = tomllib.loads(project.text)
     for step in path[:-1]:
         table = table[step]
     del table[path[-1]]
-    try:
-        is_right = _filled(tomllib.loads(text)) == _filled(wanted)
-    except tomllib.TOMLDecodeError:
-        is_right = False
-    if not is_right:
-        raise _fault(
-            project,
-            path_of(*path),
-            "the list cannot be edited without changing its other lines",
-            "remove it by hand; nothing was written",
-        )
-    return replace(project, text=text)
+    hint = "remove it by hand; nothing was written"
+    return _if_equal(project, edited, expected, path, hint, normalize=_without_empty)
 
 
-def _filled(value: object) -> object:
-    """Return a table without empty ones in it."""
+def _without_empty(value: object) -> object:
+    """Return a table without the empty tables in it."""
     if not isinstance(value, dict):
         return value
-    inside = {key: _filled(item) for key, item in value.items()}
-    return {key: item for key, item in inside.items() if item != {}}
+    items = {key: _without_empty(item) for key, item in value.items()}
+    return {key: item for key, item in items.items() if item != {}}
+
+
+def _if_equal(
+    project: ProjectText,
+    edited: str,
+    expected: object,
+    path: tuple[str, ...],
+    hint: str,
+    normalize: Callable[[object], object] = lambda content: content,
+) -> ProjectText:
+    """Return the edited project if its content is as expected.
+
+    :param normalize: applied to both contents before they are compared.
+    :raises InvalidDocument: ``invalid-project``; it is not, or the text is not TOML.
+    """
+    try:
+        is_valid = normalize(tomllib.loads(edited)) == normalize(expected)
+    except tomllib.TOMLDecodeError:
+        is_valid = False
+    if not is_valid:
+        message = "the list cannot be edited without changing its other lines"
+        raise _fault(project, path_of(*path), message, hint)
+    return replace(project, text=edited)
 
 
 def _fault(project: ProjectText, path: str, message: str, hint: str) -> InvalidDocument:

@@ -1,4 +1,4 @@
-"""Projects in repositories: parse the URL, and check its revision out.
+"""Projects in repositories: their URLs, and the checkout of a revision.
 
 Git's own program is run with arguments that cannot be taken for options, over transports that run
 no commands, and without prompts for a password. A login in the URL reaches git by its environment,
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 _TRANSPORTS = ("https", "http", "ssh", "git", "file")
 _REVISION = re.compile(r"(?!-)[^\s\x00-\x1f\x7f~^:?*\[\\]+")
 _COMMIT = re.compile(r"(?i:[0-9a-f]{40}|[0-9a-f]{64})")
-_LINES = 5
+_SHOWN_LINES = 5
+"""Last lines of git's output in an error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ class RepositoryUrl:
     """The parts of a URL such as ``git+https://host/project@v1#subdirectory=python``."""
 
     url: str
-    """Of the repository, without login."""
+    """The URL of the repository, without login."""
     revision: str | None = None
     """The requested branch, tag or commit; None: the repository's default."""
     subdirectory: str = ""
@@ -48,7 +49,7 @@ class RepositoryUrl:
         return f"{self.system}+{redact(self.url)}{revision}{folder}"
 
     def record(self, commit: str) -> dict[str, object]:
-        """Return the content of ``direct_url.json`` for it (PEP 610).
+        """Return the content of ``direct_url.json`` for an installation from here (PEP 610).
 
         :param commit: the revision that was checked out.
         """
@@ -60,7 +61,7 @@ class RepositoryUrl:
 
 
 def parse_repository_url(text: str, *, where: str = "") -> RepositoryUrl:
-    """Read the URL of a repository.
+    """Parse the URL of a repository.
 
     :raises UserError: it cannot be read, or uses an unsupported feature.
     """
@@ -75,7 +76,7 @@ def parse_repository_url(text: str, *, where: str = "") -> RepositoryUrl:
     if parts.scheme not in _TRANSPORTS:
         raise _refusal(
             text,
-            f"{parts.scheme or 'without a scheme, it'} is no way to reach a repository",
+            f"its scheme {parts.scheme} is not supported" if parts.scheme else "it has no scheme",
             where,
             hint=f"use one of git+{', git+'.join(_TRANSPORTS)}; write git@host:path as "
             "git+ssh://git@host/path",
@@ -85,13 +86,12 @@ def parse_repository_url(text: str, *, where: str = "") -> RepositoryUrl:
         path, revision = parts.path, ""
     elif not revision or _REVISION.fullmatch(revision) is None or ".." in revision:
         raise _refusal(text, f"{revision!r} is not a valid name of a revision", where)
-    is_odd = host.startswith("-") or (parts.username or "").startswith("-")
-    if is_odd or (parts.scheme != "file" and not host) or not path.strip("/"):
-        raise _refusal(text, "it does not say where the repository is", where)
-    if path.startswith("/-") and parts.scheme == "ssh":
-        raise _refusal(text, "it does not say where the repository is", where)
-    wanted = dict(parse_qsl(parts.fragment))
-    folder = wanted.get("subdirectory", "").strip("/")
+    # Programs that git starts would take such a host, user or path for an option.
+    is_option = host.startswith("-") or (parts.username or "").startswith("-")
+    is_option = is_option or (path.startswith("/-") and parts.scheme == "ssh")
+    if is_option or (parts.scheme != "file" and not host) or not path.strip("/"):
+        raise _refusal(text, "it does not name a repository", where)
+    folder = dict(parse_qsl(parts.fragment)).get("subdirectory", "").strip("/")
     if ".." in folder.split("/") or "\\" in folder:
         raise _refusal(text, "its subdirectory is outside the repository", where)
     bare = urlunsplit((parts.scheme, parts.netloc, path, parts.query, ""))
@@ -101,9 +101,9 @@ def parse_repository_url(text: str, *, where: str = "") -> RepositoryUrl:
     return RepositoryUrl(url, revision or None, folder, login)
 
 
-def _refusal(text: str, why: str, where: str, *, hint: str | None = None) -> UserError:
+def _refusal(text: str, reason: str, where: str, *, hint: str | None = None) -> UserError:
     return UserError(
-        f"this URL of a repository cannot be used: {why}",
+        f"this URL of a repository cannot be used: {reason}",
         where=where or None,
         note=redact(text),
         hint=hint,
@@ -111,7 +111,7 @@ def _refusal(text: str, why: str, where: str, *, hint: str | None = None) -> Use
 
 
 def check_out(
-    wanted: RepositoryUrl, folder: Path, environ: Mapping[str, str], *, offline: bool = False
+    repository: RepositoryUrl, folder: Path, environ: Mapping[str, str], *, offline: bool = False
 ) -> str:
     """Check out a revision with its submodules, and return the id of its commit.
 
@@ -120,32 +120,32 @@ def check_out(
     :raises NetworkError: ``checkout-failed``; the revision is not available.
     :raises Unreachable: a server would have to be contacted while offline.
     """
-    if offline and not wanted.url.startswith("file:"):
-        raise refused_offline(str(wanted))
-    git = _Git(wanted, folder, environ, offline=offline)
+    if offline and not repository.url.startswith("file:"):
+        raise refused_offline(str(repository))
+    git = _Git(repository, folder, environ, offline=offline)
     # Without the contents of older commits, where a server can leave them out.
-    sparse = [] if wanted.url.startswith("file:") else ["--filter=blob:none"]
-    git("clone", "--quiet", "--no-checkout", "--template=", *sparse, "--", wanted.url, ".")
-    commit = _find(git, wanted)
+    sparse = [] if repository.url.startswith("file:") else ["--filter=blob:none"]
+    git("clone", "--quiet", "--no-checkout", "--template=", *sparse, "--", repository.url, ".")
+    commit = _find_revision(git, repository.revision)
     git("checkout", "--quiet", "--detach", commit)
     if (folder / ".gitmodules").is_file():
         git("submodule", "--quiet", "update", "--init", "--recursive")
     return commit
 
 
-def _find(git: _Git, wanted: RepositoryUrl) -> str:
-    revision = wanted.revision
+def _find_revision(git: _Git, revision: str | None) -> str:
+    """Return the commit of a branch, tag, commit or other ref; None: of the default branch."""
     if revision is None:
         return git("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
     if _COMMIT.fullmatch(revision):
         # A full commit id takes precedence over a branch of that name.
         return _find_commit(git, revision)
     for name in (f"refs/remotes/origin/{revision}", f"refs/tags/{revision}"):
-        commit = git.try_("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
+        commit = git.run_or_none("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
         if commit is not None:
             return commit
     if re.fullmatch(r"[0-9a-fA-F]{4,63}", revision):
-        commit = git.try_("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
+        commit = git.run_or_none("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
         if commit is not None:
             return commit
     # A ref of another kind, as refs/pull/1/head.
@@ -154,9 +154,9 @@ def _find(git: _Git, wanted: RepositoryUrl) -> str:
 
 
 def _find_commit(git: _Git, identity: str) -> str:
-    """Return the commit of a whole id, which may be that of a tag."""
-    commit = git.try_("rev-parse", "--verify", "--quiet", f"{identity}^{{commit}}")
-    if commit is None:  # no branch has it
+    """Return the commit of a complete id, which may be that of a tag."""
+    commit = git.run_or_none("rev-parse", "--verify", "--quiet", f"{identity}^{{commit}}")
+    if commit is None:  # it is on no branch
         git("fetch", "--quiet", "--no-tags", "--", "origin", identity)
         commit = git("rev-parse", "--verify", "--quiet", f"{identity}^{{commit}}")
     return commit
@@ -166,40 +166,39 @@ class _Git:
     """Git in one folder."""
 
     def __init__(
-        self, wanted: RepositoryUrl, folder: Path, environ: Mapping[str, str], *, offline: bool
+        self, repository: RepositoryUrl, folder: Path, environ: Mapping[str, str], *, offline: bool
     ) -> None:
-        self._wanted = wanted
+        self._repository = repository
         self._folder = folder
         program = shutil.which("git", path=environ.get("PATH", os.defpath))
         if program is None:
             raise NetworkError(
                 "git was not found on PATH",
                 code="checkout-failed",
-                where=str(wanted),
+                where=str(repository),
             )
         self._program = program
-        self._environ = _environ_for(wanted, environ)
+        self._environ = _environ_for(repository, environ)
         if offline:
             self._environ["GIT_ALLOW_PROTOCOL"] = "file"
 
     def __call__(self, *words: str) -> str:
-        done = self._run(words)
-        if done.returncode:
-            said = redact(done.stderr.strip())
-            lines = [line for line in said.splitlines() if line.strip()]
+        process = self._run(words)
+        if process.returncode:
+            lines = [line for line in redact(process.stderr).splitlines() if line.strip()]
             raise NetworkError(
                 f"git {words[0]} failed",
                 code="checkout-failed",
-                where=str(self._wanted),
-                note="\n".join(lines[-_LINES:]) or None,
-                hint="check the URL, the revision, and that you may read it: "
-                f"git ls-remote {redact(self._wanted.url)}",
+                where=str(self._repository),
+                note="\n".join(lines[-_SHOWN_LINES:]) or None,
+                hint="check the URL, the revision and your permissions: "
+                f"git ls-remote {redact(self._repository.url)}",
             )
-        return done.stdout.strip()
+        return process.stdout.strip()
 
-    def try_(self, *words: str) -> str | None:
-        done = self._run(words)
-        return done.stdout.strip() if done.returncode == 0 else None
+    def run_or_none(self, *words: str) -> str | None:
+        process = self._run(words)
+        return process.stdout.strip() if process.returncode == 0 else None
 
     def _run(self, words: Sequence[str]) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -220,32 +219,32 @@ _HELPER = (
 )
 
 
-def _environ_for(wanted: RepositoryUrl, environ: Mapping[str, str]) -> dict[str, str]:
+def _environ_for(repository: RepositoryUrl, environ: Mapping[str, str]) -> dict[str, str]:
     """Return the environment of git, without prompts and variables of another repository."""
-    kept = {
+    variables = {
         name: value
         for name, value in environ.items()
         if name not in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY")
     }
-    kept |= {
+    variables |= {
         "GIT_TERMINAL_PROMPT": "0",
         "GIT_ALLOW_PROTOCOL": "https:http:ssh:git"
-        + (":file" if wanted.url.startswith("file:") else ""),
+        + (":file" if repository.url.startswith("file:") else ""),
         "GCM_INTERACTIVE": "never",
         "LC_ALL": "C",
     }
-    if "GIT_SSH" not in kept:
-        kept.setdefault("GIT_SSH_COMMAND", "ssh -oBatchMode=yes")
-    if wanted.login is not None:
-        user, password = wanted.login
-        parts = urlsplit(wanted.url)
-        count = kept.get("GIT_CONFIG_COUNT", "")
-        number = int(count) if re.fullmatch(r"[0-9]{1,6}", count) else 0  # what is there stays
-        kept |= {
+    if "GIT_SSH" not in variables:
+        variables.setdefault("GIT_SSH_COMMAND", "ssh -oBatchMode=yes")
+    if repository.login is not None:
+        user, password = repository.login
+        parts = urlsplit(repository.url)
+        count = variables.get("GIT_CONFIG_COUNT", "")
+        number = int(count) if re.fullmatch(r"[0-9]{1,6}", count) else 0  # the first free one
+        variables |= {
             "GIT_CONFIG_COUNT": str(number + 1),
             f"GIT_CONFIG_KEY_{number}": f"credential.{parts.scheme}://{parts.netloc}.helper",
             f"GIT_CONFIG_VALUE_{number}": _HELPER,
             "WHEELFIT_GIT_USER": user,
             "WHEELFIT_GIT_PASSWORD": password or "",
         }
-    return kept
+    return variables

@@ -92,7 +92,7 @@ class TestRequirements:
         assert "extra-speed" in files[f"requirements.{V3}.txt"]
         assert "extra-speed" not in files[f"requirements.{V1}.txt"]
         said = run("export", lock, "--for", V3, "--for", V1, code=2)
-        assert "several machines do not go into one file" in said.err
+        assert "several machines cannot be exported into one file" in said.err
         run("export", lock, "--for", V3, "--for", V1, "-o", tmp_path / "one.txt", code=2)
         assert not (tmp_path / "one.txt").exists()
 
@@ -335,7 +335,7 @@ class TestLicenses:
     def test_a_table(self, lock: Path, run: Runner) -> None:
         """Aligned; what metadata says cannot steer the terminal."""
         said = run("export", lock, "--format", "licenses", "--for", V3)
-        assert said.out.splitlines()[0] == f"Licences of what {V3} gets from pylock.toml"
+        assert said.out.splitlines()[0] == f"Licences of pylock.toml for {V3}"
         assert said.out.splitlines()[3:] == [
             "Package      Version  Label  License   Files",
             "-----------  -------  -----  --------  -------",

@@ -359,6 +359,7 @@ class TestNew:
         assert found["host"]["created_by"] == "uv 0.9"
         assert found["host"]["origin"] == "file variant-lock.toml"
         assert found["filters"][0]["resolved"] == ["nvidia-variant-provider==0.0.1"]
+        run("host", "new", "-o", path, "--force", uv_file, uv_file)  # named twice by mistake
         run("host", "new", "-o", path, "--force", uv_file, "--cuda", "12.8", code=2)
         run("host", "new", "-o", path, "--force", uv_file, "linux-x86_64", code=2)
         run("host", "new", "-o", path, "--force", uv_file, "--glibc", "2.28", code=2)

@@ -274,7 +274,9 @@ def _process_lines(diagnosis: Diagnosis) -> Iterator[Line]:
     rows = [
         (
             one.soname,
-            f"CUDA {one.cuda_major}" if one.cuda_major else one.library.kind or one.library.family,
+            f"CUDA {one.cuda_major}"
+            if one.cuda_major
+            else one.identity.kind or one.identity.family,
             one.version,
             one.owner,
             f"{one.path} (deleted)" if one.file.deleted else one.path,
