@@ -14,7 +14,7 @@ from wheelfit.locking.document import write_lock
 from wheelfit.locking.locking import new_lock
 from wheelfit.locking.release import lock_release
 from wheelfit.operations.hosts import open_host
-from wheelfit.resolution.release_metadata import obtain
+from wheelfit.resolution.release_metadata import read_release_metadata
 from wheelfit.sources.open import open_sources
 from wheelfit.sources.settings import SourceSettings
 from wheelfit.testing.index import RecordingIndex
@@ -51,7 +51,7 @@ def write_lock_of(
         release = release_for(page, Version(version), [linux, mac])
         assert release is not None
         variants = [wheel for wheel in release.wheels if wheel.filename.is_variant]
-        metadata = obtain(release, variants, repository)
+        metadata = read_release_metadata(release, variants, repository)
         listed = (needs or {}).get(name, {})
         tables.append(lock_release(release, metadata, needs=listed, index=index.url).table)
     lock = new_lock(tables, roots=[pins[0]] if roots is None else roots)

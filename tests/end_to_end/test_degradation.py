@@ -604,7 +604,7 @@ class TestPolicy:
         (provider,) = found["providers"]
         assert provider["step"] == "static-list"
         said = scene.install("--dry-run", "some")
-        assert any("the package itself says that x86_64 is supported" in w for w in warnings(said))
+        assert any("its own list states that x86_64 is supported" in w for w in warnings(said))
 
     @pytest.mark.parametrize("how", ["x86_64", ":all:", "file"])
     def test_ignored_by_policy(

@@ -18,7 +18,7 @@ from wheelfit.locking.listed_wheels import possible_needs
 from wheelfit.locking.locking import new_lock
 from wheelfit.locking.release import LockedRelease, lock_release
 from wheelfit.resolution.listing import Release, Wheel, sort_page
-from wheelfit.resolution.release_metadata import MetadataPolicy, obtain
+from wheelfit.resolution.release_metadata import MetadataPolicy, read_release_metadata
 from wheelfit.sources.page import ProjectPage
 from wheelfit.testing.repositories import FakeRepository
 from wheelfit.testing.wheels import SCHEMA
@@ -118,7 +118,7 @@ def locked(
     release = release_for(page, Version(version), targets)
     assert release is not None
     variants = [wheel for wheel in release.wheels if wheel.filename.is_variant]
-    metadata = obtain(release, variants, repository, MetadataPolicy(strict=strict))
+    metadata = read_release_metadata(release, variants, repository, MetadataPolicy(strict=strict))
     needs = {}
     for wheel in release.wheels:
         label = wheel.filename.label or ""

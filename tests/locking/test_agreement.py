@@ -88,7 +88,7 @@ class TestTogether:
         """A-47: of a lock the build that all can share is taken, and it is said why."""
         selection = choose(BOTH)
         assert labels(selection) == {"torch": "cu12", "flash": "cu12"}
-        (held,) = selection.resolution().held
+        (held,) = selection.resolution().agreements
         assert str(held) == (
             "CUDA 12 for all, because flash 1 has only builds for CUDA 12: "
             "cu12 of torch 1, not cu13"

@@ -21,7 +21,7 @@ from wheelfit.locking.document import Lock, read_lock, write_lock
 from wheelfit.locking.locking import new_lock
 from wheelfit.locking.release import lock_release
 from wheelfit.locking.selection import LockCandidates
-from wheelfit.resolution.release_metadata import obtain
+from wheelfit.resolution.release_metadata import read_release_metadata
 from wheelfit.sources.open import open_sources
 from wheelfit.sources.settings import SourceSettings
 from wheelfit.testing.detectors import FixedDetector
@@ -59,7 +59,7 @@ def lock_from(index: RecordingIndex, *pins: str) -> Lock:
         release = release_for(page, Version(version), [TARGET])
         assert release is not None
         wheels = [wheel for wheel in release.wheels if wheel.filename.is_variant]
-        metadata = obtain(release, wheels, repository)
+        metadata = read_release_metadata(release, wheels, repository)
         needs = {"": ["small"] if name == "fastfft" else []}
         tables.append(lock_release(release, metadata, needs=needs, index=index.url).table)
     return new_lock(tables, roots=[pins[0]], requires_python=">=3.11")

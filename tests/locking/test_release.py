@@ -40,7 +40,7 @@ from wheelfit.locking.release import lock_release
 from wheelfit.locking.selection import LockCandidates
 from wheelfit.resolution.candidates import Candidates
 from wheelfit.resolution.release_choice import ReleaseChoice
-from wheelfit.resolution.release_metadata import obtain
+from wheelfit.resolution.release_metadata import read_release_metadata
 from wheelfit.testing.drivers import FakeDriver
 from wheelfit.testing.repositories import FakeRepository
 from wheelfit.testing.worlds import linux_target
@@ -139,7 +139,9 @@ class TestWheels:
         release = release_for(structs.replace(page, files=(told,)), Version("1"), [TARGET])
         assert release is not None
         table = lock_release(
-            release, obtain(release, [], repository), index="https://me:secret@x.invalid/simple/"
+            release,
+            read_release_metadata(release, [], repository),
+            index="https://me:secret@x.invalid/simple/",
         ).table
         assert table["index"] == "https://x.invalid/simple/"
         assert table["wheels"] == [

@@ -8,7 +8,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from wheelfit.resolution.problem import Build, Need, Package, place_of
+from wheelfit.resolution.problem import Build, Need, Package, build_index
 from wheelfit.resolution.version_set import VersionSet, is_pin
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class Graph:
         """Return the versions of a project, newest first."""
         return self._versions.get(name, [])
 
-    def lack(self, name: NormalizedName, versions: VersionSet) -> str:
+    def no_version(self, name: NormalizedName, versions: VersionSet) -> str:
         """Say that nothing is there."""
         if name not in self._versions:
             return f"nobody knows {name}"
@@ -142,7 +142,7 @@ class Graph:
         label, *_ = self._builds[Package(name), version][place]
         return ((Package(name), version), label) not in self._unsound
 
-    def there(self, name: NormalizedName) -> Version | None:
+    def present_version(self, name: NormalizedName) -> Version | None:
         """Return the version that is there anyway."""
         return self._there.get(name, self._kept.get(name))
 
@@ -156,7 +156,7 @@ class Graph:
             return self._needs.get((package, version), [])
         if package.extra is not None:
             return self._needs.get((Package(*package[:2]), package.release), [])
-        _, found, _ = self._builds[Package(package.name), package.release][place_of(version)]
+        _, found, _ = self._builds[Package(package.name), package.release][build_index(version)]
         return needs(*found)
 
     def announce(self, needs: Sequence[Need]) -> None:

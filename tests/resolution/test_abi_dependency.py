@@ -153,7 +153,7 @@ class TestNeedsOfLabels:
         assert pin is not None
         assert pin.label == "good"
         reasons = {str(one.filename.label): one.reason for one in pin.choice.selection.verdicts}
-        assert "what it needs cannot be had" in reasons["best"]
+        assert "its requirements cannot be met" in reasons["best"]
 
     def test_unsound_metadata_costs_one_label(self, world: World) -> None:
         """F-94, F-112: a label whose metadata cannot be read gives way to the next one."""

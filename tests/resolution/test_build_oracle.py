@@ -11,7 +11,7 @@ import pytest
 from packaging.requirements import Requirement
 from resolution.graphs import Graph, needs
 
-from wheelfit.resolution.proof import tell
+from wheelfit.resolution.proof import write_proof
 from wheelfit.resolution.solver import Unsolvable, solve
 
 pytestmark = pytest.mark.integration
@@ -143,7 +143,7 @@ def solved(problem: Problem) -> Choice | str:
     try:
         found = solve(graph, needs(*problem.roots))
     except Unsolvable as error:
-        return tell(error.step, graph)
+        return write_proof(error.step, graph)
     versions = {str(package): int(str(version)) for package, version in found.versions.items()}
     return versions, {str(name): place for name, place in found.builds.items()}
 

@@ -228,7 +228,7 @@ class TestWithIndexFile:
         odd.repository.add_file("num-1.0.0-variants.json", BLAS)
         choice = choose(odd)
         assert outcome(choice)[0] == ("plain", "chosen")
-        assert "are both there" in choice.notes[0]
+        assert "exist" in choice.notes[0]
         odd.policy = ChoicePolicy(metadata=MetadataPolicy(strict=True))
         with pytest.raises(BadMetadata):
             choose(odd)
@@ -456,7 +456,7 @@ class TestListing:
         assert listing is not None
         release = listing.releases[Version("1")]
         assert [one.filename.text for one in release.wheels] == ["num-1-py3-none-any.whl"]
-        assert release.others == (("num-1.tar.gz", NO_SOURCES),)
+        assert release.ignored_sources == (("num-1.tar.gz", NO_SOURCES),)
         assert "3py" in listing.ignored[0]
         assert listing.ignored[1] == "other-1-py3-none-any.whl belongs to other"
 
@@ -479,7 +479,7 @@ class TestListing:
         world.repository.add_wheel(
             "num-1-py3-none-any.whl", metadata=b"Metadata-Version: 2.1\nName: num\nVersion: 2\n\n"
         )
-        choice = world.candidates().usable(canonicalize_name("num"), Version("1"))
+        choice = world.candidates().usable_choice(canonicalize_name("num"), Version("1"))
         assert outcome(choice) == [("plain", "rejected")]
         assert reason(choice, None) == "its metadata is that of num 2"
 
@@ -494,13 +494,16 @@ class TestContexts:
         """Return candidates for a release that was looked at."""
         world.repository.add_file(INDEX_FILE, BLAS)
         candidates = world.candidates()
-        assert outcome(candidates.usable(self.NAME, self.VERSION))[0] == ("openblas", "chosen")
+        assert outcome(candidates.usable_choice(self.NAME, self.VERSION))[0] == (
+            "openblas",
+            "chosen",
+        )
         world.repository.asked.clear()
         return candidates
 
     def best(self, candidates: Candidates) -> str | None:
         """Return the label that is taken."""
-        return candidates.usable(self.NAME, self.VERSION).taken
+        return candidates.usable_choice(self.NAME, self.VERSION).chosen_label
 
     def test_one_does_not_change_another(self, world: World, candidates: Candidates) -> None:
         """A wheel excluded in one context is chosen in the others, in any order of questions."""
@@ -550,7 +553,7 @@ class TestContexts:
         derived = candidates.within(candidates.context.without({wheel("mkl"): "unwanted"}))
         assert self.best(derived) == "openblas"
         world.repository.add_wheel("num-2-py3-none-any.whl")
-        derived.look_again(self.NAME)
+        derived.read_again(self.NAME)
         for one in (derived, candidates):
             listing = one.listing(self.NAME)
             assert listing is not None
@@ -580,7 +583,9 @@ def test_everything_is_remembered(world: World) -> None:
     world.repository.add_file(INDEX_FILE, BLAS)
     candidates = world.candidates()
     name = canonicalize_name("num")
-    assert candidates.usable(name, Version("1")) is candidates.usable(name, Version("1"))
+    assert candidates.usable_choice(name, Version("1")) is candidates.usable_choice(
+        name, Version("1")
+    )
     assert len(world.repository.asked) == 3
     with pytest.raises(KeyError):
         candidates.choice(name, Version("7"))

@@ -8,7 +8,7 @@ from packaging.version import Version
 
 from wheelfit.core.properties import Property, PropertySet
 from wheelfit.core.shared_requirements import AGREEMENTS
-from wheelfit.resolution.choice_warnings import about_mixture
+from wheelfit.resolution.choice_warnings import warnings_about_mixture
 from wheelfit.resolution.joint_choice import AgreementOutcome, ChosenBuild, held_by
 from wheelfit.testing.detectors import FixedDetector
 from wheelfit.testing.wheels import release_document
@@ -38,7 +38,9 @@ def held(**builds: PropertySet) -> tuple[AgreementOutcome, ...]:
 
 def test_two_cuda_majors() -> None:
     """A-47: builds for two CUDA majors in one environment are told."""
-    (caution,) = about_mixture(held(torch=cuda("13.0"), xgboost=cuda("12.0"), numpy=cuda()))
+    (caution,) = warnings_about_mixture(
+        held(torch=cuda("13.0"), xgboost=cuda("12.0"), numpy=cuda())
+    )
     assert caution == (
         "builds for different CUDA majors are mixed (CUDA 12: xgboost; CUDA 13: torch)"
     )
@@ -46,12 +48,12 @@ def test_two_cuda_majors() -> None:
 
 def test_one_cuda_major() -> None:
     """A-47: minor versions of one major go together."""
-    assert not list(about_mixture(held(torch=cuda("12.8", "13.0"), xgboost=cuda("12.0"))))
+    assert not list(warnings_about_mixture(held(torch=cuda("12.8", "13.0"), xgboost=cuda("12.0"))))
 
 
 def test_two_libraries() -> None:
     """What is mixed is told of every agreement."""
-    (caution,) = about_mixture(
+    (caution,) = warnings_about_mixture(
         held(
             scipy=PropertySet([Property("blas_lapack", "provider", "mkl")]),
             numpy=PropertySet([Property("blas_lapack", "provider", "openblas")]),

@@ -181,7 +181,7 @@ class TestWhichRelease:
         """PEP 592: a pinned release that was yanked is shown with a note."""
         world.repository.add_wheel("old-1-py3-none-any.whl", yanked="broken")
         (note,) = explain(world, "old==1").notes
-        assert note == "old 1 was taken back by its publisher (yanked: broken)"
+        assert note == "old 1 is yanked: broken"
 
 
 class TestWarnings:
@@ -212,7 +212,7 @@ class TestWarnings:
         world.repository.add_file("claim-1-variants.json", document)
         explanation = explain(world, "claim")
         assert explanation.chosen is not None
-        assert "the package itself says that nvidia is supported" in explanation.warnings[0]
+        assert "its own list states that nvidia is supported" in explanation.warnings[0]
 
     def test_a_list_that_is_not_believed(self, world: World) -> None:
         """P-20: the user may have the machine asked instead."""

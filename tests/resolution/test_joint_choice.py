@@ -98,7 +98,7 @@ class TestWithinOneVersion:
         add(world, "torch 1", {"cu12": "12.8"})
         assert world.pins("torch", "flash") == {"torch": "2:cu12", "flash": "1:cu12"}
         resolution = world.resolve("torch", "flash")
-        (held,) = resolution.held
+        (held,) = resolution.agreements
         assert (held.agreement.name, held.values) == ("cuda", ("12",))
         assert held.forced.by == ("flash",)
         assert str(held) == (
@@ -118,7 +118,9 @@ class TestWithinOneVersion:
         add(world, "xgboost 3", BOTH)
         resolution = world.resolve("torch", "xgboost")
         assert {pin.label for pin in resolution.pins} == {"cu13"}
-        assert [(one.values, one.forced.reasons) for one in resolution.held] == [(("13",), ())]
+        assert [(one.values, one.forced.reasons) for one in resolution.agreements] == [
+            (("13",), ())
+        ]
         chosen = {
             pin.name: ChosenBuild(pin.name, pin.version, pin.label, pin.properties)
             for pin in resolution.pins
@@ -130,7 +132,9 @@ class TestWithinOneVersion:
             asked.append(agreed)
             return Attempt(agreed, chosen, tuple, "the set")
 
-        assert settle(choose, AGREEMENTS, AGREEMENTS) == AgreedBuilds("the set", resolution.held)
+        assert settle(choose, AGREEMENTS, AGREEMENTS) == AgreedBuilds(
+            "the set", resolution.agreements
+        )
         assert asked == [()]
 
     def test_no_history_is_looked_at(self, world: World) -> None:
@@ -178,7 +182,7 @@ class TestWithinOneVersion:
             "flash 1 (cu12)",
             "boost 1 (cu12)",
         }
-        assert "cu12 of boost 1, not 2 cu13" in str(resolution.held[0])
+        assert "cu12 of boost 1, not 2 cu13" in str(resolution.agreements[0])
 
     def test_what_nobody_named_becomes_older_before_anything_loses_the_feature(self) -> None:
         """P-55: a build with the feature is worth an older version of what nobody named."""
@@ -205,7 +209,7 @@ class TestWithinOneVersion:
             "boost 2 (cu13)",
             "burst 2 (cu13)",
         }
-        assert resolution.held[0].forced.by == ("boost", "burst")
+        assert resolution.agreements[0].forced.by == ("boost", "burst")
 
     def test_the_order_of_the_user_decides(self) -> None:
         """Where all else is equal, who is named first keeps the better build."""
@@ -216,7 +220,7 @@ class TestWithinOneVersion:
         add(world, "three 1", {"cu13": "13.0"}, plain=True)
         assert world.pins("two", "three") == {"two": "1:cu12", "three": "1"}
         assert world.pins("three", "two") == {"two": "1", "three": "1:cu13"}
-        assert world.resolve("two", "three").held[0].forced.reasons == (
+        assert world.resolve("two", "three").agreements[0].forced.reasons == (
             "two has a better build for CUDA 12",
         )
 
@@ -259,7 +263,7 @@ class TestBuildsOfOtherPackages:
         newer = {"nvidia": {"cuda_version_lower_bound": ["13.0"]}, "abi": {"torch": ["3"]}}
         add(world, "torch 3", BOTH)
         add(world, "vllm 1", {"a": pins, "b": newer}, ["torch"])
-        (held,) = world.resolve("torch==2", "vllm").held
+        (held,) = world.resolve("torch==2", "vllm").agreements
         assert held.forced.by == ("vllm",)
         assert held.forced.reasons == ("vllm 1 has only builds for CUDA 12",)
 
@@ -287,7 +291,7 @@ class TestSeveralValues:
             )
         resolution = world.resolve("one", "two", "three")
         assert {str(pin) for pin in resolution.pins} == {"one 1 (l0)", "two 1 (l0)", "three 1 (l1)"}
-        assert resolution.held[0].values == ("mkl",)
+        assert resolution.agreements[0].values == ("mkl",)
 
 
 class TestInstalled:
@@ -297,7 +301,7 @@ class TestInstalled:
         """An installed build that nobody asks about decides about what is new."""
         resolution = world.resolve("torch", installed=[installed("other 1", "cu12")])
         assert [str(pin) for pin in resolution.pins] == ["torch 2 (cu12)"]
-        assert resolution.held[0].forced.reasons == (
+        assert resolution.agreements[0].forced.reasons == (
             "other 1 (cu12) is installed, which is built for CUDA 12",
         )
 
@@ -443,7 +447,7 @@ class TestNoSet:
         assert resolution.notes == (
             "builds for different CUDA majors are mixed (CUDA 12: flash; CUDA 13: torch)",
         )
-        assert resolution.held[0].values == ()
+        assert resolution.agreements[0].values == ()
 
     def test_what_is_not_declared_is_a_capability(self, world: World) -> None:
         """Without a declaration builds need not agree; a user's own declaration counts."""

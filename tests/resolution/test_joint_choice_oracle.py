@@ -294,8 +294,8 @@ def check(problem: Problem) -> str:
         return "refused"
     resolution = world.resolve(*problem.roots, installed=problem.installed())
     assert environment(problem, resolution) == expected
-    assert all(held.values for held in resolution.held)
-    return "forced" if any(held.forced.reasons for held in resolution.held) else "free"
+    assert all(held.values for held in resolution.agreements)
+    return "forced" if any(held.forced.reasons for held in resolution.agreements) else "free"
 
 
 @pytest.mark.parametrize("start", range(0, 120, 20))

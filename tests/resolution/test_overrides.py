@@ -116,4 +116,4 @@ def test_needs_that_are_not_met(world: World) -> None:
     )
     assert world.resolve("app", overrides=["lib<3", "lib!=2"]).unmet == ()
     nothing = world.resolve("app", overrides=["lib; sys_platform == 'win32'"])
-    assert nothing.unmet == ("app 1 needs lib[fast]<2, and its override asks for nothing here",)
+    assert nothing.unmet == ("app 1 needs lib[fast]<2, and its override requires nothing here",)

@@ -110,13 +110,13 @@ def test_who_takes_it() -> None:
         onlooker("new with Python 3.10", "13.0", "12.9", python="3.10.1"),
         onlooker("new with Python 3.9", "13.0", "12.9", python="3.9.1"),
     )
-    assert {row.label: row.takers for row in found.rows if row.takers} == {
+    assert {row.label: row.chosen_by for row in found.rows if row.chosen_by} == {
         "cu129": ("old", "new with Python 3.10"),
         "cu130": ("new",),
         "null": ("none",),
         None: ("new with Python 3.9",),
     }
-    assert found.without == ()
+    assert found.unmatched_machines == ()
 
 
 def test_what_is_taken_back_or_for_another_python() -> None:
@@ -130,7 +130,7 @@ def test_what_is_taken_back_or_for_another_python() -> None:
     for text, without in (("torch", ("3.11",)), ("torch==1.0", ())):
         wanted = parse_requirement(text, allow_variant_markers=False)
         found = overview(source, newest_release(source, wanted), None, [old, new])
-        assert found.without == without
+        assert found.unmatched_machines == without
 
 
 def test_wishes_count() -> None:
@@ -143,7 +143,7 @@ def test_wishes_count() -> None:
         source = Candidates(candidates().repository, linux_target(), None, policy)
         wanted = parse_requirement("torch", allow_variant_markers=False)
         found = overview(source, newest_release(source, wanted), None, [cuda])
-        assert [row.label for row in found.rows if row.takers] == ["null"]
+        assert [row.label for row in found.rows if row.chosen_by] == ["null"]
 
 
 def test_a_label_that_is_not_usable() -> None:
@@ -168,4 +168,4 @@ def test_without_metadata_only_plain_wheels_are_left() -> None:
     wanted = parse_requirement("torch", allow_variant_markers=False)
     found = overview(source, newest_release(source, wanted), None, [onlooker("any")])
     assert found.rows[0].condition == "never chosen: there is no usable variant metadata"
-    assert found.without == ("any",)
+    assert found.unmatched_machines == ("any",)

@@ -122,7 +122,7 @@ def test_extras_that_stand_for_too_much(length: int, conditions: list[str]) -> N
     table = "\n".join([*lines, f'e{length} = ["lib"]'])
     text = f'[project]\nname = "demo"\nversion = "1"\n[project.optional-dependencies]\n{table}'
     (fault,) = faults(text)
-    assert fault == "its extras and groups stand for each other too often"
+    assert fault == "its extras and groups include each other too often"
 
 
 def test_groups_without_a_package() -> None:
@@ -157,11 +157,11 @@ VARIANT_MARKER = (
         ),
         (
             '[project]\nname="a"\nrequires-python="3"',
-            "project.requires-python: line 3: '3' names no versions",
+            "project.requires-python: line 3: '3' is not a version specifier",
         ),
         (
             '[project]\nname="a"\nrequires-python=3',
-            "project.requires-python: line 3: a number names no versions",
+            "project.requires-python: line 3: a number is not a version specifier",
         ),
         (
             '[project]\nname="a"\ndependencies="b"',
@@ -186,7 +186,7 @@ VARIANT_MARKER = (
         ),
         (
             "[dependency-groups]\na-b = []\nA_b = []",
-            "dependency-groups.A_b: line 3: a-b is there already, spelled otherwise",
+            "dependency-groups.A_b: line 3: a-b is repeated in another spelling",
         ),
         ('[dependency-groups]\n"a b" = []', 'dependency-groups["a b"]: line 2: is not a name'),
         (
@@ -234,7 +234,7 @@ def test_dynamic_dependencies_have_a_way_out() -> None:
     """Nothing is built, so what only a backend knows must be given otherwise."""
     with raises_code("invalid-project") as caught:
         read('[project]\nname = "a"\ndynamic = ["dependencies"]')
-    assert caught.value.hint == "name what it needs, or give a wheel of it"
+    assert caught.value.hint == "name its requirements, or a wheel of it"
 
 
 def test_a_project_of_another_kind() -> None:

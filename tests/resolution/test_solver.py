@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import pytest
 from resolution.graphs import Graph, needs
 
-from wheelfit.resolution.proof import tell
+from wheelfit.resolution.proof import write_proof
 from wheelfit.resolution.solver import Unsolvable, solve
 
 
@@ -22,7 +22,7 @@ def proof(graph: Graph, *roots: str, **options: Any) -> str:
     """Return why nothing can be chosen."""
     with pytest.raises(Unsolvable) as caught:
         answer(graph, *roots, **options)
-    return tell(caught.value.step, graph)
+    return write_proof(caught.value.step, graph)
 
 
 class TestExtras:

@@ -114,15 +114,12 @@ def _entry_pairs(
         [entry for entry in file.providers if entry.namespace == namespace]
         for file in (left, right)
     ]
-    if all(len(entries_of_file) < 2 for entries_of_file in entries):
-        first, second = (next(iter(entries_of_file), None) for entries_of_file in entries)
+    if all(len(listed) < 2 for listed in entries):
+        first, second = (next(iter(listed), None) for listed in entries)
         yield namespace, first, second
         return
     # Several entries are for different plugins; of those for the same one the first counts.
-    by_filters = [
-        {_filters(entry): entry for entry in reversed(entries_of_file)}
-        for entries_of_file in entries
-    ]
+    by_filters = [{_filters(entry): entry for entry in reversed(listed)} for listed in entries]
     for filters in sorted(by_filters[0].keys() | by_filters[1].keys()):
         path = f"{namespace} for {' '.join(filters)}" if filters else namespace
         yield path, by_filters[0].get(filters), by_filters[1].get(filters)

@@ -97,10 +97,10 @@ def plan(
         install.append(pin)
         # As in pip, a distribution outside stays and is hidden by the new one.
         remove += [entry for entry in entries if not entry.outside]
-    for name in sorted(resolution.leaving):
+    for name in sorted(resolution.superseded):
         remove += [entry for entry in by_name.get(name, ()) if not entry.outside]
     keep.sort(key=lambda entry: entry.name)
-    return Plan(tuple(install), tuple(remove), tuple(keep), resolution.leaving)
+    return Plan(tuple(install), tuple(remove), tuple(keep), resolution.superseded)
 
 
 def plan_sync(

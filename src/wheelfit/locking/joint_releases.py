@@ -73,7 +73,7 @@ def resolve_jointly(
             resolution = other
             break
     lost = _given_up_kinds(projects, _versions(resolution, projects))
-    return replace(resolution, given_up=tuple(lost))
+    return replace(resolution, refused_builds=tuple(lost))
 
 
 @dataclass(frozen=True, slots=True)

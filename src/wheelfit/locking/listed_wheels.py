@@ -186,7 +186,7 @@ class _LabelSearch:
 
         def fetch(item: tuple[NormalizedName, Version, Label | None]) -> None:
             with suppress(WheelfitError):
-                candidates.wheel_of(*item)
+                candidates.wheel_with_label(*item)
 
         map_concurrently(wanted, fetch, most=threads)
 
@@ -211,7 +211,7 @@ class _LabelSearch:
             if key in self._refused:
                 continue
             if known is None or known[0] != extras:
-                wheel = candidates.wheel_of(pin.name, pin.release, label)
+                wheel = candidates.wheel_with_label(pin.name, pin.release, label)
                 if wheel is None:
                     continue
                 core = candidates.core_metadata(wheel)
@@ -269,7 +269,7 @@ class _LabelSearch:
         """
         fresh = []
         for written in one.needs:
-            for needed in self._request.instead(written, self._target):
+            for needed in self._request.apply_to(written, self._target):
                 plain = replace(needed, marker=None)
                 if plain.url is not None:
                     self._refused[one.key] = f"it needs {plain.name} from a URL"

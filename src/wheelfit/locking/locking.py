@@ -164,7 +164,7 @@ def build_lock(
     if old is not None:
         lock = _with_tables_of_other_tools(lock, old, where)
     resolutions = [one.solution.resolution for one in settled]
-    notes = dict.fromkeys(text for one in resolutions for text in (*one.given_up, *one.notes))
+    notes = dict.fromkeys(text for one in resolutions for text in (*one.refused_builds, *one.notes))
     return LockResult(lock, tuple(settled), (*notes, *merged.notes))
 
 
@@ -216,7 +216,7 @@ def _groups(request: LockNeeds) -> set[str]:
 def _is_root_needed(root: Root, request: LockNeeds, settled: Iterable[ListedEnvironment]) -> bool:
     """Return whether a root remains after overrides and exclusions, in any environment."""
     targets = (one.environment.target for one in settled)
-    return any(next(request.instead(root.requirement, one), None) is not None for one in targets)
+    return any(next(request.apply_to(root.requirement, one), None) is not None for one in targets)
 
 
 def _with_tables_of_other_tools(lock: Lock, old: Lock, where: str) -> Lock:

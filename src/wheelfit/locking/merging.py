@@ -19,7 +19,7 @@ from wheelfit.locking.conflicts import Kinds
 from wheelfit.locking.reachable_releases import kinds_of
 from wheelfit.locking.release import lock_release
 from wheelfit.locking.without_variants import WithoutVariants, dependencies
-from wheelfit.resolution.release_metadata import ReleaseMetadata, obtain
+from wheelfit.resolution.release_metadata import ReleaseMetadata, read_release_metadata
 from wheelfit.resolution.version_set import VersionSet
 from wheelfit.sources.urls import file_path
 from wheelfit_runtime.errors import FileProblem, NoFit
@@ -147,7 +147,7 @@ class _Merging:
         metadata = ReleaseMetadata()
         variants = [wheel for wheel in release.wheels if wheel.filename.is_variant]
         if variants:
-            metadata = obtain(release, variants, self._repository, self._policy)
+            metadata = read_release_metadata(release, variants, self._repository, self._policy)
         locked = lock_release(
             release,
             metadata,
@@ -223,7 +223,7 @@ class _Merging:
         kinds: dict[str, dict[Place, set[str | None]]] = {}
         for listed, needs in needs_by_environment:
             for extra, requirement in needs:
-                for needed in self._request.instead(requirement, listed.environment.target):
+                for needed in self._request.apply_to(requirement, listed.environment.target):
                     if needed.name in listed.parts:
                         text = str(Requirement(needed.name, needed.extras))
                         places = kinds.setdefault(text, {})

@@ -63,7 +63,7 @@ def _reached(
     pending: list[tuple[NormalizedName, NormalizedName | None]] = []
     for root in roots:
         if root.requirement.applies(target.environment):
-            for replacement in request.instead(root.requirement, target):
+            for replacement in request.apply_to(root.requirement, target):
                 pending += [(replacement.name, extra) for extra in (None, *replacement.extras)]
     seen: set[tuple[NormalizedName, NormalizedName | None]] = set()
     while pending:
@@ -75,7 +75,7 @@ def _reached(
         for label in labels_of(part):
             for requiring_extra, requirement in part.needs.get(label, ()):
                 if requiring_extra == extra:
-                    for needed in request.instead(requirement, target):
+                    for needed in request.apply_to(requirement, target):
                         pending += [
                             (needed.name, needed_extra) for needed_extra in (None, *needed.extras)
                         ]

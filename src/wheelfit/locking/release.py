@@ -18,7 +18,7 @@ from wheelfit.core.variant_json_layouts.schema import KEY as SCHEMA
 from wheelfit.locking.pruning import prune
 from wheelfit.locking.source_entries import STABLE, file_entry, source_entry, usable_hashes
 from wheelfit.locking.validation import TOOL, VARIANT_DEPENDENCIES, VARIANTS
-from wheelfit.resolution.release_metadata import strictly
+from wheelfit.resolution.release_metadata import raise_if_degraded
 from wheelfit.sources.hash_check import WEAK_HASHES
 from wheelfit.sources.urls import split_userinfo, without_fragment
 from wheelfit_runtime.errors import NoCompatibleWheel
@@ -59,8 +59,8 @@ def lock_release(
     """Build the entry of a release.
 
     :param release: the wheels that may be listed, including those to build from a source.
-    :param metadata: the result of ``wheelfit.resolution.release_metadata.obtain`` for all its
-        variant wheels; if it cannot be used, only plain wheels are listed (F-133).
+    :param metadata: the result of ``wheelfit.resolution.release_metadata.read_release_metadata``
+        for all its variant wheels; if it cannot be used, only plain wheels are listed (F-133).
     :param needs: the requirements of each label's wheel, without versions, the plain wheel's under
         the empty text (F-121).
     :param marker: the marker of the entry; None: it always applies.
@@ -222,7 +222,9 @@ class _ReleaseFilter:
         if text in self.left_out:
             return
         if self._strict:
-            strictly(f"{text} cannot be locked", [Degradation("wheel", (text,), code, reason)])
+            raise_if_degraded(
+                f"{text} cannot be locked", [Degradation("wheel", (text,), code, reason)]
+            )
         self.left_out[text] = reason
 
     def _leave_out_label(self, label: Label, code: str, reason: str) -> None:

@@ -118,7 +118,7 @@ class LockNeeds(Struct, frozen=True):
             if any("+" in specifier.version for specifier in requirement.specifier)
         )
 
-    def instead(self, requirement: Requirement, target: Target) -> Iterator[Requirement]:
+    def apply_to(self, requirement: Requirement, target: Target) -> Iterator[Requirement]:
         """Yield the overrides of a requirement, or the requirement itself.
 
         :param requirement: a requirement of the user or of a package, whose marker holds.
@@ -129,7 +129,7 @@ class LockNeeds(Struct, frozen=True):
             yield requirement
             return
         replacements = Replacements(self.overrides, self.excluded, target.environment)
-        for override in replacements.instead(RequestedRequirement(requirement)):
+        for override in replacements.apply_to(RequestedRequirement(requirement)):
             yield override.requirement
 
     def __post_init__(self) -> None:

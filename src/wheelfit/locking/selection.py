@@ -20,7 +20,7 @@ from wheelfit.errors import InvalidMarker, InvalidRequirement
 from wheelfit.locking.repository import LockedRepository
 from wheelfit.resolution.candidates import Candidates, ChoicePolicy
 from wheelfit.resolution.choice_context import ChoiceContext
-from wheelfit.resolution.choice_warnings import about_mixture
+from wheelfit.resolution.choice_warnings import warnings_about_mixture
 from wheelfit.resolution.joint_choice import Attempt, ChosenBuild, Effort, RefusedAttempt, settle
 from wheelfit.resolution.resolution import Edge, Pin, Resolution
 from wheelfit_runtime.errors import (
@@ -91,7 +91,11 @@ class LockSelection(Struct, frozen=True):
             Pin.of(choice.choice, requested=choice.requested) for choice in self._needed_first()
         )
         return Resolution(
-            tuple(pins), edges=tuple(edges), notes=self.notes, held=self.held, context=self.context
+            tuple(pins),
+            edges=tuple(edges),
+            notes=self.notes,
+            agreements=self.held,
+            context=self.context,
         )
 
     def _needed_first(self) -> Iterator[PackageChoice]:
@@ -293,7 +297,7 @@ class LockCandidates:
                 return RefusedAttempt(agreed, lambda: error, seen)
             package_choices = {present.name: ChosenBuild.that_stays(present) for present in staying}
             for name, choice in walk.choices.items():
-                package_choices[name] = ChosenBuild.of_release(choice, choice.taken)
+                package_choices[name] = ChosenBuild.of_release(choice, choice.chosen_label)
             return Attempt(agreed, package_choices, seen, walk)
 
         settled = settle(
@@ -312,7 +316,7 @@ class LockCandidates:
         )
         reason = "no chosen wheel needs it" if only is None else "it is not requested"
         left_out = {name: reason for name in self.packages if name not in walk.choices}
-        notes = [*about_mixture(held), *walk.notes, *self._gaps(roots, walk)]
+        notes = [*warnings_about_mixture(held), *walk.notes, *self._gaps(roots, walk)]
         notes += [
             note for package_choice in package_choices for note in package_choice.choice.notes
         ]

@@ -182,7 +182,9 @@ class Solver:
         repeated = self._solution(solution.environment, candidates, solution.versions, further)
         # With only the locked versions, nothing would count as held back or given up.
         old, new = solution.resolution, repeated.resolution
-        resolution = structs.replace(new, held_back=old.held_back, given_up=old.given_up)
+        resolution = structs.replace(
+            new, held_back=old.held_back, refused_builds=old.refused_builds
+        )
         return replace(repeated, resolution=resolution)
 
     def every_label(
@@ -430,7 +432,7 @@ class EveryLabel(Candidates):
                 detections[namespace] = Detection(namespace)
         return Support(detections, abi_namespaces=abi, known=known)
 
-    def cautions(self, choices: Iterable[ReleaseChoice]) -> Iterable[str]:  # noqa: ARG002
+    def warnings_about(self, choices: Iterable[ReleaseChoice]) -> Iterable[str]:  # noqa: ARG002
         """Return nothing: without a machine no hardware can go unused."""
         return ()
 

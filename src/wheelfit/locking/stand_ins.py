@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from packaging.version import Version
 
 from wheelfit.locking.repository import address_of
-from wheelfit.resolution.listing import made_up_name
+from wheelfit.resolution.listing import provisional_filename
 from wheelfit.sources.page import File, WheelOrigin
 from wheelfit.sources.urls import file_path, redact
 
@@ -55,7 +55,7 @@ def _stand_in(folder: Path | None, package: LockedPackage) -> File:
     if version is None:
         version, origin = _UNKNOWN_VERSION, replace(origin, has_version=False)
     return File(
-        made_up_name(package.name, version),
+        provisional_filename(package.name, version),
         url,
         source.hashes,
         size=source.size,

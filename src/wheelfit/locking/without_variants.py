@@ -126,7 +126,7 @@ class WithoutVariants:
             entry.filenames |= filenames
             for label in fallback_labels:
                 for _, requirement in part.needs.get(label, ()):
-                    for needed in self._request.instead(requirement, listed.environment.target):
+                    for needed in self._request.apply_to(requirement, listed.environment.target):
                         if needed.name in listed.parts:
                             versions = entry.needs.setdefault(str(needed.name), set())
                             versions.add(str(listed.parts[needed.name].version))

@@ -20,7 +20,7 @@ from wheelfit.locking.stand_ins import archive_of, stand_in_of
 from wheelfit.operations.lock_files import naming_machine_in_errors
 from wheelfit.operations.machine import options_in_effect
 from wheelfit.resolution.candidates import ChoicePolicy
-from wheelfit.resolution.unaccelerated import accelerations, refusal
+from wheelfit.resolution.unaccelerated import accelerations, no_accelerator_error
 from wheelfit.sources.urls import without_fragment
 from wheelfit_runtime import __version__
 from wheelfit_runtime.errors import Fault, InvalidLock, InvalidWheel
@@ -371,7 +371,7 @@ def check_accelerators(plan: HostsBundlePlan | FullBundlePlan) -> None:
     """
     for host in plan.hosts:
         resolution = host.selection.resolution()
-        error = refusal(accelerations(resolution, host.candidates.candidates))
+        error = no_accelerator_error(accelerations(resolution, host.candidates.candidates))
         if error is not None:
             with naming_machine_in_errors(host.machine.name):
                 raise error

@@ -63,7 +63,7 @@ class ChangeReport(Struct, frozen=True):
                 for misfit in self.decision.misfits
             ],
             "held_back": [held.to_mapping() for held in resolution.held_back],
-            "agreements": [agreement.to_mapping() for agreement in resolution.held],
+            "agreements": [agreement.to_mapping() for agreement in resolution.agreements],
             "broken_requirements": [breakage.to_mapping() for breakage in self.broken],
             "accelerators": [accelerator.to_mapping() for accelerator in self.accelerators],
             "plugins": _plugins(resolution),

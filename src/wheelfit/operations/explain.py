@@ -113,7 +113,7 @@ def explain(request: ExplainRequest, context: Context) -> ExplainReport:
             explanations, candidates, resolution, warnings = _together(
                 request, opened, context.reporter
             )
-            agreements = resolution.held
+            agreements = resolution.agreements
         else:
             explanations, candidates = _apart(opened)
             resolution = _first_needs(explanations, candidates, opened)
@@ -231,7 +231,7 @@ def _together(
     request: ExplainRequest, opened: SelectionSession, reporter: Reporter
 ) -> tuple[list[Explanation], Candidates, Resolution, list[str]]:
     """Return the explanations, candidates and warnings of a resolution, and itself."""
-    from wheelfit.resolution.choice_warnings import about_mixture
+    from wheelfit.resolution.choice_warnings import warnings_about_mixture
     from wheelfit.resolution.explain import explain_choice
 
     asked = structs.replace(
@@ -240,7 +240,7 @@ def _together(
     resolution = opened.resolve(asked, reporter)
     candidates = opened.candidates.within(resolution.context)
     # Of all together; a caution about one package is in its explanation.
-    cautions = about_mixture(resolution.held)
+    cautions = warnings_about_mixture(resolution.agreements)
     explanations = [
         explain_choice(candidates, pin.choice)
         for pin in sorted(resolution.pins, key=lambda pin: (not pin.requested, pin.name))
@@ -305,7 +305,7 @@ def _missing_accelerator(
 ) -> str | None:
     """Return the reason to refuse a build without an accelerator; None if there is none."""
     from wheelfit.operations.result_limits import warn_of_no_accelerators
-    from wheelfit.resolution.unaccelerated import acceleration_of, refusal
+    from wheelfit.resolution.unaccelerated import acceleration_of, no_accelerator_error
 
     accelerations = [
         acceleration_of(
@@ -322,7 +322,7 @@ def _missing_accelerator(
     concerned = [one for one in accelerations if one is not None]
     if not concerned:
         warn_of_no_accelerators(reporter)
-    refused = refusal(concerned)
+    refused = no_accelerator_error(concerned)
     return None if refused is None else f"{refused.message} ({refused.note})"
 
 
@@ -370,7 +370,7 @@ def _asked(opened: SelectionSession) -> list[RequestedRequirement]:
     replacements = Replacements(
         requirement_set.overrides, requirement_set.excluded, opened.candidates.target.environment
     )
-    return [one for asked in requirement_set.requirements for one in replacements.instead(asked)]
+    return [one for asked in requirement_set.requirements for one in replacements.apply_to(asked)]
 
 
 def _releases(opened: SelectionSession) -> Iterator[tuple[Candidates, Release]]:

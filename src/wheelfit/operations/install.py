@@ -124,8 +124,8 @@ def _decide(
     )
     resolution = _with_earlier_requests(request, opened, present, resolution)
     if companions is not None and not request.no_deps:
-        leaving = {**companions.unneeded(resolution), **resolution.leaving}
-        resolution = replace(resolution, leaving=leaving)
+        leaving = {**companions.unneeded(resolution), **resolution.superseded}
+        resolution = replace(resolution, superseded=leaving)
     planned = plan(resolution, present.installed, reinstall=request.force_reinstall)
     candidates = opened.candidates.within(resolution.context)
     agreed = _consent_check(request, opened, candidates, companions)
@@ -246,7 +246,7 @@ def _kept_builds(
     Builds for versions of another package are left out: they follow that package.
     """
     from wheelfit.installation.installed import by_name
-    from wheelfit.resolution.builds import is_bound
+    from wheelfit.resolution.builds import is_built_for_versions
 
     if request.allow_variant_change:
         return {}
@@ -256,7 +256,7 @@ def _kept_builds(
         for name, entry in by_name(present.installed).items()
         if entry.label is not None
         and name not in free
-        and not is_bound(entry.document, entry.properties)
+        and not is_built_for_versions(entry.document, entry.properties)
     }
 
 
@@ -305,5 +305,5 @@ def _is_excluded_by_preferences(change: VariantChange, candidates: Candidates) -
         return not preferences.variants
     else:
         support = candidates.support_of(old.document, namespaces_used([old.properties]))
-    wishes = candidates.applying(old.name, old.document)
+    wishes = candidates.applicable_preferences(old.name, old.document)
     return wishes.objection(old.properties, support) is not None

@@ -13,7 +13,7 @@ from wheelfit.locking.request import Root
 from wheelfit.locking.stand_ins import stand_in_of
 from wheelfit.operations.requirements import source_of
 from wheelfit.projects.names import is_repository_url
-from wheelfit.resolution.listing import made_up_name
+from wheelfit.resolution.listing import provisional_filename
 from wheelfit.resolution.request import GivenSource, RequestedRequirement, given_wheel
 from wheelfit.sources.urls import last_segment
 from wheelfit_runtime.errors import NetworkError
@@ -173,7 +173,7 @@ def _as_unbuilt(wheel: GivenWheel) -> GivenWheel:
     if origin is None or not origin.is_built:
         return wheel
     filename = parse_wheel_filename(wheel.file.filename)
-    placeholder = made_up_name(filename.name, filename.version)
+    placeholder = provisional_filename(filename.name, filename.version)
     unbuilt = structs.replace(
         wheel.file, filename=placeholder, origin=structs.replace(origin, is_built=False)
     )

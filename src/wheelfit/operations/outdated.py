@@ -130,7 +130,7 @@ def _newest(
     latest, chosen = explanation.version, explanation.chosen
     if latest is None or chosen is None or not _is_newer(latest, entry, pre=pre):
         return None
-    wheel = candidates.usable(entry.name, latest).chosen
+    wheel = candidates.usable_choice(entry.name, latest).chosen
     is_built = wheel is not None and wheel.file.origin is not None
     return OutdatedPackage(entry, latest, chosen.label, "sdist" if is_built else "wheel")
 

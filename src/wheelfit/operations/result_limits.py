@@ -56,10 +56,10 @@ def check_accelerators(resolution: Resolution, candidates: Candidates, reporter:
 
     :raises NoFit: ``no-accelerator``; a build would use none.
     """
-    from wheelfit.resolution.unaccelerated import accelerations, refusal
+    from wheelfit.resolution.unaccelerated import accelerations, no_accelerator_error
 
     accelerated = list(accelerations(resolution, candidates))
-    error = refusal(accelerated)
+    error = no_accelerator_error(accelerated)
     if error is not None:
         raise error
     if not accelerated:

@@ -281,7 +281,7 @@ def build_planned(planned: Plan, builds: Builds | None, candidates: Candidates) 
     for pin in unbuilt:
         if builds is not None:
             builds.build(pin.file)
-            candidates.look_again(pin.name)
+            candidates.read_again(pin.name)
     return bool(unbuilt)
 
 
@@ -329,7 +329,7 @@ def with_consent(
             raise error
         builds.allow(pin.name for pin in pins)
         for pin in pins:
-            candidates.look_again(pin.name)
+            candidates.read_again(pin.name)
 
 
 def _has_wheels(candidates: Candidates, name: NormalizedName) -> bool:
@@ -337,7 +337,7 @@ def _has_wheels(candidates: Candidates, name: NormalizedName) -> bool:
     listing = candidates.listing(name)
     if listing is None:
         return False
-    return bool(set(listing.possible()) - listing.releases.without_wheels())
+    return bool(set(listing.releases.possible()) - listing.releases.without_wheels())
 
 
 def _question(error: SourceOff) -> str:

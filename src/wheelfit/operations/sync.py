@@ -248,7 +248,7 @@ def _decide(
             installed=participants, only=only, preferred_builds=preferred_builds
         )
         resolution = selection.resolution()
-        return replace(resolution, leaving=companions.unneeded(resolution))
+        return replace(resolution, superseded=companions.unneeded(resolution))
 
     def planned_for(resolution: Resolution) -> Plan:
         removed = removable or frozenset()

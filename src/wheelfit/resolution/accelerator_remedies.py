@@ -1,4 +1,4 @@
-"""The accelerators of the machine, and options with which builds for them are chosen."""
+"""The accelerators of the machine, and options by which builds for them are chosen."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from wheelfit.resolution.candidates import Candidates
     from wheelfit.resolution.resolution import Pin, Resolution
 
-LEAVING_OUT = "leaving out --no-bridges"
+WITHOUT_OPTION = "leaving out --no-bridges"
 """The remedy for a family that is in use by default, if an option has turned it off."""
 
 
@@ -68,10 +68,10 @@ class Remedies:
             self._supports[namespace] = self.context.support_of(document, [namespace])
         support = self._supports[namespace]
         detection = support.detections.get(namespace)
-        known = (Status.SUPPORTED, Status.NOTHING)
-        return support if detection is not None and detection.status in known else None
+        answered = (Status.SUPPORTED, Status.NOTHING)
+        return support if detection is not None and detection.status in answered else None
 
-    def holder(self, namespace: str) -> str:
+    def machine_name(self, namespace: str) -> str:
         """Return the machine detected for a namespace, in words."""
         support = self.support(namespace)
         return THIS_MACHINE if support is None else support.holders.get(namespace, THIS_MACHINE)
@@ -85,60 +85,63 @@ class Remedies:
         if not self.is_allowed(namespace):
             return False
         support = self.support(namespace)
-        if support is None or not is_there(support, namespace):
+        if support is None or not is_present(support, namespace):
             return False
-        return not any(lacking_for(support, namespace, major) for major in majors)
+        return not any(unmet_library_need(support, namespace, major) for major in majors)
 
     # --- the builds ---------------------------------------------------------------------------
 
     @cached_property
     def with_libraries(self) -> frozenset[NormalizedName]:
-        """Packages that need an accelerator's libraries, also indirectly; and families' members."""
-        needing: dict[NormalizedName, list[NormalizedName]] = {}
+        """Direct and indirect dependents of an accelerator's libraries, and family members."""
+        dependents_by_name: dict[NormalizedName, list[NormalizedName]] = {}
         members = set()
         for edge in self.resolution.edges:
-            needing.setdefault(edge.needed, []).append(edge.needing)
+            dependents_by_name.setdefault(edge.needed, []).append(edge.needing)
             pin = self.pins.get(edge.needing)
             if pin is not None and pin.file.is_selector:
                 members.add(edge.needed)
-        pending: list[NormalizedName] = [name for name in needing if owner_of_libraries(name)]
+        pending: list[NormalizedName] = [
+            name for name in dependents_by_name if owner_of_libraries(name)
+        ]
         dependents: set[NormalizedName] = set()
         while pending:
-            for name in needing.get(pending.pop(), ()):
+            for name in dependents_by_name.get(pending.pop(), ()):
                 if name not in dependents:
                     dependents.add(name)
                     pending.append(name)
         return frozenset(dependents | members)
 
-    def by_bridge(self, name: NormalizedName) -> Remedy | None:
-        """Return the remedy by a family not yet in use that has a build for the machine."""
+    def bridge_remedy(self, name: NormalizedName) -> Remedy | None:
+        """Return the remedy by an unused family with a build for the machine; None without one."""
         pin = self.pins.get(name)
         is_possible = self.context.policy.preferences.variants and self.context.bridge(name) is None
         if pin is None or not is_possible:
             return None
         remedies = []
         for family in self.context.policy.families(name):
-            best = self.best(family, pin)
+            best = self.best_member(family, pin)
             if best is not None:
                 remedies.append(best[1])
         # A build that uses another accelerator is better than a build for any machine.
         return min(remedies, key=lambda remedy: remedy.has_no_libraries, default=None)
 
-    def of_owner(self, name: NormalizedName) -> tuple[str, Remedy] | None:
-        """Return the family of indexes in use for a package, with its build for the machine.
+    def owner_remedy(self, name: NormalizedName) -> tuple[str, Remedy] | None:
+        """Return the family of indexes in use for a package and its remedy; None without one.
 
-        A plain wheel may have been chosen because no index of the family can be reached.
+        A plain wheel may have been chosen because the indexes of the family are unreachable.
         """
         family, pin = self.context.bridge(name), self.pins.get(name)
         if family is None or pin is None or not family.is_of_indexes:
             return None
-        best = self.best(family, pin)
+        best = self.best_member(family, pin)
         return None if best is None else (family.name, best[1])
 
-    def best(self, family: BridgeFamily, pin: Pin) -> tuple[FamilyMember, Remedy] | None:
-        """Return the member of a family for the machine in place of a plain wheel.
+    def best_member(self, family: BridgeFamily, pin: Pin) -> tuple[FamilyMember, Remedy] | None:
+        """Return the member of a family to take in place of a plain wheel, with the remedy.
 
-        As in a bridge, a member that uses an accelerator is better than a newer release without.
+        As in a bridge, a member that uses an accelerator is better than a newer release without
+        one.
         """
         project = pin.name if family.is_of_indexes else family.name
         members = [
@@ -149,8 +152,8 @@ class Remedies:
         document = _document(family.document(family.members))
         namespaces = {name for member in members for name in member.when.namespaces}
         support = self.context.support_of(document, namespaces)
-        using: list[FamilyMember] = []
-        others: list[FamilyMember] = []
+        accelerated: list[FamilyMember] = []
+        plain: list[FamilyMember] = []
         for member in members:
             accelerators = accelerators_of(member.when)
             if not all(map(self.is_allowed, accelerators)):
@@ -158,10 +161,10 @@ class Remedies:
             if support.refusal(member.when) is not None:
                 continue
             if accelerators:
-                using.append(member)
+                accelerated.append(member)
             elif member.covers_release(project, pin.version):
-                others.append(member)
-        for member in (*using, *others[:1]):
+                plain.append(member)
+        for member in (*accelerated, *plain[:1]):
             remedy = self._remedy(family, pin.name, member)
             if remedy is not None:
                 return member, remedy
@@ -170,33 +173,35 @@ class Remedies:
     def _remedy(
         self, family: BridgeFamily, name: NormalizedName, member: FamilyMember
     ) -> Remedy | None:
-        """Return the remedy that installs a member; None if it is chosen or has no wheel."""
+        """Return the remedy that installs a member; None if it is in use or has no wheel."""
         if family.is_of_indexes:
             if member.is_of_registry:
                 return None
-            used = accelerators_of(member.when)
-            build = platform_in_words(used[0], member.when) if used else member.location
-            return Remedy(f"--bridge {family.name}", build, has_no_libraries=not used)
+            accelerators = accelerators_of(member.when)
+            build = (
+                platform_in_words(accelerators[0], member.when) if accelerators else member.location
+            )
+            return Remedy(f"--bridge {family.name}", build, has_no_libraries=not accelerators)
         if member.label is None or member.distribution == name:
             return None
-        off = self.context.policy.bridges_off
-        if family.by_default and not off:
+        setting = self.context.policy.bridges_off
+        if family.by_default and not setting:
             return None  # it is in use already
         candidates = self.context.candidates
         if candidates is not None and not _has_wheel(candidates, member):
             return None
         option = f"--bridge {family.name}"
         if family.by_default:
-            option = LEAVING_OUT if off == "option" else "--bridge default"
+            option = WITHOUT_OPTION if setting == "option" else "--bridge default"
         return Remedy(option, member.distribution, has_no_libraries=not member.when)
 
-    def typed(self, remedies: Sequence[Remedy]) -> str:
+    def option_text(self, remedies: Sequence[Remedy]) -> str:
         """Return the options to type for bridges."""
-        words = dict.fromkeys(remedy.words for remedy in remedies if remedy.words != LEAVING_OUT)
+        words = dict.fromkeys(remedy.words for remedy in remedies if remedy.words != WITHOUT_OPTION)
         if self.context.lock:
             return f"`{self.context.lock} {' '.join(words)}`"
         if self.context.policy.bridges_off == "option":
-            return f"{' '.join(words)} in place of --no-bridges" if words else LEAVING_OUT
+            return f"{' '.join(words)} in place of --no-bridges" if words else WITHOUT_OPTION
         return " ".join(words)
 
 
@@ -206,13 +211,13 @@ def device_of(namespace: str) -> str:
     return namespace if family is None else family.device.partition(" ")[2]
 
 
-def is_there(support: Support, namespace: str) -> bool:
+def is_present(support: Support, namespace: str) -> bool:
     """Return whether an accelerator with a driver was detected."""
     features = support.detections[namespace].features
     return any(config.values and config.values != ("false",) for config in features)
 
 
-def lacking_for(support: Support, namespace: str, major: str) -> str:
+def unmet_library_need(support: Support, namespace: str, major: str) -> str:
     """Return the unmet requirement of libraries of a major version; empty if none is known."""
     for need in library_needs(namespace, major):
         feature = Feature(namespace, need.feature)

@@ -1,8 +1,7 @@
-"""The choice among members of a bridged family, where it differs from that among variants.
+"""The choice among the members of a bridged family, as far as it differs from that among variants.
 
-A family is a project whose builds were published as several distributions, its members. Members
-have different releases, and two of them can be requested by name together, although they install
-the same files.
+A family is a project whose builds are published as several distributions, its members. They have
+different releases, and two of them can be requested by name, although they install the same files.
 """
 
 from __future__ import annotations
@@ -43,13 +42,11 @@ def accelerated_releases(
 ) -> tuple[Version, ...]:
     """Return the releases of a family with a member for the machine's hardware, best first.
 
-    The newest release may exist only as the member for any machine, and choosing it would leave
-    the accelerator unused. A release of an installed member comes first.
+    The newest release may have only the member for any machine, which does not use the accelerator.
+    A release of an installed member comes first.
 
     :param candidates: the candidates, with the machine and the user's preferences.
-    :param name: the project that the family stands for.
     :param installed: the installed builds, which may stay.
-    :param prereleases: whether to include pre-releases.
     :return: empty if no release is preferred.
     :raises NetworkError: a source cannot be read.
     """
@@ -75,15 +72,13 @@ def fitting_releases(
     """Return the releases of a family with a member for the machine's hardware.
 
     :param candidates: the candidates, with the machine and the user's preferences.
-    :param name: the project that the family stands for.
-    :param prereleases: whether to include pre-releases.
     :raises NetworkError: a source cannot be read.
     """
     family, listing = candidates.bridge(name), candidates.listing(name)
     if family is None or listing is None:
         return ()
     support = _MemberSupport(candidates, family)
-    preferences = candidates.applying(name, support.document)
+    preferences = candidates.applicable_preferences(name, support.document)
     pinned = candidates.policy.preferences.labels.get(name)
     is_for_all = not candidates.is_for_one_machine  # as for a lock of several machines
 
@@ -118,14 +113,15 @@ class _MemberSupport:
     """The support of a machine for the members of a family.
 
     :param candidates: the candidates, with the machine and the user's preferences.
-    :param family: the family.
     """
 
     def __init__(self, candidates: Candidates, family: BridgeFamily) -> None:
         self.family = family
         # The document needs the members only for preferences, and for several machines.
-        is_short = candidates.is_for_one_machine and not candidates.policy.preferences.require
-        members = () if is_short else family.members
+        needs_no_members = (
+            candidates.is_for_one_machine and not candidates.policy.preferences.require
+        )
+        members = () if needs_no_members else family.members
         self.document = read_document(
             json.dumps(family.document(members)).encode(), where=f"bridge {family.name}"
         )
@@ -142,7 +138,7 @@ class _MemberSupport:
 
 
 def members_for(candidates: Candidates) -> Callable[[BridgeFamily, FamilyMember], bool]:
-    """Return a predicate: whether the machine can use a member of a family.
+    """Return a predicate that states whether the machine can use a member of a family.
 
     :param candidates: the candidates, with the machine and the user's preferences.
     """
@@ -167,8 +163,6 @@ def missing_accelerated_build(
 ) -> NoFit | None:
     """Return the error if a build for the accelerator is on an unreachable index; else None.
 
-    :param resolution: the resolution to check.
-    :param candidates: the candidates, with the machine.
     :param missed: the projects whose index cannot be reached, so that builds of the registry were
         taken, with the reason.
     """
@@ -233,25 +227,21 @@ def _superseded(
     present_builds: Mapping[NormalizedName, InstalledBuild],
     candidates: Candidates,
 ) -> dict[NormalizedName, str]:
-    """Return the installed members to remove since the family gets another one, with the reason.
+    """Return the installed members to remove because another one is chosen, with the reason.
 
-    These are members that were installed for the project of the family, not by their own names.
-
-    :param resolution: the resolution.
-    :param present_builds: the installed builds.
-    :param candidates: the candidates it was resolved from.
+    They were installed for the family's project, not by their own names.
     """
-    staying = {pin.name for pin in resolution.pins} | {kept.name for kept in resolution.kept}
+    names_after = {pin.name for pin in resolution.pins} | {kept.name for kept in resolution.kept}
     superseded = {}
     for pin in resolution.pins:
-        family, old = candidates.bridge(pin.name), present_builds.get(pin.name)
-        if family is None or not family.exclusive or old is None or old.label is None:
+        family, installed = candidates.bridge(pin.name), present_builds.get(pin.name)
+        if family is None or not family.exclusive or installed is None or installed.label is None:
             continue
-        former = family.member_of(old.label, old.version)
-        if former is None or former.distribution in staying:
+        member = family.member_of(installed.label, installed.version)
+        if member is None or member.distribution in names_after:
             continue
-        if former.distribution in present_builds:
-            superseded[former.distribution] = f"it was installed for {old}, which is replaced"
+        if member.distribution in present_builds:
+            superseded[member.distribution] = f"it was installed for {installed}, which is replaced"
     return superseded
 
 
@@ -266,10 +256,7 @@ def with_one_member(
     A member that a package needs by its name, or that is installed independently of the family, is
     also the choice for the family's name.
 
-    :param resolution: the resolution so far.
     :param resolve_again: resolves again, from other candidates.
-    :param candidates: the candidates.
-    :param present_builds: the installed builds.
     :raises NoSolution: two members are needed by their names, or the needed member is not
         compatible.
     """
@@ -279,12 +266,14 @@ def with_one_member(
         final = candidates.within(resolution.context)
         clash = next(_clashes(resolution, final, present_builds), None)
         if clash is None:
-            return replace(resolution, leaving=_superseded(resolution, present_builds, final))
+            return replace(resolution, superseded=_superseded(resolution, present_builds, final))
         needed = _needed_by_name(clash, resolution, present_builds)
-        others = _wheels_of_others(clash, needed[0], candidates) if len(needed) == 1 else {}
-        if not others:
+        wheels_of_others = (
+            _wheels_of_others(clash, needed[0], candidates) if len(needed) == 1 else {}
+        )
+        if not wheels_of_others:
             raise _clash_error(clash)
-        candidates = candidates.within(candidates.context.without(others))
+        candidates = candidates.within(candidates.context.without(wheels_of_others))
         try:
             resolution = resolve_again(candidates)
         except NoFit as error:
@@ -314,7 +303,7 @@ def _clashes(
 def _needed_by_name(
     clash: _Clash, resolution: Resolution, present_builds: Mapping[NormalizedName, InstalledBuild]
 ) -> list[NormalizedName]:
-    """Return the members that are installed, or needed by something else than the family."""
+    """Return the members that are installed, or needed by others than the family."""
     needed = {edge.needed for edge in resolution.edges if edge.needing != clash.family.name}
     needed |= {pin.name for pin in resolution.pins if pin.requested}
     needed |= present_builds.keys()

@@ -1,8 +1,8 @@
 """The builds of a release that was built for versions of other packages (P-52, P-53).
 
-Most releases have one wheel to choose, independent of other packages. One with ABI dependencies has
-several: each label, and of a label with several values each of those, is a build of its own, with
-its own needs (F-112).
+Most releases have one wheel to choose, independent of other packages. A release with ABI
+dependencies has several builds: one for each label and each combination of its values, with its own
+needs (F-112).
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from wheelfit.core.property_support import Support
     from wheelfit.resolution.release_choice import ReleaseChoice
 
-_MOST = 1000
-"""Builds for other packages that are tried of one release."""
+_MAX_BUILDS = 1000
+"""Builds of one release for other packages that are tried."""
 
 
 class ReleaseBuild(Struct, frozen=True):
@@ -39,12 +39,12 @@ class ReleaseBuild(Struct, frozen=True):
 
     label: Label | None
     """None for the plain wheel."""
-    met: PropertySet = EMPTY
-    """Its properties as markers see them, if its branch is taken (F-103, F-111)."""
+    supported: PropertySet = EMPTY
+    """Its properties in markers, if its branches are chosen (F-103, F-111)."""
     branches: tuple[Branch, ...] = ()
-    """The versions of other packages it is then made for; empty: of none."""
+    """The versions of other packages that it was built for; empty: it depends on none."""
     is_installed: bool = False
-    """Whether it is there already. Does not count in comparisons."""
+    """Whether it is installed already; ignored in comparisons."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ReleaseBuild) and astuple(self)[:-1] == astuple(other)[:-1]
@@ -55,10 +55,10 @@ class ReleaseBuild(Struct, frozen=True):
     @property
     def context(self) -> VariantContext:
         """The context of variant markers in its metadata."""
-        return VariantContext(self.label or "", self.met)
+        return VariantContext(self.label or "", self.supported)
 
     def build(self) -> Build:
-        """Return it as the solver wants it."""
+        """Return the build for the solver."""
         return Build(
             self.label or "plain wheel",
             tuple(
@@ -68,12 +68,8 @@ class ReleaseBuild(Struct, frozen=True):
         )
 
 
-def is_bound(document: VariantDocument | None, properties: PropertySet) -> bool:
-    """Return whether a label was built for versions of other packages.
-
-    :param document: the document with the label.
-    :param properties: the properties of the label.
-    """
+def is_built_for_versions(document: VariantDocument | None, properties: PropertySet) -> bool:
+    """Return whether a label was built for versions of other packages."""
     if document is None or not properties:
         return False
     return not abi_namespaces(document.providers).isdisjoint(properties.namespaces)
@@ -89,15 +85,15 @@ def builds_of_release(
     :param known: versions that cannot change.
     """
     document, support = choice.metadata.document, choice.support
-    bound = 0
+    bound_builds = 0
     for label in choice.labels:
         if document is None or support is None or label is None:
             yield ReleaseBuild(label)
             continue
         properties = choice.declared(label)
         for build in builds_of_label(label, properties, document, support, preferences, known):
-            bound += bool(build.branches)
-            if bound > _MOST and build.branches:
+            bound_builds += bool(build.branches)
+            if bound_builds > _MAX_BUILDS and build.branches:
                 break
             yield build
 
@@ -112,15 +108,10 @@ def builds_of_label(
     *,
     is_installed: bool = False,
 ) -> Iterator[ReleaseBuild]:
-    """Yield the builds that a label stands for, the most recent versions first.
+    """Yield the builds of a label, for the most recent versions first.
 
-    :param label: the label.
-    :param properties: the properties of the label.
-    :param document: the document with the label.
-    :param support: the support of the target.
     :param preferences: the preferences, with forbidden properties.
     :param known: versions that cannot change.
-    :param is_installed: whether it is installed already.
     """
     namespaces = abi_namespaces(document.providers)
     forbidden = frozenset(
@@ -129,13 +120,17 @@ def builds_of_label(
         if isinstance(item, Property)
     )
     # F-110: the support of the system counts, even if the user forbids it.
-    others = [
+    other_properties = [
         item for item in properties if item.namespace not in namespaces and support.supports(item)
     ]
-    for way in islice(branches(properties, namespaces, forbidden), _MOST):
-        if all(_is_possible(branch, known) for branch in way):
-            met = [Property(*branch.feature, value) for branch in way for value in branch.met]
-            yield ReleaseBuild(label, PropertySet([*others, *met]), way, is_installed)
+    for chosen in islice(branches(properties, namespaces, forbidden), _MAX_BUILDS):
+        if all(_is_possible(branch, known) for branch in chosen):
+            supported = [
+                Property(*branch.feature, value) for branch in chosen for value in branch.met
+            ]
+            yield ReleaseBuild(
+                label, PropertySet([*other_properties, *supported]), chosen, is_installed
+            )
 
 
 def _is_possible(branch: Branch, known: KnownVersions) -> bool:

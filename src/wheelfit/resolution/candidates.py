@@ -25,15 +25,15 @@ from wheelfit.core.shared_requirements import AGREEMENTS, differing_agreement
 from wheelfit.core.unusable_metadata import Degradation, degradations_in_one_line
 from wheelfit.errors import InvalidRequirement, InvalidSource
 from wheelfit.resolution.choice_context import ChoiceContext
-from wheelfit.resolution.choice_warnings import about_choices
+from wheelfit.resolution.choice_warnings import warnings_about_choices
 from wheelfit.resolution.listing import NO_TAG, AllowedHashes, Listing, sort_page
 from wheelfit.resolution.release_choice import ReleaseChoice
 from wheelfit.resolution.release_metadata import (
     MetadataPolicy,
     ReleaseMetadata,
-    decide_source,
+    choose_source_metadata,
+    raise_if_degraded,
     read_each_source,
-    strictly,
 )
 from wheelfit.sources.memoized import Memo
 from wheelfit.sources.urls import redact
@@ -76,45 +76,43 @@ class ChoicePolicy(Struct, frozen=True):
     preferences: Preferences = field(default_factory=Preferences)
     metadata: MetadataPolicy = field(default_factory=MetadataPolicy)
     hashes: Mapping[NormalizedName, AllowedHashes] = field(default_factory=dict)
-    """Digests of which a project's file must have one (F-94); projects not listed are free."""
+    """The allowed digests of a project's files (F-94); default: any."""
     agreements: tuple[Agreement, ...] = AGREEMENTS
     """The agreements of builds that are installed together."""
     mixed: frozenset[str] = frozenset()
-    """Names of agreements that do not bind, because the user allows what they forbid."""
+    """The names of agreements that do not bind, because the user allows the mixture."""
     sources: SourcePolicy | None = None
-    """The source distributions that count beside wheels; None: none does."""
+    """The source distributions that count besides wheels; None: none."""
     families: Callable[[NormalizedName], tuple[BridgeFamily, ...]] = _shipped_families
-    """Returns the families that stand for a project, whether they count or not."""
+    """Returns the families that stand for a project, whether they are in use or not."""
     bridges_off: Literal["", "option", "setting"] = ""
     """The setting that turned off default families; empty: none."""
 
     @property
     def binding(self) -> tuple[Agreement, ...]:
-        """The agreements that count."""
+        """The agreements that bind."""
         return tuple(agreement for agreement in self.agreements if agreement.name not in self.mixed)
 
 
 _Edition: TypeAlias = "tuple[NormalizedName, ProjectPage | None, int]"
-"""A project, the files of it that the user named, and the number of times its files were read
-again.
-"""
+"""A project, its files that the user named, and the number of times it was read again."""
 
 
 class _Memory:
-    """Data read from the sources and derived about wheels, shared by all contexts.
+    """Data from the sources and conclusions about wheels, shared by all contexts.
 
-    The key of each entry has all values that decide it, so entries are never replaced.
+    The key of each entry has all values it depends on, so entries are never replaced.
     """
 
     def __init__(self) -> None:
         self.listings: Memo[_Edition, Listing | None] = Memo()
         self.variants: Memo[tuple[_Edition, Version], Mapping[str, ReleaseMetadata]] = Memo()
         self.cores: Memo[tuple[_Edition, str], CoreMetadata] = Memo()
-        self.fit: dict[str, CoreMetadata] = {}
+        self.accepted: dict[str, CoreMetadata] = {}
         self.renewals: dict[NormalizedName, int] = {}
         self.rejected: dict[NormalizedName, dict[str, str]] = {}
         """Wheels that turned out unusable: reason by file name, by project."""
-        self.unsound: dict[str, Degradation] = {}
+        self.degradations: dict[str, Degradation] = {}
 
 
 class Candidates:
@@ -125,7 +123,7 @@ class Candidates:
 
     :param repository: lists projects and reads files.
     :param target: the Python that runs the chosen wheels.
-    :param machine: detects what the target supports; None: only ``user_lists`` counts.
+    :param machine: the detector of the target; None: only ``user_lists`` counts.
     :param policy: the user's settings.
     :param user_lists: a host file; it takes precedence over ``machine`` (P-44).
     :param plugins: runs trusted plugins; default: none is run (P-14, P-15).
@@ -133,7 +131,7 @@ class Candidates:
     """
 
     is_for_one_machine = True
-    """Whether everything chosen must go together in one environment."""
+    """Whether all chosen wheels must go together in one environment."""
 
     def __init__(
         self,
@@ -150,26 +148,26 @@ class Candidates:
         self.target = target
         self.policy = policy
         self.context = ChoiceContext()
-        """The circumstances of every verdict."""
+        """The context of every verdict."""
         self._machine = machine
         self._user_lists = user_lists
         self._plugins = plugins
         self.knows_needs = knows_needs
-        self._asking = RLock()
+        self._detection_lock = RLock()
         self._memory = _Memory()
-        self._open()
+        self._clear_caches()
 
-    def _open(self) -> None:
-        """Begin the caches of one context."""
-        self._derived: Self | None = None  # the last one, which is mostly needed again
+    def _clear_caches(self) -> None:
+        """Clear the caches of the context."""
+        self._derived: Self | None = None  # the last one, which is usually needed again
         self._variants: Memo[tuple[_Edition, Version], ReleaseMetadata] = Memo()
         self._offers: Memo[_Edition, tuple[PropertySet, ...]] = Memo()
         self._choices: Memo[tuple[_Edition, Version, int], ReleaseChoice] = Memo()
 
     def within(self, context: ChoiceContext) -> Self:
-        """Return the same candidates in other circumstances.
+        """Return the same candidates in another context.
 
-        :param context: replaces the present one.
+        :param context: the new context.
         """
         if context == self.context:
             return self
@@ -177,7 +175,7 @@ class Candidates:
         if derived is None or derived.context != context:
             derived = copy(self)
             derived.context = context
-            derived._open()  # noqa: SLF001 - of the same class
+            derived._clear_caches()  # noqa: SLF001 - of the same class
             self._derived = derived
         return derived
 
@@ -191,19 +189,15 @@ class Candidates:
         return self._memory.listings.get(self._edition(name), lambda: self._list(name))
 
     def bridge(self, name: NormalizedName) -> BridgeFamily | None:
-        """Return the family whose members stand for a project; None of anything else.
+        """Return the family whose members stand for a project; None if there is none.
 
-        :param name: the name of the project.
         :raises NetworkError: a source cannot be read.
         """
         listing = self.listing(name)
         return None if listing is None else listing.bridge
 
-    def look_again(self, name: NormalizedName) -> None:
-        """Read a project again because its files changed, in every context.
-
-        :param name: the name of the project.
-        """
+    def read_again(self, name: NormalizedName) -> None:
+        """Read a project again because its files changed, in every context."""
         self._memory.renewals[name] = self._memory.renewals.get(name, 0) + 1
 
     def _edition(self, name: NormalizedName) -> _Edition:
@@ -233,11 +227,7 @@ class Candidates:
         return KnownVersions(self.policy.providers.abi_versions, is_open=True)
 
     def objection(self, properties: PropertySet, *, is_installed: bool = False) -> str | None:
-        """Return the reason a build contradicts the agreed values; None if it does not.
-
-        :param properties: the properties of its label.
-        :param is_installed: whether it is installed already.
-        """
+        """Return the reason a build contradicts the agreed values; None if it does not."""
         for agreed in self.context.agreed:
             if is_installed and agreed.exempts_installed:
                 continue
@@ -255,36 +245,40 @@ class Candidates:
         key = self._edition(name), version, len(self._memory.rejected.get(name, ()))
         return self._choices.get(key, lambda: self._choose(name, version))
 
-    def usable(self, name: NormalizedName, version: Version) -> ReleaseChoice:
-        """Return the same once the core metadata of the chosen wheel has been read too.
+    def usable_choice(self, name: NormalizedName, version: Version) -> ReleaseChoice:
+        """Return the verdicts on a release after the core metadata of the chosen wheel was read.
 
-        A wheel whose metadata is unsound or wants another Python is rejected, and
-        the next one takes its place (F-94).
+        A wheel whose metadata is invalid or requires another Python is rejected, and the next one
+        is chosen (F-94).
 
         :raises KeyError: the release is not listed.
         :raises NetworkError: a source cannot be read.
         """
         while True:
             choice = self.choice(name, version)
-            if choice.chosen is None or self._is_fit(choice.chosen):
+            if choice.chosen is None or self._accepts_metadata(choice.chosen):
                 return choice
 
-    def wheel_of(self, name: NormalizedName, version: Version, label: Label | None) -> Wheel | None:
-        """Return the wheel to take if a label is taken, its core metadata read.
+    def wheel_with_label(
+        self, name: NormalizedName, version: Version, label: Label | None
+    ) -> Wheel | None:
+        """Return the best wheel of a label with usable core metadata; None if there is none.
 
         :param label: None for the plain wheel.
         :raises KeyError: the release is not listed.
         :raises NetworkError: a source cannot be read.
         """
         while True:
-            wheel = self.choice(name, version).best_of(label)
-            if wheel is None or self._is_fit(wheel):
+            wheel = self.choice(name, version).best_wheel(label)
+            if wheel is None or self._accepts_metadata(wheel):
                 return wheel
 
-    def settled(self, name: NormalizedName, version: Version, label: Label | None) -> ReleaseChoice:
+    def choice_with_label(
+        self, name: NormalizedName, version: Version, label: Label | None
+    ) -> ReleaseChoice:
         """Return the verdicts on a release with one label chosen (F-111).
 
-        Better compatible labels count as given up.
+        Better compatible labels are excluded, as given up.
 
         :param label: the chosen label; None for the plain wheel.
         """
@@ -294,20 +288,20 @@ class Candidates:
             if verdict.verdict == "rejected" or verdict.filename.label == label:
                 break
             given_up[verdict.filename.text] = (
-                "given up (P-55): what it needs cannot be had together with the rest"
+                "given up (P-55): its requirements cannot be met with the others"
             )
         if not given_up:
             return choice
         return self.within(self.context.without(given_up)).choice(name, version)
 
     def core_metadata(self, wheel: Wheel) -> CoreMetadata:
-        """Return the core metadata of a wheel (F-95: only of the chosen wheel).
+        """Return the core metadata of a wheel, which is chosen (F-95).
 
         :raises InvalidWheel: it is not valid.
         :raises HashMismatch: its hash is not the promised one.
         :raises NetworkError: it cannot be read.
         """
-        text = wheel.filename.text  # F-112: per file, so that labels never share it
+        text = wheel.filename.text  # F-112: per file, since labels may differ in it
         return self._memory.cores.get(
             (self._edition(wheel.filename.name), text),
             lambda: read_metadata(self.repository.metadata(wheel.file), text),
@@ -319,15 +313,12 @@ class Candidates:
         The next choice of its release takes the next wheel.
 
         :param filename: a wheel that was chosen.
-        :param reason: a clause without a final full stop; the first one given for a wheel counts.
+        :param reason: a clause without a final full stop; for each wheel the first one counts.
         """
         self._memory.rejected.setdefault(filename.name, {}).setdefault(filename.text, reason)
 
     def is_rejected(self, filename: WheelFilename) -> bool:
-        """Return whether a wheel turned out unusable or is excluded.
-
-        :param filename: the wheel.
-        """
+        """Return whether a wheel was rejected or is excluded."""
         rejected = self._memory.rejected.get(filename.name, {})
         return filename.text in rejected or filename.text in self.context.excluded
 
@@ -336,21 +327,18 @@ class Candidates:
 
         :param choice: the choice of the wheel.
         :param data: ``variant.json`` of the wheel; None if it has none.
-        :returns: None when they agree, else why the wheel must be rejected.
-        :raises BadMetadata: they do not, and the user wants strictness.
+        :returns: the reason to reject the wheel; None if they agree.
+        :raises BadMetadata: they do not agree, and the policy is strict.
         """
         filename, document = choice.selection.chosen, choice.metadata.document
         if filename is None or filename.label is None or document is None:
-            return None  # F-10: nothing inside a plain wheel matters
+            return None  # F-10: the content of a plain wheel does not matter
         if data is None and choice.chosen is not None:
             data = choice.chosen.file.declared
-        from wheelfit.core.index_metadata import (
-            disagreement,
-            read_wheel_document,
-        )
+        from wheelfit.core.index_metadata import disagreement, read_wheel_document
 
         try:
-            own = read_wheel_document(
+            wheel_document = read_wheel_document(
                 data,
                 filename.label,
                 where=filename.text,
@@ -360,9 +348,9 @@ class Candidates:
         except InvalidWheel as error:
             reason: str | None = error.message
         else:
-            reason = disagreement(own, document, filename.label)
+            reason = disagreement(wheel_document, document, filename.label)
         if reason is not None:
-            self._lose(filename, "metadata-disagreement", reason)
+            self._record_degradation(filename, "metadata-disagreement", reason)
         return reason
 
     def support_of(
@@ -378,7 +366,7 @@ class Candidates:
         :param known: versions of projects that builds may be made for; default: those of the
             context.
         """
-        with self._asking:  # a detector need not expect two threads at once
+        with self._detection_lock:  # detectors need not be thread-safe
             return support_for(
                 document,
                 self._machine,
@@ -390,25 +378,25 @@ class Candidates:
                 plugins=self._plugins,
             )
 
-    def cautions(self, choices: Iterable[ReleaseChoice]) -> Iterable[str]:
+    def warnings_about(self, choices: Iterable[ReleaseChoice]) -> Iterable[str]:
         """Return the warnings for the user about some choices.
 
         :param choices: with or without a chosen wheel.
         """
-        return about_choices(choices, self.policy.preferences)
+        return warnings_about_choices(choices, self.policy.preferences)
 
     def _choose(self, name: NormalizedName, version: Version) -> ReleaseChoice:
         listing = self.listing(name)
         if listing is None:
             raise KeyError(name)
         release = listing.releases[version]
-        rejections = self._first_sight(release)
+        rejections = self._early_rejections(release)
         metadata, support = ReleaseMetadata(), None
         # F-90, steps 1 to 4.
         wheels = self._variant_wheels(release, rejections)
         if wheels:
             metadata = self._metadata_of(release, wheels)
-            support = self._ask(metadata, wheels)
+            support = self._detect_support(metadata, wheels)
         # Steps 5 to 8.
         judge = partial(
             select,
@@ -416,28 +404,30 @@ class Candidates:
             document=metadata.document,
             support=support,
             tags=self.target.tags,
-            preferences=self.applying(name, metadata.document),
+            preferences=self.applicable_preferences(name, metadata.document),
             installed=self._preferred_label(name, metadata.document),
         )
-        later = self._built_here(release, rejections)
-        selection = judge(extra_rejections={**metadata.rejections, **rejections, **later})
-        if selection.chosen is None and later:
+        unneeded = self._unneeded_builds(release, rejections)
+        selection = judge(extra_rejections={**metadata.rejections, **rejections, **unneeded})
+        if selection.chosen is None and unneeded:
             selection = judge(extra_rejections={**metadata.rejections, **rejections})
-        elif later:
-            rejections |= later
-        alone = tuple(dict.fromkeys(filename.label for filename in selection.fitting))
-        apart = self._apart(selection)
-        if apart:
-            selection = judge(extra_rejections={**metadata.rejections, **rejections, **apart})
-        unsound = [self._memory.unsound.get(wheel.filename.text) for wheel in release.wheels]
-        degradations = (*metadata.degradations, *filter(None, unsound))
+        elif unneeded:
+            rejections |= unneeded
+        labels_alone = tuple(dict.fromkeys(filename.label for filename in selection.fitting))
+        contradicting = self._contradicting(selection)
+        if contradicting:
+            selection = judge(
+                extra_rejections={**metadata.rejections, **rejections, **contradicting}
+            )
+        by_wheel = [self._memory.degradations.get(wheel.filename.text) for wheel in release.wheels]
+        degradations = (*metadata.degradations, *filter(None, by_wheel))
         line = degradations_in_one_line(degradations)
         notes = [f"{name} {version}: {line}"] if line else []
         if support is not None:
             notes += support.warnings  # about the machine, the same for every release
         if release.is_yanked and selection.chosen is not None:
             reason = next(_yanked(wheel.file) for wheel in release.wheels if wheel.is_yanked)
-            notes.append(f"{name} {version} was taken back by its publisher ({reason})")
+            notes.append(f"{name} {version} is {reason}")
         return ReleaseChoice(
             release,
             selection,
@@ -445,14 +435,14 @@ class Candidates:
             support,
             tuple(notes),
             degradations=degradations,
-            alone=alone if apart else (),
+            labels_without_agreements=labels_alone if contradicting else (),
         )
 
     @staticmethod
-    def _built_here(release: Release, rejections: Mapping[str, str]) -> dict[str, str]:
-        """Return the unbuilt wheels to reject because a compatible wheel comes first (F-92)."""
+    def _unneeded_builds(release: Release, rejections: Mapping[str, str]) -> dict[str, str]:
+        """Return the unbuilt wheels to reject if there is a compatible wheel (F-92)."""
         return {
-            wheel.filename.text: "a wheel fits, so nothing need be built from it"
+            wheel.filename.text: "a compatible wheel exists, so it need not be built"
             for wheel in release.wheels
             if wheel.file.origin is not None
             and not release.is_given
@@ -462,24 +452,25 @@ class Candidates:
     def _preferred_label(
         self, name: NormalizedName, document: VariantDocument | None
     ) -> Label | None:
-        """Return the label of a release that stands for the preferred build, if any does.
+        """Return the label of a release for the preferred build; None if there is none.
 
-        It is called the same, and is for the same CUDA; else it has the same properties.
+        It has the same name and the same values of agreements, or else the same properties.
         """
         preferred = self.context.preferred_builds.get(name)
         if preferred is None or document is None:
             return None
         label, properties = preferred
-        same = document.variants.get(label)
+        variant = document.variants.get(label)
         if not properties:  # its target is unknown
             return label
         agreements = self.policy.agreements
-        if same is not None and differing_agreement(properties, same, agreements) is None:
+        if variant is not None and differing_agreement(properties, variant, agreements) is None:
             return label
-        return next((one for one, its in document.variants.items() if its == properties), None)
+        variants = document.variants.items()
+        return next((other for other, declared in variants if declared == properties), None)
 
-    def _apart(self, selection: Selection) -> dict[str, str]:
-        """Return the compatible wheels that contradict others, with the reason."""
+    def _contradicting(self, selection: Selection) -> dict[str, str]:
+        """Return the compatible wheels that contradict the agreed values, with the reason."""
         if not self.context.agreed:
             return {}
         objections: dict[str, str] = {}
@@ -491,10 +482,10 @@ class Candidates:
                 objections[verdict.filename.text] = objection
         return objections
 
-    def _first_sight(self, release: Release) -> dict[str, str]:
-        """Return the reasons to reject wheels before variants are examined (F-94)."""
+    def _early_rejections(self, release: Release) -> dict[str, str]:
+        """Return the wheels to reject before variants are examined, with the reason (F-94)."""
         rejected = {**self.context.excluded, **self._memory.rejected.get(release.name, {})}
-        rejections = _by_entry(release)
+        rejections = _listing_rejections(release)
         rejections.update(
             (wheel.filename.text, rejected[wheel.filename.text])
             for wheel in release.wheels
@@ -502,28 +493,28 @@ class Candidates:
         )
         return rejections
 
-    def applying(self, name: NormalizedName, document: VariantDocument | None) -> Preferences:
+    def applicable_preferences(
+        self, name: NormalizedName, document: VariantDocument | None
+    ) -> Preferences:
         """Return the preferences without requirements that the project cannot meet (F-91).
 
-        Otherwise a property required of one project would rule out every other project.
+        Otherwise a property that one project has would exclude every other project.
 
-        :param name: the project.
         :param document: the document of the examined release; None: only the listing counts.
         :raises NetworkError: a source cannot be read.
         """
         preferences = self.policy.preferences
         if not preferences.require:
             return preferences
-        offered = [*self.offered(name)]
+        offered = [*self.offered_variants(name)]
         offered += () if document is None else document.variants.values()
-        vain = set(preferences.unmet(offered))
-        require = tuple(choice for choice in preferences.require if choice not in vain)
+        unmet = set(preferences.unmet(offered))
+        require = tuple(choice for choice in preferences.require if choice not in unmet)
         return replace(preferences, require=require)
 
-    def offered(self, name: NormalizedName) -> tuple[PropertySet, ...]:
+    def offered_variants(self, name: NormalizedName) -> tuple[PropertySet, ...]:
         """Return the properties of each variant of a project's newest release with variants.
 
-        :param name: the project.
         :raises NetworkError: a source cannot be read.
         """
         return self._offers.get(self._edition(name), lambda: self._newest_variants(name))
@@ -531,18 +522,18 @@ class Candidates:
     def _newest_variants(self, name: NormalizedName) -> tuple[PropertySet, ...]:
         """Return the properties of the variants of the newest release that has any.
 
-        Older releases are expected to have them too, so that none evades a preference.
+        Older releases are judged by them too, so that preferences also exclude older releases.
         """
         listing = self.listing(name)
         for release in () if listing is None else listing.releases.values():
-            wheels = self._variant_wheels(release, _by_entry(release))
+            wheels = self._variant_wheels(release, _listing_rejections(release))
             if wheels and not release.is_yanked:
                 metadata = self._metadata_of(release, wheels)
                 return () if metadata.document is None else (*metadata.document.variants.values(),)
         return ()
 
     def document_of(self, name: NormalizedName, version: Version) -> VariantDocument | None:
-        """Return the variant metadata of a release, whether any wheel of it fits or not.
+        """Return the variant metadata of a release, even if none of its wheels is compatible.
 
         :raises NetworkError: a source cannot be read.
         """
@@ -556,15 +547,15 @@ class Candidates:
         metadata = self._memory.variants.get(
             key, lambda: read_each_source(release, wheels, self.repository, self.policy.metadata)
         )
-        return self._variants.get(key, lambda: decide_source(metadata, wheels, self._fits))
+        return self._variants.get(key, lambda: choose_source_metadata(metadata, wheels, self._fits))
 
     def _variant_wheels(self, release: Release, rejections: Mapping[str, str]) -> Sequence[Wheel]:
-        """Return the variant wheels that are still in, best tags first."""
+        """Return the variant wheels that are not rejected, best tags first."""
         preferences = self.policy.preferences
         if not preferences.variants:
             return []
         ranked = []
-        ranks: dict[frozenset[Tag], int | None] = {}  # many wheels share few sets of tags
+        ranks: dict[frozenset[Tag], int | None] = {}  # a cache: many wheels have the same tags
         for wheel in release.wheels:
             if not wheel.filename.is_variant or wheel.filename.text in rejections:
                 continue
@@ -576,7 +567,7 @@ class Candidates:
                 ranked.append((rank, wheel.filename.text, wheel))
         return [wheel for _, _, wheel in sorted(ranked, key=lambda item: item[:2])]
 
-    def _ask(self, metadata: ReleaseMetadata, wheels: Sequence[Wheel]) -> Support | None:
+    def _detect_support(self, metadata: ReleaseMetadata, wheels: Sequence[Wheel]) -> Support | None:
         if metadata.document is None:
             return None
         variants = metadata.document.variants
@@ -584,55 +575,58 @@ class Candidates:
         used = [properties for label, properties in variants.items() if label in labels]
         return self.support_of(metadata.document, namespaces_used(used))  # P-22
 
-    def _is_fit(self, wheel: Wheel) -> bool:
-        """Return whether the core metadata of a wheel lets it be chosen; if not, reject it."""
-        reason = self._unfit(wheel)
+    def _accepts_metadata(self, wheel: Wheel) -> bool:
+        """Return whether the core metadata of a wheel allows it; if not, reject the wheel."""
+        reason = self._metadata_fault(wheel)
         if reason is not None:
             self.reject(wheel.filename, reason)
         return reason is None
 
-    def _unfit(self, wheel: Wheel) -> str | None:
+    def _metadata_fault(self, wheel: Wheel) -> str | None:
         """Return the reason the core metadata of a wheel excludes it."""
         try:
             core = self.core_metadata(wheel)
-            if self._memory.fit.get(wheel.filename.text) is core:
+            if self._memory.accepted.get(wheel.filename.text) is core:
                 return None
-            _ = core.requires  # read now: a broken one is this wheel's fault, not the user's
+            _ = core.requires  # parsed here, so that an invalid one rejects the wheel
         except (InvalidWheel, InvalidRequirement, InvalidSource) as error:
             if isinstance(error, InvalidSource) and self._is_given(wheel):
                 raise
-            why = f"its metadata cannot be used: {error.message}"
-            return self._not_sound(wheel, why, error.reference)
+            reason = f"its metadata cannot be used: {error.message}"
+            return self._unsound(wheel, reason, error.reference)
         filename = wheel.filename
         if core.name != filename.name or core.version != filename.version:
-            why = f"its metadata is that of {core.name} {core.version}"
-            return self._not_sound(wheel, why, "metadata-disagreement")
+            reason = f"its metadata is that of {core.name} {core.version}"
+            return self._unsound(wheel, reason, "metadata-disagreement")
         python = self.target.python_full_version
         if core.requires_python is not None and not core.requires_python.contains(
             python, prereleases=True
         ):
             return f"needs Python {core.requires_python}, this is {python}"
-        self._memory.fit[filename.text] = core
+        self._memory.accepted[filename.text] = core
         return None
 
     def _is_given(self, wheel: Wheel) -> bool:
         return wheel.filename.name in self.context.given
 
-    def _not_sound(self, wheel: Wheel, reason: str, code: str) -> str:
-        """Return the reason; but a wheel that the user named is not passed over (F-125)."""
+    def _unsound(self, wheel: Wheel, reason: str, code: str) -> str:
+        """Record and return the fault of a wheel; raise it if the user named the wheel (F-125)."""
         if self._is_given(wheel):
             raise InvalidWheel(
-                f"{wheel.filename.text} is not sound: {reason}", where=redact(wheel.file.url)
+                f"{wheel.filename.text} is unusable: {reason}", where=redact(wheel.file.url)
             )
-        self._lose(wheel.filename, code, reason)
+        self._record_degradation(wheel.filename, code, reason)
         return reason
 
-    def _lose(self, filename: WheelFilename, code: str, reason: str) -> None:
-        """Remember that a wheel is lost because of its metadata (F-136), or refuse to lose it."""
-        lost = Degradation("wheel", (filename.text,), code, reason, filename.text)
+    def _record_degradation(self, filename: WheelFilename, code: str, reason: str) -> None:
+        """Record a wheel that is unusable because of its metadata (F-136).
+
+        :raises BadMetadata: the policy is strict.
+        """
+        degradation = Degradation("wheel", (filename.text,), code, reason, filename.text)
         if self.policy.metadata.strict:
-            strictly(f"{filename.name} {filename.version}", [lost])
-        self._memory.unsound[filename.text] = lost
+            raise_if_degraded(f"{filename.name} {filename.version}", [degradation])
+        self._memory.degradations[filename.text] = degradation
 
     def _fits(self, document: VariantDocument, wheels: Sequence[Wheel]) -> bool:
         """Return whether the target runs any of some wheels, by their document (F-127)."""
@@ -642,10 +636,10 @@ class Candidates:
         return any(support.refusal(properties) is None for properties in known)
 
 
-def _by_entry(release: Release) -> dict[str, str]:
-    """Return the reasons to reject wheels by their listing entries alone (F-94)."""
+def _listing_rejections(release: Release) -> dict[str, str]:
+    """Return the wheels to reject by their listing entries alone, with the reason (F-94)."""
     rejections: dict[str, str] = {}
-    all_yanked = release.is_yanked  # computed once, for it examines every wheel
+    all_yanked = release.is_yanked  # computed once, since it examines every wheel
     for wheel in release.wheels:
         if wheel.rejection is not None and wheel.rejection is not NO_TAG:
             rejections[wheel.filename.text] = wheel.rejection

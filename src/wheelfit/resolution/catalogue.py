@@ -13,9 +13,9 @@ from wheelfit.core.markers import VariantContext
 from wheelfit.core.properties import EMPTY
 from wheelfit.core.property_support import Support, namespaces_used
 from wheelfit.errors import InvalidMarker
-from wheelfit.resolution.builds import builds_of_label, builds_of_release, is_bound
+from wheelfit.resolution.builds import builds_of_label, builds_of_release, is_built_for_versions
 from wheelfit.resolution.overrides import Replacements
-from wheelfit.resolution.problem import Need, Package, place_of
+from wheelfit.resolution.problem import Need, Package, build_index
 from wheelfit.resolution.request import RequestedRequirement
 from wheelfit.resolution.version_set import VersionSet, is_pin
 from wheelfit.sources.memoized import Memo
@@ -132,7 +132,7 @@ class Catalogue:
         versions = self._versions.get(name)
         if versions is None:
             listing = self.candidates.listing(name)
-            versions = () if listing is None else listing.possible()
+            versions = () if listing is None else listing.releases.possible()
             present = self.present(name)
             if present is not None and present.version not in versions:
                 versions = tuple(sorted((*versions, present.version), reverse=True))
@@ -241,9 +241,9 @@ class Catalogue:
         listing = self.candidates.listing(name) if name in self._roots else None
         if listing is None or not listing.releases.has_variants():
             return ()
-        from wheelfit.resolution.unaccelerated import accelerated
+        from wheelfit.resolution.unaccelerated import accelerated_release
 
-        best = accelerated(
+        best = accelerated_release(
             self.candidates, name, self.versions(name), prereleases=request.prereleases
         )
         return () if best is None else (best,)
@@ -267,7 +267,7 @@ class Catalogue:
             self._tried_of(name)[version] = True  # its builds are examined one by one
             return True
         while True:
-            choice = self.candidates.usable(name, version)
+            choice = self.candidates.usable_choice(name, version)
             wheel = choice.chosen
             if wheel is None or not (
                 self._reject_foreign_url(wheel, choice.context())
@@ -305,38 +305,38 @@ class Catalogue:
         present = self.present(name)
         if present is not None and present.version == version:
             is_open = self._is_any_divided and present.document is not None
-            return is_open or is_bound(present.document, present.properties)
+            return is_open or is_built_for_versions(present.document, present.properties)
         choice = self.candidates.choice(name, version)
         if self._is_any_divided and len(choice.labels) > 1:
             return True
         document = choice.metadata.document
         return document is not None and any(
-            is_bound(document, choice.declared(label)) for label in choice.labels
+            is_built_for_versions(document, choice.declared(label)) for label in choice.labels
         )
 
-    def build(self, name: NormalizedName, version: Version, place: int) -> Build | None:
+    def build(self, name: NormalizedName, version: Version, index: int) -> Build | None:
         """Return one build of a release: the installed one, then the best labels first."""
-        build = self.release_build(name, version, place)
+        build = self.release_build(name, version, index)
         return None if build is None else build.build()
 
-    def is_sound(self, name: NormalizedName, version: Version, place: int) -> bool:
+    def is_sound(self, name: NormalizedName, version: Version, index: int) -> bool:
         """Return whether a build has a wheel that fits and whose core metadata can be read."""
-        key = (name, version, place)
+        key = (name, version, index)
         sound = self._sound.get(key)
         if sound is None:
-            sound = self._sound[key] = self._find_wheel(name, version, place)
+            sound = self._sound[key] = self._find_wheel(name, version, index)
         return sound
 
-    def _find_wheel(self, name: NormalizedName, version: Version, place: int) -> bool:
-        build = self.release_build(name, version, place)
+    def _find_wheel(self, name: NormalizedName, version: Version, index: int) -> bool:
+        build = self.release_build(name, version, index)
         if build is None or build.is_installed:
             return build is not None
         while True:
-            wheel = self.candidates.wheel_of(name, version, build.label)
+            wheel = self.candidates.wheel_with_label(name, version, build.label)
             if wheel is None or not self._reject_foreign_url(wheel, build.context):
                 return wheel is not None
 
-    def there(self, name: NormalizedName) -> Version | None:
+    def present_version(self, name: NormalizedName) -> Version | None:
         """Return the version that is installed, or that the user declares (P-57)."""
         known = self.candidates.known.versions.get(name)
         return self._request.there.get(name) if known is None else known.version
@@ -349,7 +349,7 @@ class Catalogue:
             core, context, label = self._core(package.name, version)
         else:
             core, context, label = self._core_of_build(
-                package.name, package.release, place_of(version)
+                package.name, package.release, build_index(version)
             )
             version = package.release
         if package.extra is not None and package.extra not in core.provides_extra:
@@ -403,23 +403,23 @@ class Catalogue:
         return self._kept[name]
 
     def release_build(
-        self, name: NormalizedName, version: Version, place: int
+        self, name: NormalizedName, version: Version, index: int
     ) -> ReleaseBuild | None:
         """Return one build of a divided release; None if it has fewer.
 
-        :param place: from 0 for the best.
+        :param index: from 0 for the best.
         """
         key = (name, version)
         builds = self._builds.setdefault(key, [])
         more = self._more.get(key)
         if more is None:
             more = self._more[key] = self._each_build(name, version)
-        while len(builds) <= place:
+        while len(builds) <= index:
             following = next(more, None)
             if following is None:
                 return None
             builds.append(following)
-        return builds[place]
+        return builds[index]
 
     def _each_build(self, name: NormalizedName, version: Version) -> Iterator[ReleaseBuild]:
         preferences, known = self.candidates.policy.preferences, self.candidates.known
@@ -536,13 +536,15 @@ class Catalogue:
             # Most installed packages have no builds; consent concerns only the named ones.
             if not preferences.require or present.name not in self._roots:
                 return None
-            return self.candidates.applying(present.name, None).objection(EMPTY, Support())
+            return self.candidates.applicable_preferences(present.name, None).objection(
+                EMPTY, Support()
+            )
         if not preferences.variants:
             return "plain wheels are asked for"
         support = self._support(present)
         if support is None:
             return None
-        preferences = self.candidates.applying(present.name, present.document)
+        preferences = self.candidates.applicable_preferences(present.name, present.document)
         return support.refusal(present.properties) or preferences.objection(
             present.properties, support
         )
@@ -567,7 +569,7 @@ class Catalogue:
     def _core_of(
         self, name: NormalizedName, version: Version
     ) -> tuple[CoreMetadata, VariantContext, str]:
-        choice = self.candidates.usable(name, version)
+        choice = self.candidates.usable_choice(name, version)
         wheel = choice.chosen
         if wheel is None:
             raise ValueError(name, version)  # the solver requests usable releases only
@@ -575,24 +577,24 @@ class Catalogue:
         return self.candidates.core_metadata(wheel), context, context.label
 
     def _core_of_build(
-        self, name: NormalizedName, release: Version, place: int
+        self, name: NormalizedName, release: Version, index: int
     ) -> tuple[CoreMetadata, VariantContext, str]:
-        build = self.release_build(name, release, place)
+        build = self.release_build(name, release, index)
         if build is None:
-            raise ValueError(name, release, place)  # the solver requests only builds it was given
+            raise ValueError(name, release, index)  # the solver requests only builds it was given
         if build.is_installed:
             return self._installed_core[name], build.context, build.context.label
-        wheel = self.candidates.wheel_of(name, release, build.label)
+        wheel = self.candidates.wheel_with_label(name, release, build.label)
         if wheel is None:
-            raise ValueError(name, release, place)  # the solver requests sound builds only
+            raise ValueError(name, release, index)  # the solver requests sound builds only
         return self.candidates.core_metadata(wheel), build.context, build.context.label
 
     def _needs_with_overrides(self, requirement: Requirement, label: str) -> Iterator[Need]:
         """Yield the needs of a requirement, or of the user's overrides of it."""
-        if not self._replacements.concern(requirement.name):
+        if not self._replacements.concerns(requirement.name):
             yield from self._needs_of_requirement(requirement, label)
             return
-        for override in self._replacements.instead(RequestedRequirement(requirement)):
+        for override in self._replacements.apply_to(RequestedRequirement(requirement)):
             one = override.requirement
             yield from needs_of(one, f"{_cited(one)} ({override.where})")
 
@@ -638,7 +640,7 @@ class Catalogue:
         for requirement in core.requires:
             if requirement.url is None or self._is_given(requirement):
                 continue
-            if self._replacements.concern(requirement.name):
+            if self._replacements.concerns(requirement.name):
                 continue
             with suppress(InvalidMarker):
                 if requirement.applies(environment, "", context):

@@ -15,7 +15,7 @@ from wheelfit.errors import NoSolution
 from wheelfit.resolution.catalogue import Catalogue, needs_of
 from wheelfit.resolution.no_match import NoMatch, unknown_project
 from wheelfit.resolution.prefetch import Prefetch
-from wheelfit.resolution.release_choice import passed_over
+from wheelfit.resolution.release_choice import notes_on_passed_over
 from wheelfit.resolution.request import ResolutionRequest
 from wheelfit.resolution.version_policy import VersionPolicy
 from wheelfit_runtime.errors import NetworkError
@@ -52,7 +52,7 @@ class Explanation:
     candidates: tuple[Verdict, ...] = ()
     """The verdicts on all wheels of the release, best first."""
     warnings: tuple[str, ...] = ()
-    """The notes that even a short explanation shows."""
+    """The notes of a short explanation."""
     notes: tuple[str, ...] = ()
     """Further notes."""
     source: str = ""
@@ -60,8 +60,8 @@ class Explanation:
     detections: tuple[Detection, ...] = ()
     """The detections of the namespaces, with their sources (P-21)."""
     built_for: tuple[tuple[str, str, KnownVersion | None], ...] = ()
-    """The packages that the chosen wheel was built for: project, value of the property, and the
-    version that met it; None if the package is still to be chosen (P-51)."""
+    """The packages that the chosen wheel was built for: project, value of the property, and its
+    version; None if the package is not chosen yet (P-51)."""
     degradations: tuple[Degradation, ...] = ()
     """The degradations by faulty metadata, for programs (F-136)."""
     sources: tuple[tuple[str, str], ...] = ()
@@ -130,7 +130,6 @@ def explain_release(candidates: Candidates, name: NormalizedName, version: Versi
     """Explain the choice among the wheels of one release.
 
     :param candidates: the candidates, with the settings for choosing.
-    :param name: the project.
     :param version: the release; it must be listed.
     :raises NetworkError: a source cannot be read.
     """
@@ -143,7 +142,6 @@ def explain_release(candidates: Candidates, name: NormalizedName, version: Versi
 def explain_choice(candidates: Candidates, choice: ReleaseChoice) -> Explanation:
     """Explain a choice among the wheels of one release, made alone or in a resolution.
 
-    :param candidates: the candidates.
     :param choice: the choice among the wheels of one release.
     :raises NetworkError: a source cannot be read.
     """
@@ -165,13 +163,13 @@ def explain_choice(candidates: Candidates, choice: ReleaseChoice) -> Explanation
         choice.selection.chosen,
         choice.properties,
         tuple(choice.selection.verdicts),
-        (*summary, *candidates.cautions([choice])),
+        (*summary, *candidates.warnings_about([choice])),
         tuple(note for note in notes if note not in summary),
         source,
         tuple(choice.support.detections.values()) if choice.support else (),
         tuple(choice.support.built_for(choice.properties)) if choice.support else (),
         choice.degradations,
-        choice.release.others,
+        choice.release.ignored_sources,
         {
             wheel.filename.text: wheel.file.shown
             for wheel in choice.release.wheels
@@ -194,7 +192,6 @@ def explain_project(
 
     :param candidates: the candidates, with the settings for choosing.
     :param requirement: the requirement; its marker and extras are ignored.
-    :param constraints: further limits.
     :param prereleases: whether to treat pre-releases like final releases.
     :raises ProjectNotFound: no source has the project.
     :raises NoSolution: no release matches the requirement.
@@ -210,36 +207,38 @@ def explain_project(
     need = needs_of(structs.replace(requirement, specifier=specifier))[0]
     catalogue = Catalogue(ResolutionRequest(), candidates, Prefetch(candidates, threads=0), [need])
     policy = VersionPolicy(catalogue, prereleases=prereleases)
-    policy.see(need)
-    passed: list[ReleaseChoice] = []
+    policy.add_need(need)
+    rejected_choices: list[ReleaseChoice] = []
     notes: list[str] = []
     versions = policy.choices(name, need.versions)
-    first = catalogue.kept(name)  # the solver tries it first
-    for version in sorted(versions, key=lambda version: version != first):
-        unread: list[str] = []
-        if _is_usable(catalogue, name, version, unread):
-            if version == first and version < versions[0] and listing.bridge is None:
+    tried_first = catalogue.kept(name)  # the solver tries it first
+    for version in sorted(versions, key=lambda version: version != tried_first):
+        unread_notes: list[str] = []
+        if _is_usable(catalogue, name, version, unread_notes):
+            if version == tried_first and version < versions[0] and listing.bridge is None:
                 notes.append(
                     f"{name} {versions[0]} is newer and has no build for the accelerator of this "
                     f"machine; {name}=={versions[0]} takes it"
                 )
             newer = [
                 choice
-                for choice in passed
+                for choice in rejected_choices
                 if not listing.is_same_release(choice.release.version, version)
             ]
             explanation = explain_choice(candidates, candidates.choice(name, version))
-            return _with_notes(explanation, (*passed_over(newer), *notes, *unread), listing)
-        passed.append(candidates.choice(name, version))
+            return _with_notes(
+                explanation, (*notes_on_passed_over(newer), *notes, *unread_notes), listing
+            )
+        rejected_choices.append(candidates.choice(name, version))
     no_match = NoMatch(catalogue, prereleases=prereleases)
     if (error := no_match.unknown_label(name, need.versions)) is not None:
         raise error
     members = need.versions.members(listing.releases)
     if not members:
         raise NoSolution(f"no version of {name} matches {name}{need.versions}", note=listing.newest)
-    shown = next((member for member in members if not member.is_prerelease), members[0])
-    explanation = explain_release(candidates, name, shown)
-    return _with_notes(explanation, tuple(passed_over(passed)), listing)
+    explained_version = next((member for member in members if not member.is_prerelease), members[0])
+    explanation = explain_release(candidates, name, explained_version)
+    return _with_notes(explanation, tuple(notes_on_passed_over(rejected_choices)), listing)
 
 
 def _is_usable(
@@ -269,7 +268,7 @@ def _usable_choice(
     if _has_listed_python(choice):
         return choice
     try:
-        return candidates.usable(name, version)
+        return candidates.usable_choice(name, version)
     except NetworkError as error:
         notes.append(_unread_metadata(choice, error))
         return choice

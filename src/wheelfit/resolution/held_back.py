@@ -11,7 +11,7 @@ from operator import and_
 from typing import TYPE_CHECKING
 
 from wheelfit.core.versions import without_build
-from wheelfit.resolution.listing import NO_TAG, ONLY_BINARY, wrong_python
+from wheelfit.resolution.listing import NO_TAG, ONLY_BINARY, python_rejection
 from wheelfit.resolution.problem import Package
 from wheelfit.resolution.resolution import HeldBack
 from wheelfit.resolution.solver import Exhausted, Unsolvable, solve
@@ -94,8 +94,8 @@ class HeldBackSearch:
         return _by_name((*self._roots, *needs))
 
     def _needs_of(self, package: Package, version: Version) -> Sequence[Need]:
-        place = self._solved.builds.get(package.name)
-        if place is not None:
+        index = self._solved.builds.get(package.name)
+        if index is not None:
             return ()  # of one build among several; its limits are no needs
         return self._catalogue.needs(package, version)
 
@@ -135,7 +135,7 @@ class HeldBackSearch:
                 or taken.is_prerelease
                 or versions.welcomes(version)
             )
-            has_files = release.wheels or (release.others and listing.bridge is None)
+            has_files = release.wheels or (release.ignored_sources and listing.bridge is None)
             if is_welcome and has_files and not _is_yanked(release):
                 return version
         return None
@@ -151,7 +151,9 @@ class HeldBackSearch:
         if listing is None:
             return ""
         release = listing.releases[version]
-        if not release.is_possible and any(why is ONLY_BINARY for _, why in release.others):
+        if not release.has_possible_wheel and any(
+            why is ONLY_BINARY for _, why in release.ignored_sources
+        ):
             here = self._catalogue.candidates.target.python_full_version
             return _wrong_python(release, here) or "has no wheel that fits; --only-binary"
         if version in self._catalogue.without_wheels(name):
@@ -179,7 +181,7 @@ class HeldBackSearch:
         if listing is None or (by_option := self._option_reason(name, latest)):
             return "" if listing is None else by_option
         release = listing.releases[latest]
-        if not release.is_possible:
+        if not release.has_possible_wheel:
             return _reason_in_listing(release)
         if not catalogue.is_usable(name, latest):
             return f"has no wheel that fits: {catalogue.candidates.choice(name, latest).reason}"
@@ -207,7 +209,7 @@ class HeldBackSearch:
         from wheelfit.resolution.proof import StepKind, clause_of
 
         facts = list(top.facts())
-        said = [fact for fact in facts if fact.kind in (StepKind.ASKED, StepKind.CONSTRAINED)]
+        said = [fact for fact in facts if fact.kind in (StepKind.REQUESTED, StepKind.CONSTRAINED)]
         if any(
             term.package.name != name and term.versions != VersionSet.full()
             for fact in said
@@ -226,12 +228,14 @@ class HeldBackSearch:
         needs = f"needs {own[0].text}"
         others.remove(own[0])
         clauses = {one: clause_of(one, knowledge) for one in others}
-        of_source = [one for one in others if knowledge.holds_sources(one.terms[0].package.name)]
+        of_source = [
+            one for one in others if knowledge.has_excluded_sources(one.terms[0].package.name)
+        ]
         if len(others) != 1 and not of_source:
             return f"{needs}, which conflicts with the other packages"
         obstacle = (of_source or others)[0]
         other = obstacle.terms[0].package.name
-        if obstacle.kind is StepKind.NOTHING and self._is_locked(other):
+        if obstacle.kind is StepKind.UNAVAILABLE and self._is_locked(other):
             return f"{needs}, and {other} {self._preferred[other]} is locked"
         how = f" (--allow-source {other} builds it)" if of_source else ""
         return f"{needs}, and {clauses[obstacle]}{how}"
@@ -263,7 +267,7 @@ def _by_name(needs: Iterable[Need]) -> Mapping[NormalizedName, Sequence[Need]]:
 def _wrong_python(release: Release, here: Version) -> str:
     """Return the Python the wheels of a release need, if it is not the current one."""
     wanted = {wheel.file.requires_python for wheel in release.wheels} - {None}
-    reasons = [wrong_python(str(text), here) for text in sorted(map(str, wanted))]
+    reasons = [python_rejection(str(text), here) for text in sorted(map(str, wanted))]
     return str(reasons[0]).partition(",")[0] if reasons and all(reasons) else ""
 
 

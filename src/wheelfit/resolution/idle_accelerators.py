@@ -1,4 +1,4 @@
-"""Accelerators of the machine that a result does not use, although another build would."""
+"""Accelerators of the machine that a result does not use, although other builds do."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ if TYPE_CHECKING:
 
 
 def idle_accelerators(
-    arriving: Collection[NormalizedName], remedies: Remedies
+    new_packages: Collection[NormalizedName], remedies: Remedies
 ) -> Iterator[AcceleratorUse]:
     """Yield the idle accelerators, each once.
 
-    :param arriving: the new packages; others are not reported.
+    :param new_packages: the new packages; others are not reported.
     :param remedies: the result, with better builds for the machine.
     """
-    yield from _IdleSearch(arriving, remedies).run()
+    yield from _IdleSearch(new_packages, remedies).run()
 
 
 class _IdleSearch:
     """The search for idle accelerators of one result."""
 
-    def __init__(self, arriving: Collection[NormalizedName], remedies: Remedies) -> None:
-        self._arriving = arriving
+    def __init__(self, new_packages: Collection[NormalizedName], remedies: Remedies) -> None:
+        self._new_packages = new_packages
         self._remedies = remedies
 
     def run(self) -> Iterator[AcceleratorUse]:
@@ -57,7 +57,7 @@ class _IdleSearch:
         if not self._remedies.context.policy.preferences.variants:
             return
         by_namespace: dict[str, dict[NormalizedName, Remedy]] = {}
-        for name in self._arriving:
+        for name in self._new_packages:
             pin = self._remedies.pins.get(name)
             if pin is not None and self._may_be_idle(pin):
                 for namespace, remedy in self._possible_uses(pin):
@@ -69,7 +69,7 @@ class _IdleSearch:
     def _without_remedies(self) -> Iterator[AcceleratorUse]:
         """Yield the accelerators that are idle because packages have builds for others only."""
         by_reason: dict[tuple[str, str], list[NormalizedName]] = {}
-        for name in self._arriving:
+        for name in self._new_packages:
             pin = self._remedies.pins.get(name)
             if pin is None or pin.is_given or accelerators_of(pin.properties):
                 continue
@@ -78,7 +78,7 @@ class _IdleSearch:
         for (namespace, reason), names in by_reason.items():
             line = (
                 f"{listed(names)} {'leaves' if len(names) == 1 else 'leave'} the "
-                f"{device_of(namespace)} of {self._remedies.holder(namespace)} idle: {reason}"
+                f"{device_of(namespace)} of {self._remedies.machine_name(namespace)} idle: {reason}"
             )
             yield AcceleratorUse("idle", namespace, tuple(names), (), None, (), line)
 
@@ -88,31 +88,31 @@ class _IdleSearch:
         family, candidates = context.bridge(name), context.candidates
         if family is None or candidates is None:
             return
-        using = [
+        accelerated = [
             member
             for member in family.members
             if member.covers_project(name) and accelerators_of(member.when)
         ]
-        used = _accelerators(using)
-        if not used:
+        used_namespaces = _accelerators(accelerated)
+        if not used_namespaces:
             return
         from wheelfit.resolution.bridges import members_for
 
-        usable = list(filter(partial(members_for(candidates), family), using))
+        usable = list(filter(partial(members_for(candidates), family), accelerated))
         interpreters = _interpreters(candidates, name, family, usable)
         if interpreters is None:
             return  # another release has a build for the machine, which is reported elsewhere
-        devices = listed([_hardware(namespace).devices for namespace in used])
-        for namespace in self._present:
+        devices = listed([_hardware(namespace).devices for namespace in used_namespaces])
+        for namespace in self._present_accelerators:
             if interpreters and namespace in _accelerators(usable):
                 yield namespace, f"builds that use it are for {listed(interpreters)}"
-            elif namespace in used:
+            elif namespace in used_namespaces:
                 yield namespace, "no build that uses one is for this machine"
             else:
                 yield namespace, f"there are builds for {devices} only"
 
     @cached_property
-    def _present(self) -> tuple[str, ...]:
+    def _present_accelerators(self) -> tuple[str, ...]:
         """The namespaces of the machine's accelerators, without parts of processors."""
         return tuple(
             namespace
@@ -166,7 +166,7 @@ class _IdleSearch:
             # Only the first project of a family is reported: the others are built for it.
             if pin.name != family.projects[0] or not _accelerators(family.members):
                 continue
-            best = self._remedies.best(family, pin)
+            best = self._remedies.best_member(family, pin)
             if best is None:
                 continue
             member, remedy = best
@@ -224,10 +224,13 @@ class _IdleSearch:
         except WheelfitError:
             return None
         return sum(
-            new.file.size or 0
-            for new in with_extra.pins
-            if new.name not in self._remedies.pins
-            and (owner_of_libraries(new.name) is not None or f"-{extra}-" in new.name)
+            pin_of_extra.file.size or 0
+            for pin_of_extra in with_extra.pins
+            if pin_of_extra.name not in self._remedies.pins
+            and (
+                owner_of_libraries(pin_of_extra.name) is not None
+                or f"-{extra}-" in pin_of_extra.name
+            )
         )
 
     def _with_remedies(
@@ -245,10 +248,10 @@ class _IdleSearch:
             builds = listed(list(dict.fromkeys(bridge.build for bridge in bridges)))
             is_plural = len({bridge.words for bridge in bridges}) > 1
             effect = "take builds that use it" if is_plural else "takes a build that uses it"
-            sentences.append(f"{self._remedies.typed(bridges)} {effect} ({builds})")
+            sentences.append(f"{self._remedies.option_text(bridges)} {effect} ({builds})")
         line = (
             f"{listed(list(remedies))} {'leave' if len(remedies) > 1 else 'leaves'} the "
-            f"{device_of(namespace)} of {self._remedies.holder(namespace)} idle; "
+            f"{device_of(namespace)} of {self._remedies.machine_name(namespace)} idle; "
             f"{'; '.join(sentences)}"
         )
         words_of_all = dict.fromkeys(remedy.words for remedy in remedies.values())
@@ -292,10 +295,10 @@ def _hardware(namespace: str) -> HardwareFamily:
     )
 
 
-def _major_of(need: Requirement) -> str | None:
+def _major_of(requirement: Requirement) -> str | None:
     """Return the major version of required libraries; None if the requirement has none."""
-    versions = [clause.version for clause in need.specifier if clause.operator != "!="]
-    return library_major(need.name, versions[0] if versions else "")
+    versions = [clause.version for clause in requirement.specifier if clause.operator != "!="]
+    return library_major(requirement.name, versions[0] if versions else "")
 
 
 def _names_builds(project: str) -> bool:

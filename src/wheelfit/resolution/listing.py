@@ -1,8 +1,7 @@
-"""A project's page, sorted by release, with the faults of each file known from the listing.
+"""A project's page, sorted by release, with the reasons to reject files by their listing entries.
 
-Nothing is fetched here. The data of a listing entry - name, tags, ``requires-python``, hashes - is
-applied to each wheel before variants are examined, so that a chosen label cannot fail the version
-afterwards (F-94).
+Nothing is fetched here. Name, tags, ``requires-python`` and hashes are checked before variants are
+examined, so that the wheel of a chosen label cannot be rejected for them afterwards (F-94).
 """
 
 from __future__ import annotations
@@ -36,22 +35,22 @@ if TYPE_CHECKING:
     from wheelfit.sources.release_files import PageRelease, ReleaseFiles
 
 AllowedHashes = frozenset[tuple[str, str]]
-"""Digests of which one must be met: (algorithm, lower-case hexadecimal)."""
+"""Allowed digests: (algorithm, lower-case hexadecimal)."""
 
 LOCAL_FILE = "the local file of this version and label is taken"
 NO_SOURCES = "building from source is off here, where only wheels count"
-"""Why source distributions do not count for commands that cannot build, as ``lock``."""
+"""The reason to ignore source distributions in commands that cannot build, as ``lock``."""
 ONLY_BINARY = "--only-binary leaves it out"
-OF_FAMILY = "its builds are wheels; only --allow-source for its name takes source"
-_HELD = (NO_SOURCES, ONLY_BINARY, OF_FAMILY)
+FAMILY_HAS_WHEELS = "its builds are wheels; only --allow-source for its name takes source"
+_EXCLUSIONS = (NO_SOURCES, ONLY_BINARY, FAMILY_HAS_WHEELS)
 NO_TAG = "none of its tags fits"
 ALL = ":all:"
-"""Stands for every project, as in pip."""
+"""Every project, as in pip."""
 WRONG_HASH = "its hash is not among the allowed ones"
 
 
 class SourcePolicy(Struct, frozen=True):
-    """The source distributions that count beside wheels, each as the wheel it would become.
+    """The source distributions that count besides wheels, each as an unbuilt wheel.
 
     Whether one may be built is decided later, for the result.
     """
@@ -59,18 +58,18 @@ class SourcePolicy(Struct, frozen=True):
     only_binary: frozenset[str] = frozenset()
     """Projects of which only wheels count; or `ALL`."""
     exceptions: frozenset[str] = frozenset()
-    """Projects that `ALL` does not mean, since the user allows them by name."""
+    """Projects that `ALL` does not include, because the user allows them by name."""
     prefer_binary: bool = False
-    """Whether an older release with a wheel goes before a newer one without."""
+    """Whether an older release with a wheel comes before a newer one without."""
 
     def exclusion(self, name: NormalizedName, *, is_of_family: bool = False) -> str:
         """Return the reason to exclude source distributions of a project; empty: none.
 
-        :param is_of_family: whether the project has builds for machines; then only the user's
-            request is a reason to compile for hours.
+        :param is_of_family: whether the project has builds for machines; it is then compiled only
+            if the user requests it.
         """
         if is_of_family and self.exceptions.isdisjoint({name, ALL}):
-            return OF_FAMILY
+            return FAMILY_HAS_WHEELS
         is_excluded = name in self.only_binary or (
             ALL in self.only_binary and name not in self.exceptions
         )
@@ -83,26 +82,26 @@ class Wheel(Struct, frozen=True):
     file: File
     filename: WheelFilename
     rejection: str | None = None
-    """Why it is out of the question by its listing entry alone; None: it is not."""
+    """The reason to reject it by its listing entry alone; None: there is none."""
 
     @property
     def is_yanked(self) -> bool:
-        """Return whether its publisher took it back (PEP 592)."""
+        """Whether it is yanked (PEP 592)."""
         return self.file.yanked is not None
 
     @property
     def is_from_source(self) -> bool:
-        """Return whether it is built here, not published."""
+        """Whether it is built here, not published."""
         return self.file.origin is not None
 
     @property
     def is_named_source(self) -> bool:
-        """Return whether it is built from a source the user named that no index lists."""
+        """Whether it is built from a source that the user named."""
         return self.file.origin is not None and self.file.origin.direct_url is not None
 
     @property
     def is_unbuilt(self) -> bool:
-        """Return whether it stands for a source distribution, from which it can be built."""
+        """Whether it stands for a source distribution, from which it can be built."""
         return self.file.origin is not None and not self.file.origin.is_built
 
 
@@ -112,45 +111,45 @@ class Release(Struct, frozen=True):
     name: NormalizedName
     version: Version
     wheels: tuple[Wheel, ...] = ()
-    """In the order of the page; last what would be built from its source distribution."""
+    """In the order of the page; the unbuilt wheel of its source distribution comes last."""
     index_files: tuple[File, ...] = ()
     """Its ``-variants.json``; more than one only by mistake (F-78)."""
-    others: tuple[tuple[str, str], ...] = ()
-    """Further files: name, and why it does not count."""
+    ignored_sources: tuple[tuple[str, str], ...] = ()
+    """Ignored source distributions: file name and reason."""
     is_given: bool = False
     """Whether the user named the files, and no index did (F-125)."""
 
     @property
-    def is_possible(self) -> bool:
-        """Return whether any wheel is left at first sight."""
+    def has_possible_wheel(self) -> bool:
+        """Whether any wheel is not rejected by its listing entry."""
         return any(wheel.rejection is None for wheel in self.wheels)
 
     @property
     def sources(self) -> tuple[str, ...]:
         """The source distributions that count only if building them is allowed (F-92)."""
-        return tuple(name for name, reason in self.others if reason is NO_SOURCES)
+        return tuple(name for name, reason in self.ignored_sources if reason is NO_SOURCES)
 
     @property
-    def held_sources(self) -> tuple[str, ...]:
+    def excluded_sources(self) -> tuple[str, ...]:
         """The source distributions that settings exclude (F-92)."""
-        return tuple(name for name, reason in self.others if reason in _HELD)
+        return tuple(name for name, reason in self.ignored_sources if reason in _EXCLUSIONS)
 
     @property
     def is_yanked(self) -> bool:
-        """Return whether every wheel that is left was taken back (PEP 592)."""
-        left = [wheel for wheel in self.wheels if wheel.rejection is None]
-        return bool(left) and all(wheel.is_yanked for wheel in left)
+        """Whether every wheel that is not rejected is yanked (PEP 592)."""
+        remaining = [wheel for wheel in self.wheels if wheel.rejection is None]
+        return bool(remaining) and all(wheel.is_yanked for wheel in remaining)
 
 
 class Releases(Mapping[Version, Release]):
     """The releases of a project by version, newest first.
 
-    A release is built on first access, for of most only the version matters.
+    They are built on first access, since of most only the version matters. A file is *possible* if
+    it is not rejected by its listing entry.
 
-    :param name: the name of the project.
     :param listed: the releases as the page lists them, newest first.
-    :param judge: returns the promised data of a file, and the reason to reject it.
-    :param exclusion: why source distributions do not count; empty: they do.
+    :param rules: the rules that reject files by their listing entries.
+    :param exclusion: the reason to ignore source distributions; empty: they count.
     :param is_given: the files were named by the user.
     """
 
@@ -158,37 +157,39 @@ class Releases(Mapping[Version, Release]):
         self,
         name: NormalizedName,
         listed: Mapping[Version, PageRelease],
-        judge: _Judge,
+        rules: _ListingRules,
         exclusion: str,
         *,
         is_given: bool,
     ) -> None:
         self._name = name
         self._listed = listed
-        self._judge = judge
+        self._rules = rules
         self._exclusion = exclusion
         self._is_given = is_given
-        self._made: dict[Version, Release] = {}
-        self._possible: tuple[Version, ...] | None = None
-        self._yanked: tuple[Version, ...] | None = None
+        self._releases: dict[Version, Release] = {}
+        self._possible_versions: tuple[Version, ...] | None = None
+        self._yanked_versions: tuple[Version, ...] | None = None
 
     def __getitem__(self, version: Version) -> Release:
-        release = self._made.get(version)
+        release = self._releases.get(version)
         if release is None:
             files = self._listed[version].files()
-            wheels = [(*self._judge(file, filename), filename) for file, filename in files.wheels]
-            usable = [Wheel(file, filename, rejection) for file, rejection, filename in wheels]
-            others: tuple[tuple[str, str], ...] = ()
+            wheels = []
+            for file, filename in files.wheels:
+                checked_file, rejection = self._rules.check(file, filename)
+                wheels.append(Wheel(checked_file, filename, rejection))
+            ignored: tuple[tuple[str, str], ...] = ()
             if self._exclusion:
-                others = tuple((file.filename, self._exclusion) for file in files.sources)
+                ignored = tuple((file.filename, self._exclusion) for file in files.sources)
             elif files.sources:
-                usable.append(self._unbuilt(files))
-            release = self._made[version] = Release(
+                wheels.append(self._unbuilt(files))
+            release = self._releases[version] = Release(
                 self._name,
                 files.version,
-                _without_copies(usable),
+                _without_copies(wheels),
                 tuple(files.index_files),
-                others,
+                ignored,
                 self._is_given,
             )
         return release
@@ -201,64 +202,64 @@ class Releases(Mapping[Version, Release]):
 
     def _unbuilt(self, files: ReleaseFiles) -> Wheel:
         """Return the unbuilt wheel for the source distribution of a release."""
-        file, rejection = self._judge.source(best_source(files.sources))
-        made_up = made_up_name(self._name, files.version)
-        unbuilt = replace(file, filename=made_up, origin=WheelOrigin(file.filename))
-        return Wheel(unbuilt, parse_wheel_filename(made_up), rejection)
+        file, rejection = self._rules.source(best_source(files.sources))
+        filename = provisional_filename(self._name, files.version)
+        unbuilt = replace(file, filename=filename, origin=WheelOrigin(file.filename))
+        return Wheel(unbuilt, parse_wheel_filename(filename), rejection)
 
     def possible(self) -> tuple[Version, ...]:
-        """Return the versions with something that is left at first sight, newest first."""
-        if self._possible is None:
-            self._possible = tuple(
+        """Return the versions with a possible file, newest first."""
+        if self._possible_versions is None:
+            self._possible_versions = tuple(
                 version
                 for version, listed in self._listed.items()
                 if self._has_wheel(listed) or self._has_source(listed)
             )
-        return self._possible
+        return self._possible_versions
 
     def has_variants(self) -> bool:
         """Return whether any release has variant wheels."""
         return any(listed.has_variants for listed in self._listed.values())
 
     def with_sources(self) -> tuple[Version, ...]:
-        """Return the versions with a source distribution that is left at first sight."""
+        """Return the versions with a possible source distribution."""
         return tuple(
             version for version, listed in self._listed.items() if self._has_source(listed)
         )
 
     def without_wheels(self) -> frozenset[Version]:
-        """Return the versions of which only a source distribution is left at first sight."""
+        """Return the versions of which only a source distribution is possible."""
         return frozenset(
             version for version in self.with_sources() if not self._has_wheel(self._listed[version])
         )
 
     def _has_wheel(self, listed: PageRelease) -> bool:
-        if self._judge.allowed:
+        if self._rules.allowed:
             wheels = listed.files().wheels
-            return any(self._judge(file, filename)[1] is None for file, filename in wheels)
-        return any(self._judge.rejection(*kind) is None for kind in listed.kinds)
+            return any(self._rules.check(file, filename)[1] is None for file, filename in wheels)
+        return any(self._rules.rejection(tags, python) is None for tags, python in listed.kinds)
 
     def _has_source(self, listed: PageRelease) -> bool:
         if self._exclusion:
             return False
-        if self._judge.allowed:
+        if self._rules.allowed:
             sources = listed.files().sources
-            return bool(sources) and self._judge.source(best_source(sources))[1] is None
-        return any(self._judge.wrong_python(python) is None for python in listed.source_pythons)
+            return bool(sources) and self._rules.source(best_source(sources))[1] is None
+        return any(self._rules.wrong_python(python) is None for python in listed.source_pythons)
 
     def yanked(self) -> tuple[Version, ...]:
-        """Return the versions of which every wheel that is left was taken back, newest first."""
-        if self._yanked is None:
-            self._yanked = tuple(
+        """Return the versions of which every possible wheel is yanked, newest first."""
+        if self._yanked_versions is None:
+            self._yanked_versions = tuple(
                 version
                 for version, listed in self._listed.items()
                 if listed.is_partly_yanked and self[version].is_yanked
             )
-        return self._yanked
+        return self._yanked_versions
 
 
 def _without_copies(wheels: Sequence[Wheel]) -> tuple[Wheel, ...]:
-    """Reject the wheels of indexes where the user has one of the same label (F-126).
+    """Reject the wheels of indexes if the user has a local one with the same label (F-126).
 
     A lock is one source, wherever its files are.
     """
@@ -290,30 +291,26 @@ class Listing(Struct, frozen=True):
     notes: tuple[str, ...] = ()
     """Notes of the source about the project, as that it is archived (PEP 792)."""
     ignored: tuple[str, ...] = ()
-    """Files that are none of the project's wheels, and why, one clause each."""
+    """The files that are no wheels of the project, with the reason, one clause each."""
     bridge: BridgeFamily | None = None
-    """The family whose members are its variants; None: it is not bridged."""
+    """The family whose members are its variants; None if it is not bridged."""
     ranks: Mapping[Version, int] = field(default_factory=dict)
-    """The places of versions where those of one source come before those of another; empty: newer
-    ones come first."""
+    """The ranks of versions, if those of one source come before those of another; empty: newer ones
+    come first."""
 
     @property
     def newest(self) -> str:
-        """The latest release, for messages; if there is none, why."""
+        """The latest release for messages, or the reason there is none."""
         for version in self.releases:
             return f"latest: {version}"
         return self.ignored[0] if self.ignored else f"{self.name} has no files"
 
     def is_same_release(self, one: Version, other: Version) -> bool:
-        """Return whether two versions differ only in the build, as ``+cpu`` and ``+cu128``."""
+        """Return whether two versions differ at most in the build, as ``+cpu`` and ``+cu128``."""
         if one == other:
             return True
         is_of_builds = self.bridge is not None and self.bridge.is_of_indexes
         return is_of_builds and one.public == other.public
-
-    def possible(self) -> tuple[Version, ...]:
-        """Return the versions with a wheel that is left at first sight, newest first."""
-        return self.releases.possible()
 
 
 def sort_page(
@@ -328,7 +325,7 @@ def sort_page(
 
     :param page: the page of the source.
     :param target: for tags and ``requires-python``.
-    :param allowed: digests of which a file must have one; empty: any file will do.
+    :param allowed: the allowed digests of files; empty: any.
     :param is_given: the files were named by the user.
     :param sources: the source distributions that count; None: none does.
     """
@@ -341,11 +338,11 @@ def sort_page(
     else:
         files = (file for file in page.files if file.source not in absent)
         by_release = sort_by_release(page.name, files, joins_builds=page.joins_builds)
-    listed_by_version, judge = by_release.releases, _Judge(target, allowed)
-    releases = Releases(page.name, listed_by_version, judge, exclusion, is_given=is_given)
+    listed_by_version, rules = by_release.releases, _ListingRules(target, allowed)
+    releases = Releases(page.name, listed_by_version, rules, exclusion, is_given=is_given)
     ignored = by_release.ignored
     if page.status.is_quarantined:
-        ignored = (f"the project is {page.status}",)  # why there is nothing
+        ignored = (f"the project is {page.status}",)  # the reason there are no files
     family = page.bridge
     ranks: Mapping[Version, int] = {}
     if family is not None and family.is_of_indexes and not page.joins_builds:
@@ -368,7 +365,7 @@ def sort_page(
 def _ranks_of_builds(
     family: BridgeFamily, listed_by_version: Mapping[Version, PageRelease]
 ) -> Mapping[Version, int]:
-    """Return the places of versions that differ in their build: as the family has its members.
+    """Return the ranks of versions that differ in their build: by the order of the members.
 
     Local versions are compared as text, so that ``+torch2.9`` is newer than ``+torch2.10``.
     """
@@ -382,7 +379,7 @@ def _ranks_of_builds(
 
 
 def _absent_sources(page: ProjectPage, target: Target) -> frozenset[str]:
-    """Return the sources of a page whose markers hold none for a target."""
+    """Return the sources of a page of which no marker holds for a target."""
     if not page.markers:
         return frozenset()
     present = {
@@ -395,62 +392,60 @@ def _absent_sources(page: ProjectPage, target: Target) -> frozenset[str]:
 
 
 def _rank(listed: PageRelease, order: Sequence[str]) -> int:
-    """Return the place of the first index that has a wheel of a release.
+    """Return the index of the first source in the order that has a wheel of a release.
 
-    Sources beside the indexes are in one pool with the first of them, as in uv.
+    Sources that are not in the order have the same rank as its first one, as in uv.
     """
     sources = (file.source for file, _ in listed.files().wheels)
-    return min((order.index(one) if one in order else 0 for one in sources), default=len(order))
+    return min(
+        (order.index(source) if source in order else 0 for source in sources), default=len(order)
+    )
 
 
-class _Judge(Struct):
-    """The rejections of wheels by their listing entries alone."""
+class _ListingRules(Struct):
+    """The rules that reject wheels by their listing entries alone."""
 
     target: Target
     allowed: AllowedHashes
     fitting: dict[frozenset[Tag], bool] = field(default_factory=dict)
 
-    def __call__(self, file: File, filename: WheelFilename) -> tuple[File, str | None]:
+    def check(self, file: File, filename: WheelFilename) -> tuple[File, str | None]:
         tags = None if filename.is_newer_format else filename.tags
         rejection = self.rejection(tags, file.requires_python)
         if self.allowed and rejection is None:
-            return _promised(file, self.allowed)
+            return _check_hashes(file, self.allowed)
         return file, rejection
 
     def source(self, file: File) -> tuple[File, str | None]:
         """Return the verdict on a source distribution, which has no tags."""
         rejection = self.wrong_python(file.requires_python)
         if self.allowed and rejection is None:
-            return _promised(file, self.allowed)
+            return _check_hashes(file, self.allowed)
         return file, rejection
 
     def rejection(self, tags: frozenset[Tag] | None, requires_python: str | None) -> str | None:
-        """Return the reason to reject a wheel whatever its hash; None: there is none."""
+        """Return the reason to reject a wheel, whatever its hash; None if there is none."""
         if tags is None:
             return NEWER_FORMAT
-        fits = self.fitting.get(tags)  # a page has few sets of tags, many files
+        fits = self.fitting.get(tags)  # a cache: many files have the same tags
         if fits is None:
             fits = self.fitting[tags] = self.target.tags.best(tags) is not None
         return self.wrong_python(requires_python) if fits else NO_TAG
 
     def wrong_python(self, requires_python: str | None) -> str | None:
-        """Return the reason a Python is excluded; None: it is not."""
+        """Return the reason to reject the target's Python; None if there is none."""
         if requires_python is not None:
-            return wrong_python(requires_python, self.target.python_full_version)
+            return python_rejection(requires_python, self.target.python_full_version)
         return None
 
 
-def made_up_name(name: str, version: Version) -> str:
-    """Return a file name for a wheel that is not there yet; no published one is called so.
-
-    :param name: the name of the project.
-    :param version: the version of the release.
-    """
+def provisional_filename(name: str, version: Version) -> str:
+    """Return the file name of a wheel that is not built yet; no published wheel has such a name."""
     return f"{name.replace('-', '_')}-{version}-0source-py3-none-any.whl"
 
 
-def _promised(file: File, allowed: AllowedHashes) -> tuple[File, str | None]:
-    """Compare a file with the user's list of hashes (F-94)."""
+def _check_hashes(file: File, allowed: AllowedHashes) -> tuple[File, str | None]:
+    """Return a file with the digest to verify, or with the reason to reject it (F-94)."""
     digests: dict[str, set[str]] = {}
     for algorithm, digest in allowed:
         digests.setdefault(algorithm, set()).add(digest)
@@ -459,26 +454,25 @@ def _promised(file: File, allowed: AllowedHashes) -> tuple[File, str | None]:
         if any(file.hashes[algorithm] in digests[algorithm] for algorithm in shared):
             return file, None
         return file, WRONG_HASH
-    # The index promises nothing. With one digest to choose from, the download
-    # is checked against that one.
+    # The index has no digest. If only one is allowed, the download is verified against it.
     single = {
         algorithm: next(iter(values)) for algorithm, values in digests.items() if len(values) == 1
     }
     if not single:
-        return file, "the index gives no hash to compare with the allowed ones"
+        return file, "the index has no hash to compare with the allowed ones"
     return replace(file, hashes=MappingProxyType({**file.hashes, **single})), None
 
 
 @lru_cache(maxsize=1024)
-def wrong_python(text: str, here: Version) -> str | None:
-    """Return the reason a ``requires-python`` excludes a Python, or None when it does not.
+def python_rejection(text: str, python: Version) -> str | None:
+    """Return the reason a ``requires-python`` excludes a Python; None if it does not.
 
-    An unreadable one sets no limit, as in pip.
+    An invalid one is ignored, as in pip.
     """
     try:
-        wanted = parse_specifiers(text)
+        specifiers = parse_specifiers(text)
     except InvalidSpecifier:
         return None
-    if wanted.contains(here, prereleases=True):
+    if specifiers.contains(python, prereleases=True):
         return None
-    return f"needs Python {wanted}, this is {here}"
+    return f"needs Python {specifiers}, this is {python}"

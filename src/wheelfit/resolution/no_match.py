@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from wheelfit.resolution.version_set import VersionSet
 
 _RELEASES = 3
-"""Releases of one project whose wheels are gone through in a message."""
-_BUILD_BEFORE = (
+"""Releases of one project whose wheels a message explains."""
+_HOW_TO_BUILD = (
     "`wheelfit build {} -o wheels` builds a wheel, which runs code of its publisher; "
     "`--find-links wheels` finds it"
 )
-"""The way on where only wheels count, as in a lock."""
+"""The hint if only wheels count, as in a lock."""
 _VERSIONS = 8
 _LINES = 12
 
@@ -38,7 +38,6 @@ _LINES = 12
 def unknown_project(name: NormalizedName, candidates: Candidates) -> ProjectNotFound:
     """Return the error for a requested project that no source has.
 
-    :param name: the name of the project.
     :param candidates: the candidates, with the sources searched.
     """
     return ProjectNotFound(
@@ -49,9 +48,8 @@ def unknown_project(name: NormalizedName, candidates: Candidates) -> ProjectNotF
 
 
 class NoMatch:
-    """The reasons why releases do not match: ``Knowledge``, with the releases to explain.
+    """The explanations why releases do not match: the ``Explanations`` of a proof.
 
-    :param catalogue: the releases offered to the solver.
     :param prereleases: whether pre-releases counted.
     """
 
@@ -59,15 +57,15 @@ class NoMatch:
         self._candidates = catalogue.candidates
         self._catalogue = catalogue
         self._prereleases = prereleases
-        self._here = catalogue.candidates.target.python_full_version
-        self._unfit: dict[tuple[NormalizedName, Version], None] = {}
+        self._python = catalogue.candidates.target.python_full_version
+        self._unusable: dict[tuple[NormalizedName, Version], None] = {}
         self._pythons: dict[NormalizedName, SpecifierSet] = {}
         self._only_prereleases: dict[NormalizedName, None] = {}
 
-    def lack(self, name: NormalizedName, versions: VersionSet) -> str:
+    def no_version(self, name: NormalizedName, versions: VersionSet) -> str:
         """Return a clause with the reason why none of some versions can be chosen."""
         if versions.is_empty:
-            return f"only you, not another package, can choose a URL for {name}"
+            return f"only you, and no package, can request a URL for {name}"
         listing = self._candidates.listing(name)
         if listing is None:
             return f"{name} was not found in any index"
@@ -78,59 +76,59 @@ class NoMatch:
                 return f"no other version of {name} exists ({listing.newest})"
             return f"no version of {name} matches {name}{specifiers} ({listing.newest})"
         releases = [listing.releases[version] for version in members]
-        possible = [release for release in releases if release.is_possible]
+        possible = [release for release in releases if release.has_possible_wheel]
         if possible and all(release.is_yanked for release in possible):
             verb = "was" if len(releases) == 1 else "were"
-            return f"{self._named(name, releases)} {verb} yanked"
-        count = [release for release in possible if not release.is_yanked]
-        if count and not self._prereleases and all(one.version.is_prerelease for one in count):
-            untried = [one for one in count if not self._catalogue.is_tried(name, one.version)]
-            if untried:
+            return f"{self._text_of(name, releases)} {verb} yanked"
+        candidates = [release for release in possible if not release.is_yanked]
+        finals = [release for release in candidates if not release.version.is_prerelease]
+        if candidates and not finals and not self._prereleases:
+            tried = [self._catalogue.is_tried(name, release.version) for release in candidates]
+            if not all(tried):
                 self._only_prereleases[name] = None
-                verb = "is a pre-release" if len(count) == 1 else "are pre-releases"
-                return f"{self._named(name, count)} {verb}"
-        count = [one for one in count if not one.version.is_prerelease] or count
-        python = wanted_python(releases, self._here)
+                verb = "is a pre-release" if len(candidates) == 1 else "are pre-releases"
+                return f"{self._text_of(name, candidates)} {verb}"
+        python = required_python(releases, self._python)
         if python is not None:
             self._pythons[name] = python
             verb = "needs" if len(releases) == 1 else "need"
-            return f"{self._named(name, releases)} {verb} Python {python}, not {self._here}"
-        for release in (count or releases)[:_RELEASES]:
-            self._unfit[name, release.version] = None
+            return f"{self._text_of(name, releases)} {verb} Python {python}, not {self._python}"
+        for release in (finals or candidates or releases)[:_RELEASES]:
+            self._unusable[name, release.version] = None
         verb = "has" if len(releases) == 1 else "have"
-        return f"{self._named(name, releases)} {verb} no wheel that fits"
+        return f"{self._text_of(name, releases)} {verb} no wheel that fits"
 
     def no_build(self, name: NormalizedName, version: Version, *, others: bool) -> str:
         """Return a clause about a release without a usable build."""
-        self._unfit[name, version] = None
+        self._unusable[name, version] = None
         return f"{name} {version} has no {'other ' if others else ''}build that fits"
 
-    def look_at_build(self, name: NormalizedName, version: Version | None) -> None:
-        """Explain a release too, if installed packages leave it fewer builds (P-56)."""
-        if version is not None and any(self._against(name, version)):
-            self._unfit[name, version] = None
+    def explain_fixed_build(self, name: NormalizedName, version: Version | None) -> None:
+        """Explain a release too, if installed packages exclude builds of it (P-56)."""
+        if version is not None and any(self._conflicting(name, version)):
+            self._unusable[name, version] = None
 
-    def _against(self, name: NormalizedName, version: Version) -> Iterator[str]:
-        """Yield the installed packages for which builds of a release are not taken."""
+    def _conflicting(self, name: NormalizedName, version: Version) -> Iterator[str]:
+        """Yield the installed packages that conflict with builds of a release."""
         choice = self._candidates.choice(name, version)
         for verdict in choice.selection.verdicts:
             if choice.support is not None and verdict.properties is not None:
                 yield from choice.support.conflicting_installed(verdict.properties)
 
     def details(self) -> Iterator[str]:
-        """Yield lines with the faults of the wheels of releases mentioned."""
-        alike: dict[tuple[NormalizedName, tuple[str, ...]], list[str]] = {}
-        for name, version in self._unfit:
-            lines = tuple(self.wheels(name, version))
-            alike.setdefault((name, lines), []).append(str(version))
-        for (name, lines), versions in alike.items():
+        """Yield lines with the rejections of the wheels of mentioned releases."""
+        versions_by_lines: dict[tuple[NormalizedName, tuple[str, ...]], list[str]] = {}
+        for name, version in self._unusable:
+            lines = tuple(self.rejections(name, version))
+            versions_by_lines.setdefault((name, lines), []).append(str(version))
+        for (name, lines), versions in versions_by_lines.items():
             yield f"{name} {', '.join(versions)}:"
             for line in lines:
                 yield f"  {line}"
 
-    def wheels(self, name: NormalizedName, version: Version) -> Iterator[str]:
+    def rejections(self, name: NormalizedName, version: Version) -> Iterator[str]:
         """Yield the reasons no wheel of a release fits, equal ones together (F-92)."""
-        choice = self._candidates.usable(name, version)
+        choice = self._candidates.usable_choice(name, version)
         lines = choice.refusals()
         yield from lines[:_LINES]
         if len(lines) > _LINES:
@@ -148,79 +146,81 @@ class NoMatch:
         facts = list(facts)
         for fact in facts:
             for term in fact.terms:
-                self._look_for_prereleases(term, facts)
+                self._note_prereleases(term, facts)
         if self._pythons:
-            return self._other_python()
+            return self._python_hint()
         if self._only_prereleases:
             names = ", ".join(self._only_prereleases)
             return f"--pre takes pre-releases of {names} too"
-        return self._bridged() or self._freeing() or self._building()
+        return self._bridge_hint() or self._upgrade_hint() or self._build_hint()
 
-    def _bridged(self) -> str | None:
-        """Return the requirements of the members of bridged families, in words."""
-        families = [self._candidates.bridge(name) for name, _ in self._unfit]
-        said = [family.no_fit for family in families if family is not None]
-        said += [bridge_options(self._candidates, name) for name, _ in self._unfit]
-        return "; ".join(filter(None, dict.fromkeys(said))) or None
+    def _bridge_hint(self) -> str | None:
+        """Return the hint about bridged families; None without one."""
+        families = [self._candidates.bridge(name) for name, _ in self._unusable]
+        hints = [family.no_fit for family in families if family is not None]
+        hints += [bridge_options(self._candidates, name) for name, _ in self._unusable]
+        return "; ".join(filter(None, dict.fromkeys(hints))) or None
 
-    def _building(self) -> str | None:
-        """Return the hint about projects with source distributions that could be built (F-92)."""
-        names = list(dict.fromkeys(one for one, _ in self._unfit))
+    def _build_hint(self) -> str | None:
+        """Return the hint about buildable source distributions (F-92); None without one."""
+        names = list(dict.fromkeys(name for name, _ in self._unusable))
         if sources := [source for name in names for source in self._sources(name)]:
-            return _BUILD_BEFORE.format(sources[0])
-        words = " ".join(f"--allow-source {name}" for name in names if self.holds_sources(name))
-        return f"`wheelfit install {words}` builds from source, which runs code" if words else None
+            return _HOW_TO_BUILD.format(sources[0])
+        options = [f"--allow-source {name}" for name in names if self.has_excluded_sources(name)]
+        if not options:
+            return None
+        return f"`wheelfit install {' '.join(options)}` builds from source, which runs code"
 
-    def _other_python(self) -> str:
-        """Return the hint to use another Python, where the current one is the reason."""
-        fitting = [_fitting_python(one, self._here) for one in self._pythons.values()]
-        if None in fitting or len(set(fitting)) > 1:
-            return f"use another Python than {self._here.major}.{self._here.minor}"
-        (python,) = set(fitting)
+    def _python_hint(self) -> str:
+        """Return the hint to use another Python."""
+        pythons = {_fitting_python(needed, self._python) for needed in self._pythons.values()}
+        if None in pythons or len(pythons) > 1:
+            return f"use another Python than {self._python.major}.{self._python.minor}"
+        (python,) = pythons
         return (
             f"Python {python} would do: `wheelfit venv --python {python}` creates an environment "
             f"with it, `wheelfit lock --python-version {python}` locks for it"
         )
 
-    def holds_sources(self, name: NormalizedName) -> bool:
-        """Return whether releases mentioned have source distributions that do not count."""
+    def has_excluded_sources(self, name: NormalizedName) -> bool:
+        """Return whether mentioned releases have source distributions that settings exclude."""
         listing = self._candidates.listing(name)
         return listing is not None and any(
-            listing.releases[version].held_sources
-            for project, version in self._unfit
+            listing.releases[version].excluded_sources
+            for project, version in self._unusable
             if project == name and version in listing.releases
         )
 
-    def _freeing(self) -> str | None:
-        """Return the hint about installed packages that exclude builds (P-56)."""
+    def _upgrade_hint(self) -> str | None:
+        """Return the hint to upgrade packages that exclude builds (P-56); None without one."""
         names: dict[str, None] = {}
-        for release in self._unfit:
-            names |= dict.fromkeys(self._against(*release))
+        for release in self._unusable:
+            names |= dict.fromkeys(self._conflicting(*release))
         if not names:
             return None
         options = " ".join(f"--upgrade-package {name}" for name in names)
         verb = "is installed and stays" if len(names) == 1 else "are installed and stay"
-        return f"{', '.join(names)} {verb}; {options} lets other versions be taken"
+        return f"{', '.join(names)} {verb}; {options} allows other versions"
 
-    def _look_for_prereleases(self, term: Term, facts: Sequence[Step]) -> None:
-        """Remember a project whose newest releases did not count, though they are admitted."""
+    def _note_prereleases(self, term: Term, facts: Sequence[Step]) -> None:
+        """Record a project whose newest releases match but are pre-releases."""
         name = term.package.name
         listing = self._candidates.listing(name) if term.known else None
         if listing is None or self._prereleases:
             return
-        asked = [fact.terms[-1].versions for fact in facts if _wants(fact, name, StepKind.ASKED)]
-        needed = [fact.terms[-1].versions for fact in facts if _wants(fact, name, StepKind.NEEDS)]
-        for version in listing.possible():
+        requested = _required_versions(facts, name, StepKind.REQUESTED)
+        needed = _required_versions(facts, name, StepKind.NEEDS)
+        for version in listing.releases.possible():
             if version <= term.known[0]:
                 return
             if (
                 version.is_prerelease
-                and all(version in versions for versions in asked)
+                and all(version in versions for versions in requested)
                 and (not needed or any(version in versions for versions in needed))
             ):
                 self._only_prereleases[name] = None
 
-    def alone(
+    def error_of_project(
         self,
         name: NormalizedName,
         versions: VersionSet,
@@ -230,11 +230,11 @@ class NoMatch:
 
         :param others: further unusable projects.
         """
-        clause = self.lack(name, versions)
+        clause = self.no_version(name, versions)
         if name in self._pythons:
             target = self._candidates.target.name
-            return NoCompatibleWheel(clause, where=target, hint=self._other_python())
-        if not self._unfit:
+            return NoCompatibleWheel(clause, where=target, hint=self._python_hint())
+        if not self._unusable:
             listing = self._candidates.listing(name)
             known = [] if listing is None else list(listing.releases)
             shown = ", ".join(map(str, known[:_VERSIONS]))
@@ -243,24 +243,24 @@ class NoMatch:
             source = None if listing is None else listing.source or None
             return NoSolution(clause, where=source, note=note, hint=self.hint())
         for other in others:
-            self.lack(*other)
+            self.no_version(*other)
         if sources := self._sources(name):
             return SourceOff(
                 f"{clause} {self._candidates.target.name}, and building from source is off",
                 note="\n".join(self.details()),
-                hint=_BUILD_BEFORE.format(sources[0]),
+                hint=_HOW_TO_BUILD.format(sources[0]),
             )
+        hints = (self._bridge_hint() or self._upgrade_hint(), self._build_hint())
         return NoCompatibleWheel(
             f"{clause} {self._candidates.target.name}",
             note="\n".join(self.details()),
-            hint="; ".join(filter(None, (self._bridged() or self._freeing(), self._building())))
-            or None,
+            hint="; ".join(filter(None, hints)) or None,
         )
 
     def _sources(self, name: NormalizedName) -> tuple[str, ...]:
-        """Return the source distributions of the releases mentioned, newest first."""
+        """Return the source distributions of the mentioned releases, newest first."""
         listing = self._candidates.listing(name)
-        mentioned = [version for project, version in self._unfit if project == name]
+        mentioned = [version for project, version in self._unusable if project == name]
         return tuple(
             source
             for version in mentioned
@@ -281,7 +281,7 @@ class NoMatch:
         }
         if not labels or label in labels:
             return None
-        known = ", ".join(sorted(one for one in labels if one is not None))
+        known = ", ".join(sorted(filter(None, labels)))
         return NoFit(
             f"{name}{versions} has no variant labelled {label}",
             code="unknown-label",
@@ -289,10 +289,9 @@ class NoMatch:
         )
 
     def wrong_hashes(self, name: NormalizedName, versions: VersionSet) -> HashMismatch | None:
-        """Return the error for releases whose wheels would do but for their hashes (F-94).
+        """Return the error for releases whose wheels are compatible but have other hashes (F-94).
 
-        This is not a lack of wheels: either the hashes are those of other files, or the files are
-        not the intended ones.
+        Either the hashes are those of other files, or the files are not the intended ones.
         """
         listing = self._candidates.listing(name)
         allowed = self._candidates.policy.hashes.get(name)
@@ -306,7 +305,9 @@ class NoMatch:
         ]
         if not wheels or any(wheel.rejection is None for wheel in wheels):
             return None
-        algorithm = min({each for each, _ in allowed} & wheels[0].file.hashes.keys())
+        algorithm = min(
+            {allowed_algorithm for allowed_algorithm, _ in allowed} & wheels[0].file.hashes.keys()
+        )
         offered = [
             f"{wheel.file.hashes[algorithm]} ({wheel.file.filename})"
             for wheel in wheels
@@ -315,18 +316,20 @@ class NoMatch:
         more = [f"and {len(offered) - _LINES} more"] if len(offered) > _LINES else []
         error = HashMismatch(
             algorithm=algorithm,
-            expected=sorted(digest for each, digest in allowed if each == algorithm),
+            expected=sorted(
+                digest for allowed_algorithm, digest in allowed if allowed_algorithm == algorithm
+            ),
             actual="\n         ".join([*offered[:_LINES], *more]),
             where=f"{name}{versions} at {listing.source}",
         )
         error.hint = (
-            "nothing was installed; if the file is the one you mean, allow its hash, "
-            "else ask who runs the index why it has another one"
+            "nothing was installed; if the file is the intended one, allow its hash, "
+            "else ask the operator of the index why it has another one"
         )
         return error
 
     @staticmethod
-    def _named(name: NormalizedName, releases: Sequence[Release]) -> str:
+    def _text_of(name: NormalizedName, releases: Sequence[Release]) -> str:
         if len(releases) == 1:
             return f"{name} {releases[0].version}"
         first, last = releases[-1].version, releases[0].version
@@ -334,41 +337,47 @@ class NoMatch:
 
 
 def _without_wheels(release: Release) -> str:
-    reasons = dict.fromkeys(reason for _, reason in release.others)
+    reasons = dict.fromkeys(reason for _, reason in release.ignored_sources)
     return f"no wheels; {'; '.join(reasons)}" if reasons else "no wheels"
 
 
-def _wants(fact: Step, name: NormalizedName, kind: StepKind) -> bool:
-    """Return whether a fact is a requirement of a project."""
-    package = fact.terms[-1].package if fact.terms else None
-    return fact.kind is kind and package is not None and package.name == name
+def _required_versions(
+    facts: Iterable[Step], name: NormalizedName, kind: StepKind
+) -> list[VersionSet]:
+    """Return the versions that facts of a kind require of a project."""
+    terms = [fact.terms[-1] for fact in facts if fact.kind is kind and fact.terms]
+    return [term.versions for term in terms if term.package.name == name]
 
 
-def wanted_python(releases: Sequence[Release], here: Version) -> SpecifierSet | None:
-    """Return the Python that releases need; None unless every file of all needs another one.
+def required_python(releases: Sequence[Release], python: Version) -> SpecifierSet | None:
+    """Return the Python that releases require; None unless every file requires another one.
 
-    :param releases: newest first; the newest counts.
-    :param here: the Python that is there.
+    :param releases: the releases, newest first; the first requirement is returned.
+    :param python: the current Python.
     """
     texts = [wheel.file.requires_python for release in releases for wheel in release.wheels]
     try:
-        wanted = [SpecifierSet(text) for text in texts if text is not None]
+        specifiers = [SpecifierSet(text) for text in texts if text is not None]
     except InvalidSpecifier:
         return None
-    if not wanted or len(wanted) < len(texts):
+    if not specifiers or len(specifiers) < len(texts):
         return None
-    return None if any(one.contains(here, prereleases=True) for one in wanted) else wanted[0]
+    return (
+        None
+        if any(specifier.contains(python, prereleases=True) for specifier in specifiers)
+        else specifiers[0]
+    )
 
 
 _NEWEST_MINOR = 20
 
 
-def _fitting_python(wanted: SpecifierSet, here: Version) -> str | None:
-    """Return the closest version of Python that would do, as ``3.12``; None if none is near.
+def _fitting_python(specifiers: SpecifierSet, python: Version) -> str | None:
+    """Return the closest version of Python that matches, as ``3.12``; None if there is none.
 
-    :param wanted: a ``requires-python``.
-    :param here: the Python that is there.
+    :param specifiers: a ``requires-python``.
+    :param python: the current Python.
     """
-    minors = [*range(here.minor + 1, _NEWEST_MINOR), *range(here.minor - 1, 0, -1)]
-    versions = (f"{here.major}.{minor}" for minor in minors)
-    return next((version for version in versions if f"{version}.99" in wanted), None)
+    minors = [*range(python.minor + 1, _NEWEST_MINOR), *range(python.minor - 1, 0, -1)]
+    versions = (f"{python.major}.{minor}" for minor in minors)
+    return next((version for version in versions if f"{version}.99" in specifiers), None)

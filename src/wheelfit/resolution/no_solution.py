@@ -11,7 +11,14 @@ from msgspec import Struct
 
 from wheelfit.errors import NoSolution
 from wheelfit.resolution.no_match import NoMatch, unknown_project
-from wheelfit.resolution.proof import StepKind, essence, is_long, steps, tell, tell_newest
+from wheelfit.resolution.proof import (
+    StepKind,
+    count_steps,
+    is_long,
+    main_cause,
+    write_proof,
+    write_proof_of_newest,
+)
 from wheelfit.resolution.solver import Exhausted, Unsolvable, solve
 from wheelfit.resolution.version_policy import VersionPolicy
 
@@ -51,7 +58,7 @@ class FailedSearch(Struct, frozen=True):
         """Return the error with the reason there is no solution."""
         catalogue, facts = self.catalogue, list(self.step.facts())
         lack = NoMatch(catalogue, prereleases=self.prereleases)
-        nothing = [fact for fact in facts if fact.kind is StepKind.NOTHING]
+        nothing = [fact for fact in facts if fact.kind is StepKind.UNAVAILABLE]
         asked = {need.package.name for need in self.roots}
         for fact in nothing:
             name = fact.terms[0].package.name
@@ -65,27 +72,32 @@ class FailedSearch(Struct, frozen=True):
             wrong = lack.wrong_hashes(fact.terms[0].package.name, fact.terms[0].versions)
             if wrong is not None:
                 return wrong
-        if len(facts) == 2 and {fact.kind for fact in facts} == {StepKind.ASKED, StepKind.NOTHING}:
+        if len(facts) == 2 and {fact.kind for fact in facts} == {
+            StepKind.REQUESTED,
+            StepKind.UNAVAILABLE,
+        }:
             (fact,) = nothing
             name = fact.terms[0].package.name
-            return lack.alone(name, fact.terms[0].versions, self._other_unusable_projects(name))
+            return lack.error_of_project(
+                name, fact.terms[0].versions, self._other_unusable_projects(name)
+            )
         for fact in facts:
             if fact.kind is StepKind.LIMITS:
                 package = fact.terms[0].package
-                lack.look_at_build(package.name, package.release)
+                lack.explain_fixed_build(package.name, package.release)
         note = self._proof_in_words(lack)
         error = NoSolution(
             "the requirements cannot all be met",
             note="\n".join([note, *lack.details()]),
             hint=lack.hint(facts),
         )
-        error.essence = essence(self.step, lack)
+        error.essence = main_cause(self.step, lack)
         return error
 
     def _proof_in_words(self, lack: NoMatch) -> str:
         """Return a proof in words; a long one begins with the newest release of a root."""
         if not is_long(self.step):
-            return tell(self.step, lack)
+            return write_proof(self.step, lack)
         proofs: list[tuple[Step, NormalizedName, Version]] = []
         for name in dict.fromkeys(need.package.name for need in self.roots):
             version = self._newest(name)
@@ -102,9 +114,9 @@ class FailedSearch(Struct, frozen=True):
                 except Unsolvable as error:
                     proofs.append((error.step, name, version))
         if not proofs:
-            return tell(self.step, lack)
-        newest, name, version = min(proofs, key=lambda proof: steps(proof[0]))
-        return tell_newest(newest, self.step, name, version, lack)
+            return write_proof(self.step, lack)
+        newest, name, version = min(proofs, key=lambda proof: count_steps(proof[0]))
+        return write_proof_of_newest(newest, self.step, name, version, lack)
 
     def _other_unusable_projects(
         self, known: NormalizedName
@@ -127,7 +139,7 @@ class FailedSearch(Struct, frozen=True):
         needs = [need for need in (*self.roots, *self.constraints) if need.package.name == name]
         admission = VersionPolicy(self.catalogue, prereleases=self.prereleases)
         for need in needs:
-            admission.see(need)
+            admission.add_need(need)
         versions = reduce(and_, (need.versions for need in needs))
         choices = admission.choices(name, versions)
         if len(choices) < 2:

@@ -1,4 +1,4 @@
-"""The user's replacements of requirements: overrides, and projects left out."""
+"""The user's replacements of requirements: overrides and excluded projects."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 class Replacements:
-    """The requirements that the user puts in place of others.
+    """The requirements by which the user replaces others.
 
-    :param overrides: the requirements in place of all others on these projects; one whose marker
-        does not match adds nothing, and the project is then not needed at all.
-    :param excluded: projects that are left out.
+    :param overrides: the requirements that replace all others on their projects; one whose marker
+        does not match only removes the others.
+    :param excluded: the projects to leave out.
     :param environment: values of the marker variables.
     :raises UserError: an override has a URL.
     """
@@ -33,39 +33,39 @@ class Replacements:
         environment: Mapping[str, str | AbstractSet[str]],
     ) -> None:
         self._overrides: dict[NormalizedName, list[RequestedRequirement]] = {}
-        for asked in overrides:
-            requirement = asked.requirement
+        for override in overrides:
+            requirement = override.requirement
             if requirement.url is not None:
                 raise UserError(
                     f"an override of {requirement.name} cannot be a URL",
-                    where=asked.where or None,
+                    where=override.where or None,
                     hint="ask for the URL itself, and override by the version that it has",
                 )
-            own = self._overrides.setdefault(requirement.name, [])
+            of_project = self._overrides.setdefault(requirement.name, [])
             if requirement.applies(environment):
-                own.append(asked)
+                of_project.append(override)
         self._excluded = excluded
 
     @property
     def names(self) -> frozenset[NormalizedName]:
-        """The projects of which something is replaced."""
+        """The projects with replaced requirements."""
         return frozenset(self._excluded) | self._overrides.keys()
 
-    def concern(self, name: NormalizedName) -> bool:
+    def concerns(self, name: NormalizedName) -> bool:
         """Return whether an override replaces any requirement on a project."""
         return name in self._excluded or name in self._overrides
 
-    def instead(self, asked: RequestedRequirement) -> Iterator[RequestedRequirement]:
+    def apply_to(self, requested: RequestedRequirement) -> Iterator[RequestedRequirement]:
         """Yield the overrides of a requirement, or the requirement itself.
 
-        :param asked: a requirement of the user or of a package; its marker holds.
+        :param requested: a requirement of the user or of a package, whose marker matches.
         """
-        requirement = asked.requirement
+        requirement = requested.requirement
         if requirement.name in self._excluded:
             return
         overrides = self._overrides.get(requirement.name)
         if overrides is None:
-            yield asked
+            yield requested
             return
         for override in overrides:
             both = requirement.extras | override.requirement.extras

@@ -1,6 +1,6 @@
 """An overview of all labels of a release: their wheels and conditions, for any machine.
 
-It may include the choices of some described machines as examples.
+It may include the choices of described machines as examples.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from wheelfit.core.target import TagPreference
 from wheelfit.errors import NoSolution
 from wheelfit.resolution.listing import NO_TAG, sort_page
 from wheelfit.resolution.no_match import unknown_project
-from wheelfit.resolution.release_metadata import ReleaseMetadata, obtain
+from wheelfit.resolution.release_metadata import ReleaseMetadata, read_release_metadata
 from wheelfit.resolution.version_set import is_pin
 from wheelfit.sources.page import ProjectPage
 from wheelfit_runtime.platforms.words import natural_sort_key
@@ -69,7 +69,7 @@ class LabelRow:
     """The properties that a machine must support, in words; for an unusable label the reason."""
     wheels: tuple[Wheel, ...]
     """In the order of their file names."""
-    takers: tuple[str, ...] = ()
+    chosen_by: tuple[str, ...] = ()
     """The names of the machines that would choose one of them."""
 
 
@@ -81,7 +81,7 @@ class Overview:
     version: Version
     rows: tuple[LabelRow, ...]
     """In the order of their labels; ``null`` and the plain wheels come last."""
-    without: tuple[str, ...] = ()
+    unmatched_machines: tuple[str, ...] = ()
     """The names of the machines without a compatible wheel."""
     notes: tuple[str, ...] = ()
     """Notes for the user, one sentence each."""
@@ -115,11 +115,11 @@ class Overview:
                         }
                         for wheel in row.wheels
                     ],
-                    "selected_by": list(row.takers),
+                    "selected_by": list(row.chosen_by),
                 }
                 for row in self.rows
             ],
-            "unmatched_machines": list(self.without),
+            "unmatched_machines": list(self.unmatched_machines),
             "notes": list(self.notes),
             "degradations": [degradation.to_mapping() for degradation in self.degradations],
         }
@@ -134,9 +134,7 @@ def newest_release(
 ) -> Release:
     """Return the newest release with wheels that a requirement allows, for any machine.
 
-    :param candidates: the candidates.
     :param requirement: the requirement; its marker and extras are ignored.
-    :param constraints: further limits.
     :param prereleases: whether to treat pre-releases like final releases.
     :raises ProjectNotFound: no source has the project.
     :raises NoSolution: no release with wheels matches the requirement.
@@ -171,7 +169,6 @@ def overview(
     """Return the overview of all labels of a release.
 
     :param candidates: the candidates, with the settings for choosing.
-    :param release: the release.
     :param metadata: the metadata of all its variant wheels; None reads it.
     :param overview_hosts: the machines whose choices to include.
     :raises NetworkError: a source cannot be read.
@@ -179,21 +176,21 @@ def overview(
     if metadata is None:
         metadata = metadata_of(candidates, release)
     choices = _HostChoices(candidates, release, metadata)
-    takers: dict[Label | None, list[str]] = {}
-    without: list[str] = []
+    machines_by_label: dict[Label | None, list[str]] = {}
+    unmatched: list[str] = []
     machines: dict[str, str] = {}
     for host in overview_hosts:
         machines[host.name] = host.words
         wheel = choices.of(host)
         if wheel is None:
-            without.append(host.name)
+            unmatched.append(host.name)
         else:
-            takers.setdefault(wheel.filename.label, []).append(host.name)
+            machines_by_label.setdefault(wheel.filename.label, []).append(host.name)
     by_label: dict[Label | None, list[Wheel]] = {}
     for wheel in sorted(release.wheels, key=lambda wheel: wheel.filename.text):
         by_label.setdefault(wheel.filename.label, []).append(wheel)
     rows = tuple(
-        _row(metadata, label, by_label[label], takers.get(label, ()))
+        _row(metadata, label, by_label[label], machines_by_label.get(label, ()))
         for label in sorted(by_label, key=_label_sort_key)
     )
     listing = candidates.listing(release.name)
@@ -201,7 +198,7 @@ def overview(
         release.name,
         release.version,
         rows,
-        tuple(without),
+        tuple(unmatched),
         metadata.notes,
         "" if listing is None else listing.source,
         metadata.degradations,
@@ -213,17 +210,21 @@ def metadata_of(candidates: Candidates, release: Release) -> ReleaseMetadata:
     """Return the metadata of all variant wheels of a release, with any tags.
 
     :param candidates: the candidates, with the repository and the limits on reading.
-    :param release: the release.
     :raises NetworkError: a source cannot be read.
     """
     variants = [wheel for wheel in release.wheels if wheel.filename.is_variant]
     if not variants:
         return ReleaseMetadata()
-    return obtain(release, variants, candidates.repository, candidates.policy.metadata)
+    return read_release_metadata(
+        release, variants, candidates.repository, candidates.policy.metadata
+    )
 
 
 def _row(
-    metadata: ReleaseMetadata, label: Label | None, wheels: Sequence[Wheel], takers: Sequence[str]
+    metadata: ReleaseMetadata,
+    label: Label | None,
+    wheels: Sequence[Wheel],
+    chosen_by: Sequence[str],
 ) -> LabelRow:
     document = metadata.document
     properties = None
@@ -238,7 +239,7 @@ def _row(
         condition = "never chosen: its label is not in the variant metadata"
         if properties is not None:
             condition = describe_condition(properties, document.providers)
-    return LabelRow(label, properties, condition, tuple(wheels), tuple(takers))
+    return LabelRow(label, properties, condition, tuple(wheels), tuple(chosen_by))
 
 
 class _HostChoices:

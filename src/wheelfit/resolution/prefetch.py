@@ -1,9 +1,9 @@
 """Prefetch of metadata by threads, so that many small requests run at the same time.
 
-The solver needs one answer after the other. When it reads the requirements of a release, threads
-fetch the listings of these projects, the metadata of the release that will probably be chosen from
-each, then the same for its requirements, and so on. This only fills the cache of `Candidates`:
-decisions and their order do not depend on it.
+The solver reads one thing after the other. When it reads the requirements of a release, threads
+fetch the listings of these projects and the metadata of the releases that will probably be chosen,
+then the same for their requirements, and so on. This only fills the cache of `Candidates`:
+decisions do not depend on it.
 
 The threads start once the solver makes no progress for a moment, as when it waits for a server. If
 the cache has all answers, they would only take processor time from it.
@@ -141,7 +141,7 @@ class Prefetch:
         listing = self._candidates.listing(name)
         if listing is None or self._closed:
             return
-        version = self._guess(need, listing.possible())
+        version = self._guess(need, listing.releases.possible())
         if version is None or not self._read(name, version):
             return
         for next_need in following(need.package, version):
@@ -156,7 +156,7 @@ class Prefetch:
         wheel = self._candidates.choice(name, version).chosen
         if wheel is None or wheel.is_unbuilt:
             return False
-        return self._candidates.usable(name, version).chosen is not None
+        return self._candidates.usable_choice(name, version).chosen is not None
 
     def _guess(self, need: Need, versions: tuple[Version, ...]) -> Version | None:
         """Return the version that will probably be chosen; None if none matches."""

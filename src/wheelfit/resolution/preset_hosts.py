@@ -28,7 +28,6 @@ def host_of_preset(
 ) -> tuple[HostFile, tuple[str, ...]]:
     """Return the host file of a preset, and notes on uncertain facts.
 
-    :param preset: the preset.
     :param interpreter: its Python; None leaves it open.
     :param version: the version of glibc, musl or macOS, as ``2.28``; None for the usual one.
     :param rocm_same_major: whether older minor versions of its ROCm count as installed (P-123).
@@ -51,7 +50,6 @@ def host_of_preset(
 def platforms_of_preset(preset: Preset, version: str | None = None) -> tuple[str, ...]:
     """Return the platform tags of a preset, best first.
 
-    :param preset: the preset.
     :param version: the version of glibc, musl or macOS, as ``2.28``; None for the usual one.
     """
     row = preset.row

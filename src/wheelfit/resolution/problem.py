@@ -78,18 +78,18 @@ class Build(Struct, frozen=True):
 _FIRST = 1_000_000
 
 
-def number_of(place: int) -> Version:
+def build_number(index: int) -> Version:
     """Return the number of a build; better builds have higher numbers.
 
-    :param place: from 0 for the best.
+    :param index: from 0 for the best.
     """
-    return Version(str(_FIRST - place))
+    return Version(str(_FIRST - index))
 
 
-def place_of(number: Version) -> int:
+def build_index(number: Version) -> int:
     """Return the place of a build.
 
-    :param number: a result of `number_of`.
+    :param number: a result of `build_number`.
     """
     return _FIRST - number.major
 
@@ -125,16 +125,16 @@ class Releases(Protocol):
     def is_divided(self, name: NormalizedName, version: Version) -> bool:
         """Return whether a usable release has several builds that exclude each other."""
 
-    def build(self, name: NormalizedName, version: Version, place: int) -> Build | None:
+    def build(self, name: NormalizedName, version: Version, index: int) -> Build | None:
         """Return one build of a divided release; None if it has fewer.
 
-        :param place: from 0 for the best.
+        :param index: from 0 for the best.
         """
 
-    def is_sound(self, name: NormalizedName, version: Version, place: int) -> bool:
+    def is_sound(self, name: NormalizedName, version: Version, index: int) -> bool:
         """Return whether a build has a wheel that can be read."""
 
-    def there(self, name: NormalizedName) -> Version | None:
+    def present_version(self, name: NormalizedName) -> Version | None:
         """Return the version of a project that is present even if nothing requires it."""
 
     def needs(self, package: Package, version: Version) -> Sequence[Need]:

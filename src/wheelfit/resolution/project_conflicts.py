@@ -6,7 +6,7 @@ They are in ``conflicts`` of ``[tool.wheelfit]`` and ``[tool.uv]``, which have t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,7 +15,7 @@ from packaging.utils import InvalidName, canonicalize_name
 if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
-Fault = Callable[[tuple[str | int, ...], str], None]
+    from wheelfit.resolution.project_sources import ReportFault
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ def read_conflicts(
     table: Mapping[str, Any],
     name: NormalizedName | None,
     known: Collection[ConflictMember],
-    fault: Fault,
+    fault: ReportFault,
 ) -> tuple[tuple[ConflictMember, ...], ...]:
     """Return the conflicts; at most one member of each may be requested.
 
@@ -63,7 +63,7 @@ def _members(
     row: object,
     name: NormalizedName | None,
     known: Collection[ConflictMember],
-    fault: Fault,
+    fault: ReportFault,
 ) -> tuple[ConflictMember, ...] | None:
     """Return the members of a conflict; None after a fault."""
     members: dict[ConflictMember, None] = {}

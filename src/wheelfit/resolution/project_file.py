@@ -1,13 +1,14 @@
-"""The ``pyproject.toml`` of a project, as values: its requirements, extras and groups.
+"""Parsing of the requirements, extras and groups in ``pyproject.toml``.
 
-Read are ``[project]`` (PEP 621) and ``[dependency-groups]`` (PEP 735). A field that needs the build
-backend is an error, for nothing is built here. Requirements of the project on itself, as
-``demo[all]``, are replaced by the requirements of its extras.
+``[project]`` (PEP 621) and ``[dependency-groups]`` (PEP 735) are read. Dynamic dependencies are an
+error, since nothing is built here. Requirements of the project on itself, as ``demo[all]``, are
+replaced by the requirements of its extras.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -37,11 +38,11 @@ if TYPE_CHECKING:
     from wheelfit.core.markers import Marker
     from wheelfit.resolution.project_sources import ProjectSource
 
-_Needs: TypeAlias = tuple[RequestedRequirement, ...]
-_DEEPEST = 100
-"""Extras and groups that may stand for each other in a row."""
-_MOST = 20_000
-"""Requirements that all lists together may come to; conditions can double them at every step."""
+_Requirements: TypeAlias = tuple[RequestedRequirement, ...]
+_MAX_DEPTH = 100
+"""The nesting depth of extras and groups."""
+_MAX_REQUIREMENTS = 20_000
+"""Requirements of all lists together; conditions can double them at every level."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,22 +52,22 @@ class ProjectFile:
     where: str
     """The file."""
     name: NormalizedName | None = None
-    """None: the file describes no package, only groups."""
+    """None: the file has only groups."""
     requires_python: SpecifierSet | None = None
-    """The Pythons it is for; None: not stated."""
-    dependencies: _Needs = ()
+    """The supported Pythons; None: not stated."""
+    dependencies: _Requirements = ()
     """The requirements without extras."""
-    extras: Mapping[NormalizedName, _Needs] = field(default_factory=dict, hash=False)
+    extras: Mapping[NormalizedName, _Requirements] = field(default_factory=dict, hash=False)
     """The requirements of each extra, with those of extras it includes."""
-    groups: Mapping[NormalizedName, _Needs] = field(default_factory=dict, hash=False)
+    groups: Mapping[NormalizedName, _Requirements] = field(default_factory=dict, hash=False)
     """The requirements of each group, with those of groups it includes."""
 
     sources: Mapping[NormalizedName, tuple[ProjectSource, ...]] = field(
         default_factory=dict, hash=False
     )
-    """Where dependencies come from that come from no index."""
+    """The sources of dependencies that are not from an index."""
     conflicts: tuple[tuple[ConflictMember, ...], ...] = ()
-    """Extras and groups of which at most one of each may be requested."""
+    """Conflicts: extras and groups of which at most one may be requested."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sources", MappingProxyType(dict(self.sources)))
@@ -78,7 +79,6 @@ def read_project_file(data: bytes, where: str) -> ProjectFile:
     """Read the requirements of a project.
 
     :param data: the bytes of its ``pyproject.toml``.
-    :param where: the file.
     :raises FileProblem: it is not TOML.
     :raises InvalidDocument: ``invalid-project``; the file is not valid; lists all faults at once.
     """
@@ -88,7 +88,7 @@ def read_project_file(data: bytes, where: str) -> ProjectFile:
         raise FileProblem(
             f"the project's file is not TOML: {error}", where=where, hint="correct its syntax"
         ) from None
-    return _Reading(table, where, lines_of(data.decode())).project()
+    return _ProjectReader(table, where, lines_of(data.decode())).project()
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class _Include:
 
 
 @dataclass(frozen=True, slots=True)
-class _Own:
+class _OwnExtras:
     """A reference to extras of the project itself."""
 
     extras: frozenset[NormalizedName]
@@ -108,10 +108,10 @@ class _Own:
     path: str
 
 
-_Item: TypeAlias = RequestedRequirement | _Include | _Own
+_Item: TypeAlias = RequestedRequirement | _Include | _OwnExtras
 
 
-class _Reading:
+class _ProjectReader:
     """A reader of a project's requirements that collects the faults."""
 
     def __init__(self, table: Mapping[str, Any], where: str, lines: Mapping[str, int]) -> None:
@@ -121,42 +121,46 @@ class _Reading:
         self._faults = FaultList()
         self._root = Table(table, self._faults)
         self._name: NormalizedName | None = None
+        self._is_dynamic = False
 
     def project(self) -> ProjectFile:
-        own = self._table.get("project")
+        table = self._table.get("project")
         groups = self._table.get("dependency-groups", {})
-        if own is None and not groups:
-            other = "poetry" in self._section("tool")
+        if table is None and not groups:
+            is_poetry = "poetry" in self._section("tool")
             raise InvalidDocument(
                 [Fault("", "pyproject.toml has neither [project] nor [dependency-groups]")],
                 code="invalid-project",
                 where=self._where,
                 hint="dependencies under [tool.poetry] are not read; write them as PEP 621 says"
-                if other
+                if is_poetry
                 else "name requirements, or a file with -r",
             )
-        if own is not None and not isinstance(own, Mapping):
-            self._root.must_be("a table", own, "project")
-            own = None
-        python = self._about(own) if own is not None else None
-        dependencies = self._items(("project", "dependencies"), (own or {}).get("dependencies", []))
+        if table is not None and not isinstance(table, Mapping):
+            self._root.must_be("a table", table, "project")
+            table = None
+        python = self._read_name_and_python(table) if table is not None else None
+        dependencies = self._items(
+            ("project", "dependencies"), (table or {}).get("dependencies", [])
+        )
         extras = self._tables(
-            ("project", "optional-dependencies"), (own or {}).get("optional-dependencies", {})
+            ("project", "optional-dependencies"),
+            (table or {}).get("optional-dependencies", {}),
         )
         members = self._tables(("dependency-groups",), groups, are_groups=True)
-        flat = _Flat(extras, members, lambda *fault: self._faults(Fault(*fault)))
+        resolver = _ReferenceResolver(extras, members, lambda *fault: self._faults(Fault(*fault)))
         project = ProjectFile(
             self._where,
             self._name,
             python,
-            flat.of(dependencies),
-            {name: flat.of(items, extra=name) for name, items in extras.items()},
-            {name: flat.of(items, group=name) for name, items in members.items()},
+            resolver.of(dependencies),
+            {name: resolver.of(items, extra=name) for name, items in extras.items()},
+            {name: resolver.of(items, group=name) for name, items in members.items()},
             read_sources(self._table, Path(self._where).parent, self._fault),
             self._conflicts(extras, members),
         )
         if self._faults:
-            hint = "name what it needs, or give a wheel of it" if self._is_dynamic else None
+            hint = "name its requirements, or a wheel of it" if self._is_dynamic else None
             faults = with_lines(self._faults, self._lines)
             raise InvalidDocument(faults, code="invalid-project", where=self._where, hint=hint)
         return project
@@ -180,9 +184,9 @@ class _Reading:
         value = self._table.get(name)
         return value if isinstance(value, Mapping) else {}
 
-    def _about(self, own: Mapping[str, Any]) -> SpecifierSet | None:
-        """Read the name and the Pythons, and see that nothing is left to a build backend."""
-        name = own.get("name")
+    def _read_name_and_python(self, table: Mapping[str, Any]) -> SpecifierSet | None:
+        """Read the name and the supported Pythons, and check that no dependencies are dynamic."""
+        name = table.get("name")
         try:
             self._name = canonicalize_name(name, validate=True) if isinstance(name, str) else None
         except InvalidName:
@@ -193,18 +197,18 @@ class _Reading:
                     self._fault(("project", "name"), "is missing")
                 else:
                     self._root.must_be("a string", name, "project", "name")
-        self._check_dynamic(own)
-        python = own.get("requires-python")
+        self._check_dynamic(table)
+        python = table.get("requires-python")
         if python is None:
             return None
-        try:
-            return SpecifierSet(python if isinstance(python, str) else "no text")
-        except InvalidSpecifier:
-            self._fault(("project", "requires-python"), f"{shown(python)} names no versions")
-            return None
+        if isinstance(python, str):
+            with suppress(InvalidSpecifier):
+                return SpecifierSet(python)
+        self._fault(("project", "requires-python"), f"{shown(python)} is not a version specifier")
+        return None
 
-    def _check_dynamic(self, own: Mapping[str, Any]) -> None:
-        dynamic = own.get("dynamic", [])
+    def _check_dynamic(self, table: Mapping[str, Any]) -> None:
+        dynamic = table.get("dynamic", [])
         if not isinstance(dynamic, list):
             self._root.must_be("a list of strings", dynamic, "project", "dynamic")
             return
@@ -212,33 +216,31 @@ class _Reading:
             if key not in ("dependencies", "optional-dependencies"):
                 continue
             steps = ("project", "dynamic", index)
-            if key in own:
+            if key in table:
                 self._fault(steps, f"{key} is set and also listed as dynamic")
             else:
                 self._fault(steps, f"{key} are dynamic: only a build can determine them")
                 self._is_dynamic = True
 
-    _is_dynamic = False
-
     def _tables(
         self, steps: tuple[str, ...], value: object, *, are_groups: bool = False
     ) -> dict[NormalizedName, list[_Item]]:
-        """Read a table of lists; names that mean the same are a fault."""
+        """Read a table of lists; equivalent names are a fault."""
         items_by_name: dict[NormalizedName, list[_Item]] = {}
         if not isinstance(value, Mapping):
             self._root.must_be("a table", value, *steps)
             return items_by_name
         for key, items in value.items():
-            at = (*steps, key)
+            steps_of_key = (*steps, key)
             try:
                 name = canonicalize_name(key, validate=True)
             except InvalidName:
-                self._fault(at, "is not a name")
+                self._fault(steps_of_key, "is not a name")
                 continue
             if name in items_by_name:
-                self._fault(at, f"{name} is there already, spelled otherwise")
+                self._fault(steps_of_key, f"{name} is repeated in another spelling")
                 continue
-            items_by_name[name] = self._items(at, items, are_groups=are_groups)
+            items_by_name[name] = self._items(steps_of_key, items, are_groups=are_groups)
         return items_by_name
 
     def _items(
@@ -248,14 +250,14 @@ class _Reading:
             self._root.must_be("a list", value, *steps)
             return []
         read: list[_Item] = []
-        for index, one in enumerate(value):
-            at: tuple[str | int, ...] = (*steps, index)
-            if isinstance(one, str):
-                read += self._requirement(at, one)
-            elif are_groups and isinstance(one, Mapping):
-                read += self._include(at, one)
+        for index, item in enumerate(value):
+            steps_of_item: tuple[str | int, ...] = (*steps, index)
+            if isinstance(item, str):
+                read += self._requirement(steps_of_item, item)
+            elif are_groups and isinstance(item, Mapping):
+                read += self._include(steps_of_item, item)
             else:
-                self._root.must_be("a string", one, *at)
+                self._root.must_be("a string", item, *steps_of_item)
         return read
 
     def _requirement(self, steps: tuple[str | int, ...], text: str) -> Iterator[_Item]:
@@ -266,7 +268,7 @@ class _Reading:
             self._fault(steps, f"{shown(text)}: {error.message}")
             return
         if requirement.name == self._name:
-            yield _Own(requirement.extras, requirement.marker, path)
+            yield _OwnExtras(requirement.extras, requirement.marker, path)
         else:
             yield RequestedRequirement(requirement, f"{self._where}:{self._lines.get(path, 1)}")
 
@@ -291,28 +293,28 @@ def _included(
     extras: Mapping[NormalizedName, Sequence[_Item]],
     groups: Mapping[NormalizedName, Sequence[_Item]],
 ) -> set[ConflictMember]:
-    """Return the extras and groups that one stands for, itself among them."""
+    """Return the extras and groups that an extra or group includes, with itself."""
     members: set[ConflictMember] = set()
     pending = [member]
     while pending:
-        one = pending.pop()
-        if one in members:
+        current = pending.pop()
+        if current in members:
             continue
-        members.add(one)
-        for item in (extras if one.kind == "extra" else groups).get(one.name, ()):
+        members.add(current)
+        for item in (extras if current.kind == "extra" else groups).get(current.name, ()):
             if isinstance(item, _Include):
                 pending.append(ConflictMember("group", item.group))
-            elif isinstance(item, _Own):
+            elif isinstance(item, _OwnExtras):
                 pending += [ConflictMember("extra", name) for name in item.extras]
     return members
 
 
-class _Flat:
-    """Requirements without references.
+class _ReferenceResolver:
+    """A resolver of references to extras and groups.
 
     :param extras: the extras of the project.
     :param groups: its groups.
-    :param fault: called with the path of an unreplaceable requirement, and the reason.
+    :param fault: called with the path of an invalid reference, and the reason.
     """
 
     def __init__(
@@ -324,7 +326,7 @@ class _Flat:
         self._extras = extras
         self._groups = groups
         self._fault = fault
-        self._left = _MOST
+        self._requirements_left = _MAX_REQUIREMENTS
 
     def of(
         self,
@@ -332,53 +334,60 @@ class _Flat:
         *,
         extra: NormalizedName | None = None,
         group: NormalizedName | None = None,
-    ) -> _Needs:
-        """Return the requirements that a list comes to, each once."""
-        above = frozenset([("extra", extra), ("group", group)])
-        return tuple(dict.fromkeys(self._each(items, None, above, set())))
+    ) -> _Requirements:
+        """Return the requirements of a list with its references resolved, each once."""
+        enclosing = frozenset([("extra", extra), ("group", group)])
+        return tuple(dict.fromkeys(self._each(items, None, enclosing, set())))
 
     def _each(
         self,
         items: Sequence[_Item],
         marker: Marker | None,
-        above: frozenset[tuple[str, NormalizedName | None]],
-        done: set[tuple[str, NormalizedName, Marker | None]],
+        enclosing: frozenset[tuple[str, NormalizedName | None]],
+        included: set[tuple[str, NormalizedName, Marker | None]],
     ) -> Iterator[RequestedRequirement]:
         for item in items:
-            if self._left == 0:
-                return  # it was reported once
-            self._left -= 1
-            if self._left == 0 or len(above) > _DEEPEST:
-                self._left = 0
-                self._fault("", "its extras and groups stand for each other too often")
+            if self._requirements_left == 0:
+                return  # reported already
+            self._requirements_left -= 1
+            if self._requirements_left == 0 or len(enclosing) > _MAX_DEPTH:
+                self._requirements_left = 0
+                self._fault("", "its extras and groups include each other too often")
                 return
             if isinstance(item, RequestedRequirement):
                 requirement = item.requirement
                 yield replace(
-                    item, requirement=replace(requirement, marker=_both(marker, requirement.marker))
+                    item,
+                    requirement=replace(
+                        requirement, marker=_conjunction(marker, requirement.marker)
+                    ),
                 )
             elif isinstance(item, _Include):
                 key = ("group", item.group)
-                if key in above:
+                if key in enclosing:
                     self._fault(item.path, f"the group {item.group} includes itself")
                 elif item.group not in self._groups:
                     self._fault(item.path, f"there is no group {item.group}")
-                elif (*key, marker) not in done:
-                    done.add((*key, marker))
-                    yield from self._each(self._groups[item.group], marker, above | {key}, done)
+                elif (*key, marker) not in included:
+                    included.add((*key, marker))
+                    yield from self._each(
+                        self._groups[item.group], marker, enclosing | {key}, included
+                    )
             else:
-                both = _both(marker, item.marker)
+                combined = _conjunction(marker, item.marker)
                 for name in sorted(item.extras):
                     key = ("extra", name)
                     if name not in self._extras:
                         self._fault(item.path, f"the project has no extra {name}")
                     # Extras may well name each other.
-                    elif key not in above and (*key, both) not in done:
-                        done.add((*key, both))
-                        yield from self._each(self._extras[name], both, above | {key}, done)
+                    elif key not in enclosing and (*key, combined) not in included:
+                        included.add((*key, combined))
+                        yield from self._each(
+                            self._extras[name], combined, enclosing | {key}, included
+                        )
 
 
-def _both(one: Marker | None, other: Marker | None) -> Marker | None:
-    if one is None or other is None or one == other:
-        return other if one is None else one
-    return parse_marker(f"({one}) and ({other})")
+def _conjunction(left: Marker | None, right: Marker | None) -> Marker | None:
+    if left is None or right is None or left == right:
+        return right if left is None else left
+    return parse_marker(f"({left}) and ({right})")

@@ -7,7 +7,7 @@ have a dependency, that of wheelfit is used. Indexes there are settings, which a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from packaging.utils import InvalidName, canonicalize_name
 
@@ -31,7 +31,8 @@ _KEYS = frozenset(
     (*KINDS, *_REVISIONS, "subdirectory", "editable", "package", "marker", "extra", "group")
 )
 
-Fault = Callable[[tuple[str | int, ...], str], None]
+ReportFault: TypeAlias = Callable[[tuple[str | int, ...], str], None]
+"""Called with the path of an invalid value, and the reason."""
 
 
 class ProjectSource(NamedTuple):
@@ -51,13 +52,13 @@ class ProjectSource(NamedTuple):
 
 
 def is_own_source(value: object) -> bool:
-    """Return whether a value of ``sources`` has locations, and not only indexes."""
+    """Return whether a value of ``sources`` has locations, not only indexes."""
     rows = value if isinstance(value, list) else [value]
     return any(isinstance(row, Mapping) and not row.keys().isdisjoint(KINDS) for row in rows)
 
 
 def read_sources(
-    table: Mapping[str, Any], folder: Path, fault: Fault
+    table: Mapping[str, Any], folder: Path, fault: ReportFault
 ) -> Mapping[NormalizedName, tuple[ProjectSource, ...]]:
     """Return the sources of dependencies, by name of the dependency.
 
@@ -92,7 +93,7 @@ def _subtable(table: Mapping[str, Any], *keys: str) -> Mapping[str, Any]:
 
 
 def _source(
-    row: object, folder: Path, steps: tuple[str, ...], fault: Fault
+    row: object, folder: Path, steps: tuple[str, ...], fault: ReportFault
 ) -> ProjectSource | None:
     """Return a source; None for an index, for a source that is turned off, and after a fault."""
     if not isinstance(row, Mapping) or row.keys().isdisjoint(KINDS):

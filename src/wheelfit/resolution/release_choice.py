@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from wheelfit.resolution.listing import Release, Wheel
 
 _EXAMPLES = 2
-"""Wheels for other Pythons or platforms that are named when a release does not fit."""
+"""Rejections of wheels for other Pythons or platforms that a message lists."""
 
 
 class ReleaseChoice(Struct, frozen=True):
@@ -37,36 +37,36 @@ class ReleaseChoice(Struct, frozen=True):
     metadata: ReleaseMetadata = field(default_factory=ReleaseMetadata)
     """The metadata that decided about variants."""
     support: Support | None = None
-    """The support of the target for it; None when no variant wheel had fitting tags."""
+    """The support of the target for it; None if no variant wheel has fitting tags."""
     notes: tuple[str, ...] = ()
-    """What went wrong on the way, one line each; all that the release lost is one (F-136)."""
+    """Notes on faults, one line each; the degradations of the release are one line (F-136)."""
     degradations: tuple[Degradation, ...] = ()
     """The degradations by faulty metadata, for programs (F-136)."""
-    alone: tuple[Label | None, ...] = ()
-    """The labels that would fit if no agreement with other packages were needed, best first;
-    empty: the same that fit."""
+    labels_without_agreements: tuple[Label | None, ...] = ()
+    """The labels that would fit without agreements with other packages, best first; empty: the
+    labels that fit."""
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Notes without a fault: the entries missing from a host file (P-44)."""
+        """Notes on entries missing from a host file, which is no fault (P-44)."""
         release = self.release
         notes = self.support.notes if self.support else ()
         return tuple(f"{release.name} {release.version}: {note}" for note in notes)
 
     @property
     def chosen(self) -> Wheel | None:
-        """The wheel to take; None when none fits."""
+        """The chosen wheel; None if none fits."""
         filename = self.selection.chosen
         return None if filename is None else self.wheel(filename.text)
 
     @property
-    def taken(self) -> Label | None:
-        """The label of the chosen wheel; None for a plain one, or when none fits."""
+    def chosen_label(self) -> Label | None:
+        """The label of the chosen wheel; None for a plain one, or if none fits."""
         filename = self.selection.chosen
         return None if filename is None else filename.label
 
-    def best_of(self, label: Label | None) -> Wheel | None:
-        """Return the best wheel of a label that may be chosen; None when none fits.
+    def best_wheel(self, label: Label | None) -> Wheel | None:
+        """Return the best compatible wheel of a label; None if there is none.
 
         :param label: None for the plain wheel.
         """
@@ -87,8 +87,8 @@ class ReleaseChoice(Struct, frozen=True):
 
     @property
     def offered(self) -> tuple[Label | None, ...]:
-        """The labels that would fit if no agreement with other packages were needed."""
-        return self.alone or self.labels
+        """The labels that would fit without agreements with other packages."""
+        return self.labels_without_agreements or self.labels
 
     def declared(self, label: Label | None) -> PropertySet:
         """Return the properties of a label; empty for a plain wheel."""
@@ -109,7 +109,7 @@ class ReleaseChoice(Struct, frozen=True):
 
     @property
     def reason(self) -> str:
-        """Why the chosen wheel was chosen, or why none was, in words."""
+        """The reason the chosen wheel was chosen, or the reasons none was."""
         if self.selection.chosen is not None:
             return self.selection.verdicts[0].reason
         return "; ".join(self.refusals()[:2]) or "the release has no wheels"
@@ -117,16 +117,18 @@ class ReleaseChoice(Struct, frozen=True):
     def refusals(self) -> tuple[str, ...]:
         """Return the reasons wheels were rejected, equal ones together (F-92)."""
         groups: dict[str, dict[str, None]] = {}
-        elsewhere: dict[str, dict[str, None]] = {}
-        misfits = {w.filename.text for w in self.release.wheels if w.rejection is NO_TAG}
+        by_tags: dict[str, dict[str, None]] = {}
+        incompatible = {
+            wheel.filename.text for wheel in self.release.wheels if wheel.rejection is NO_TAG
+        }
         for verdict in self.selection.verdicts:
             if verdict.verdict == "rejected":
                 label = verdict.filename.label or "plain wheel"
-                group = elsewhere if verdict.filename.text in misfits else groups
+                group = by_tags if verdict.filename.text in incompatible else groups
                 group.setdefault(verdict.reason, {})[label] = None
         lines = [f"{', '.join(labels)}: {reason}" for reason, labels in groups.items()]
-        lines += [f"{', '.join(elsewhere[reason])}: {reason}" for reason in _closest(elsewhere)]
-        if len(elsewhere) > _EXAMPLES:
+        lines += [f"{', '.join(by_tags[reason])}: {reason}" for reason in _closest(by_tags)]
+        if len(by_tags) > _EXAMPLES:
             lines.append("and others for other Pythons or platforms")
         return tuple(lines)
 
@@ -149,26 +151,26 @@ class ReleaseChoice(Struct, frozen=True):
 
 
 def _closest(reasons: Iterable[str]) -> list[str]:
-    """Return the reasons to name of wheels for other Pythons or platforms.
+    """Return the closest reasons among those of wheels for other Pythons or platforms.
 
-    Those of this platform first, and the newest Python of each.
+    Reasons of this platform come first, then by Python, newest first.
     """
     newest = sorted(reasons, key=natural_sort_key, reverse=True)
     return sorted(newest, key=lambda reason: " on " in reason)[:_EXAMPLES]
 
 
-def passed_over(choices: Iterable[ReleaseChoice]) -> Iterator[str]:
+def notes_on_passed_over(choices: Iterable[ReleaseChoice]) -> Iterator[str]:
     """Yield notes on releases passed over for an older one (F-92).
 
     :param choices: the choices of releases of one project; those with the same reason share a line.
     """
-    alike: dict[str, list[ReleaseChoice]] = {}
+    choices_by_reason: dict[str, list[ReleaseChoice]] = {}
     for choice in choices:
-        alike.setdefault(choice.reason, []).append(choice)
-    for reason, those in alike.items():
-        versions = listed([str(choice.release.version) for choice in those])
-        verb, them = ("is", "it") if len(those) == 1 else ("are", "them")
+        choices_by_reason.setdefault(choice.reason, []).append(choice)
+    for reason, alike in choices_by_reason.items():
+        versions = listed([str(choice.release.version) for choice in alike])
+        verb, pronoun = ("is", "it") if len(alike) == 1 else ("are", "them")
         yield (
-            f"{those[0].release.name} {versions} {verb} passed over, no wheel of {them} fits: "
+            f"{alike[0].release.name} {versions} {verb} passed over, no wheel of {pronoun} fits: "
             f"{reason}"
         )

@@ -1,8 +1,7 @@
-"""Obtain the variant metadata of a release: its index file, else its wheels (F-70 to F-79).
+"""The variant metadata of a release, from its index file or its wheels (F-70 to F-79).
 
-What cannot be obtained or understood takes variant wheels out of the choice and
-leaves the plain ones (F-130). Each such loss is a `Degradation`; when the user wants
-strictness they are raised together.
+Metadata that cannot be read or is invalid excludes variant wheels, but not plain ones (F-130). Each
+such loss is a `Degradation`; with a strict policy they are raised together.
 """
 
 from __future__ import annotations
@@ -42,16 +41,16 @@ if TYPE_CHECKING:
 
 
 class MetadataPolicy(Struct, frozen=True):
-    """The effort spent on metadata, and the faults that are tolerated."""
+    """The limits on reading metadata, and the treatment of faults."""
 
     strict: bool = False
-    """Whether everything that would only be skipped is an error (section 12)."""
+    """Whether degradations are an error (section 12)."""
     read_unlisted: bool = False
     """Whether labels missing from a remote index file are looked up in the wheels (F-76)."""
     most_labels: int = 16
-    """Labels of a remote release to look up in its wheels (F-77)."""
+    """The largest number of labels of a remote release to look up in its wheels (F-77)."""
     limits: JsonLimits = DEFAULT_LIMITS
-    """How large a document may be (F-30)."""
+    """The size limits of a document (F-30)."""
     accept_unknown_drafts: bool = False
     """Whether documents of an unknown 0.x schema are read (F-38)."""
 
@@ -60,9 +59,9 @@ class ReleaseMetadata(Struct, frozen=True):
     """The variant metadata of a release."""
 
     document: VariantDocument | None = None
-    """All of it, combined; None when there is nothing to go by."""
+    """The combined document; None if there is no usable metadata."""
     rejections: Mapping[str, str] = field(default_factory=dict)
-    """Wheels that cannot be used because of their metadata: file name to reason."""
+    """The wheels that are unusable because of their metadata: file name to reason."""
     notes: tuple[str, ...] = ()
     """Notes on unusual or faulty parts, one sentence each (F-136)."""
     degradations: tuple[Degradation, ...] = ()
@@ -72,7 +71,7 @@ class ReleaseMetadata(Struct, frozen=True):
         force_setattr(self, "rejections", MappingProxyType(dict(self.rejections)))
 
 
-def obtain(
+def read_release_metadata(
     release: Release,
     wheels: Sequence[Wheel],
     repository: Repository,
@@ -80,10 +79,10 @@ def obtain(
 ) -> ReleaseMetadata:
     """Return the metadata that decides among some wheels of a release on any target.
 
-    Parameters and errors are those of `read_each_source` and `decide_source`.
+    Parameters and errors are those of `read_each_source` and `choose_source_metadata`.
     """
     by_source = read_each_source(release, wheels, repository, policy)
-    return decide_source(by_source, wheels, lambda _document, _wheels: True)
+    return choose_source_metadata(by_source, wheels, lambda _document, _wheels: True)
 
 
 def read_each_source(
@@ -92,8 +91,7 @@ def read_each_source(
     """Return the metadata of some wheels of a release by source.
 
     :param release: the release with its index file, if it has one.
-    :param wheels: its variant wheels whose tags fit, best tags first; only for these
-        anything is read.
+    :param wheels: its variant wheels whose tags fit, best tags first; only their metadata is read.
     :param repository: the repository to read from.
     :param policy: the policy, with its strictness.
     :raises BadMetadata: metadata is faulty, and the policy is strict.
@@ -117,29 +115,29 @@ def read_each_source(
 def _of_one_source(
     release: Release, wheels: Sequence[Wheel], repository: Repository, policy: MetadataPolicy
 ) -> ReleaseMetadata:
-    reading = _Reading(release, wheels, repository, policy)
+    reader = _MetadataReader(release, wheels, repository, policy)
     try:
-        document = reading.from_index_file() if release.index_files else reading.from_wheels()
+        document = reader.from_index_file() if release.index_files else reader.from_wheels()
     except _Unusable as unusable:
-        metadata = reading.without(unusable)
+        metadata = reader.without_document(unusable)
     else:
-        metadata = reading.with_document(document)
+        metadata = reader.with_document(document)
     if policy.strict:
-        strictly(f"{release.name} {release.version}", metadata.degradations)
+        raise_if_degraded(f"{release.name} {release.version}", metadata.degradations)
     return metadata
 
 
-def decide_source(
+def choose_source_metadata(
     by_source: Mapping[str, ReleaseMetadata],
     wheels: Sequence[Wheel],
-    fits: Callable[[VariantDocument, Sequence[Wheel]], bool],
+    runs_on_target: Callable[[VariantDocument, Sequence[Wheel]], bool],
 ) -> ReleaseMetadata:
-    """Take the metadata of one source, or of several that agree (F-127), in no order of our own.
+    """Return the metadata of the only source, or of several that agree (F-127).
 
     :param by_source: the metadata by source.
     :param wheels: the variant wheels in question.
-    :param fits: returns whether the target runs any of some wheels by a document; called only where
-        several sources have the release.
+    :param runs_on_target: returns whether the target runs any of some wheels, by their document;
+        called only if several sources have the release.
     :raises InconsistentDocuments: several sources have variants that fit, and contradict
         each other.
     """
@@ -150,55 +148,58 @@ def decide_source(
         for source, metadata in by_source.items()
         if metadata.document is not None
     }
-    fitting = {
+    usable = {
         source: document
         for source, document in documents.items()
-        if fits(document, [wheel for wheel in wheels if wheel.file.source == source])
+        if runs_on_target(document, [wheel for wheel in wheels if wheel.file.source == source])
     }
-    deciding = fitting or dict(list(documents.items())[:1])
+    decisive = usable or dict(list(documents.items())[:1])
     rejections = {
         wheel.filename.text: f"no variant of {wheel.file.source} fits"
         for wheel in wheels
-        if wheel.file.source not in deciding
+        if wheel.file.source not in decisive
     }
     for metadata in by_source.values():
         rejections.update(metadata.rejections)
     from wheelfit.core.index_metadata import combine
 
     return ReleaseMetadata(
-        combine(deciding.items()) if deciding else None,
+        combine(decisive.items()) if decisive else None,
         rejections,
         tuple(note for metadata in by_source.values() for note in metadata.notes),
-        tuple(one for metadata in by_source.values() for one in metadata.degradations),
+        tuple(
+            degradation for metadata in by_source.values() for degradation in metadata.degradations
+        ),
     )
 
 
-def strictly(what: str, degradations: Sequence[Degradation]) -> None:
-    """Raise an error for any loss (``--strict``, section 12).
+def raise_if_degraded(what: str, degradations: Sequence[Degradation]) -> None:
+    """Raise an error if there are degradations (``--strict``, section 12).
 
     :param what: the release, for the message.
-    :param degradations: the losses.
-    :raises BadMetadata: there are losses.
+    :raises BadMetadata: there are degradations.
     """
     if degradations:
         first, *others = degradations
-        notes = [*map(str, first.faults[1:_TOLD]), *(one.fault for one in others[:_TOLD])]
+        notes = [
+            *map(str, first.faults[1:_MAX_SHOWN]),
+            *(other.fault for other in others[:_MAX_SHOWN]),
+        ]
         raise BadMetadata(
             f"{what}: {first.fault}",
             where=first.where or None,
             note="\n".join(notes) or None,
-            hint="report it to the publisher; without --strict what is bad is left out, and the "
-            "rest is used",
-            details=[one.to_mapping() for one in degradations],
+            hint="report it to the publisher; without --strict the faulty parts are ignored",
+            details=[degradation.to_mapping() for degradation in degradations],
         )
 
 
-_TOLD = 20
-"""Faults, and further losses, that an error names; its JSON has more."""
+_MAX_SHOWN = 20
+"""Faults and further degradations in the text of an error; its JSON has more."""
 
 
 class _Unusable(Exception):
-    """All variant wheels of the release are out."""
+    """Raised if all variant wheels of the release are unusable."""
 
     def __init__(
         self, code: str, reason: str, where: str = "", faults: tuple[Fault, ...] = ()
@@ -210,8 +211,8 @@ class _Unusable(Exception):
         self.where = where
 
 
-class _Reading:
-    """A reader of one release's metadata, with the labels that are out, and why."""
+class _MetadataReader:
+    """A reader of one release's metadata that records unusable labels."""
 
     def __init__(
         self,
@@ -231,7 +232,7 @@ class _Reading:
         self._notes: list[str] = []
         self._where = ""
 
-    # --- the two ways ------------------------------------------------------------
+    # --- sources of the metadata -------------------------------------------------
 
     def from_index_file(self) -> VariantDocument:
         from wheelfit.core.metadata import read_document
@@ -245,8 +246,8 @@ class _Reading:
                 limits=self._policy.limits,
                 accept_unknown_drafts=self._policy.accept_unknown_drafts,
             )
-        except _UNUSABLE as error:  # F-36, F-79, F-130
-            self._pass_over(error)
+        except _METADATA_ERRORS as error:  # F-36, F-79, F-130
+            self._raise_if_given(error)
             reason = f"{file.filename} cannot be used: {error.message}"
             faults = error.faults if isinstance(error, InvalidDocument) else ()
             raise _Unusable(error.reference, reason, file.filename, faults) from None
@@ -256,13 +257,15 @@ class _Reading:
         remote = any(not wheels[0].file.is_local for wheels in self._wheels.values())
         if remote and len(self._wheels) > self._policy.most_labels and not self._release.is_given:
             reason = (
-                f"there is no {self._expected()}, and {len(self._wheels)} labels are too many to "
-                "look up in the wheels"
+                f"there is no {self._expected_name()}, and {len(self._wheels)} labels are too many "
+                "to look up in the wheels"
             )
             raise _Unusable(TooCostly.reference, reason)  # F-77
-        documents = [(where, own) for _, where, own in self._look_up(self._wheels)]
+        documents = [
+            (where, document) for _, where, document in self._documents_in_wheels(self._wheels)
+        ]
         if not documents:
-            labels = [f"{', '.join(labels)}: {why}" for labels, _, why in self._reasons()]
+            labels = [f"{', '.join(labels)}: {why}" for labels, _, why in self._labels_by_reason()]
             code = next(iter(self._ignored.values()))[0]
             raise _Unusable(code, "; ".join(labels))
         from wheelfit.core.index_metadata import combine
@@ -270,7 +273,7 @@ class _Reading:
         try:
             return combine(documents)
         except InconsistentDocuments as error:
-            self._pass_over(error)
+            self._raise_if_given(error)
             reason = f"its wheels contradict each other: {error.message}"
             raise _Unusable(error.reference, reason) from None
 
@@ -278,18 +281,19 @@ class _Reading:
 
     def with_document(self, document: VariantDocument) -> ReleaseMetadata:
         ignored = [
-            Degradation("label", labels, code, reason) for labels, code, reason in self._reasons()
+            Degradation("label", labels, code, reason)
+            for labels, code, reason in self._labels_by_reason()
         ]
         return self._result(
             document,
             {label: reason for label, (_, reason) in self._ignored.items()},
             [*document.notes, *self._notes, *map(str, ignored)],
-            [replace(one, where=self._where) for one in (*document.degradations, *ignored)],
+            [replace(lost, where=self._where) for lost in (*document.degradations, *ignored)],
         )
 
-    def without(self, unusable: _Unusable) -> ReleaseMetadata:
-        """Return that no variant wheel can be used, the null variant neither (F-130)."""
-        lost = Degradation(
+    def without_document(self, unusable: _Unusable) -> ReleaseMetadata:
+        """Return the metadata without any usable variant wheel, even the null variant (F-130)."""
+        degradation = Degradation(
             "release",
             tuple(sorted(self._wheels)),
             unusable.code,
@@ -297,9 +301,9 @@ class _Reading:
             unusable.where,
             unusable.faults,
         )
-        known = {label: reason for label, (_, reason) in self._ignored.items()}
-        ignored = {label: known.get(label, unusable.reason) for label in self._wheels}
-        return self._result(None, ignored, [*self._notes, str(lost)], [lost])
+        reasons = {label: reason for label, (_, reason) in self._ignored.items()}
+        ignored_labels = {label: reasons.get(label, unusable.reason) for label in self._wheels}
+        return self._result(None, ignored_labels, [*self._notes, str(degradation)], [degradation])
 
     def _result(
         self,
@@ -321,11 +325,11 @@ class _Reading:
             tuple(degradations),
         )
 
-    def _reasons(self) -> Iterator[tuple[tuple[str, ...], str, str]]:
-        """Yield labels that are out for the same reason, and the reason."""
+    def _labels_by_reason(self) -> Iterator[tuple[tuple[str, ...], str, str]]:
+        """Yield the ignored labels by reason: labels, code and reason."""
         reasons: dict[tuple[str, str], list[str]] = {}
-        for label, why in sorted(self._ignored.items()):
-            reasons.setdefault(why, []).append(label)
+        for label, fault in sorted(self._ignored.items()):
+            reasons.setdefault(fault, []).append(label)
         for (code, reason), labels in reasons.items():
             yield tuple(labels), code, reason
 
@@ -333,22 +337,22 @@ class _Reading:
 
     def _index_file(self) -> File:
         files = self._release.index_files
-        spelled = [file for file in files if file.filename in self._spellings()]
-        if len(files) > 1 and len(spelled) != 1:  # F-78
+        named_like_wheels = [file for file in files if file.filename in self._spelled_names()]
+        if len(files) > 1 and len(named_like_wheels) != 1:  # F-78
             names = listed(sorted(file.filename for file in files))
-            reason = f"{names} are both there, and none is spelled like the wheels"
+            reason = f"{names} exist, and none is spelled like the wheels"
             raise _Unusable("ambiguous-document", reason)
-        file = spelled[0] if spelled else files[0]
-        if file.filename != self._expected():
-            self._notes.append(f"{file.filename} should be named {self._expected()}")
+        file = named_like_wheels[0] if named_like_wheels else files[0]
+        if file.filename != self._expected_name():
+            self._notes.append(f"{file.filename} should be named {self._expected_name()}")
         return file
 
-    def _spellings(self) -> set[str]:
-        """Return the names of the index file in the spelling of each wheel."""
+    def _spelled_names(self) -> set[str]:
+        """Return the names of the index file in the spellings of the wheels."""
         stems = (wheel.filename.text.split("-")[:2] for wheel in self._release.wheels)
         return {f"{name}-{version}-variants.json" for name, version in stems}
 
-    def _expected(self) -> str:
+    def _expected_name(self) -> str:
         return index_file_name(self._release.name, self._release.version)
 
     def _content(self, file: File) -> bytes:
@@ -359,37 +363,40 @@ class _Reading:
         return self._repository.read(file, limit=limit)
 
     def _with_unlisted(self, document: VariantDocument, file: File) -> VariantDocument:
-        """Deal with wheels whose label the index file does not have (F-76)."""
+        """Return the document with the labels that only wheels have (F-76)."""
         listed = {*document.variants, *document.unusable, NULL}  # F-26
         unlisted = sorted(self._wheels.keys() - listed)
         if not unlisted:
             return document
         local = [label for label in unlisted if self._wheels[label][0].file.is_local]
         remote = [label for label in unlisted if label not in local]
-        wanted = [*local, *remote[: self._policy.most_labels if self._policy.read_unlisted else 0]]
+        limit = self._policy.most_labels if self._policy.read_unlisted else 0
+        labels_to_read = [*local, *remote[:limit]]
         from wheelfit.core.index_metadata import combine
 
         for label in unlisted:
-            if label not in wanted:
+            if label not in labels_to_read:
                 self._ignored[label] = ("unlisted-variant", f"not in {file.filename}")
-        for label, where, own in self._look_up(wanted):
+        for label, where, own in self._documents_in_wheels(labels_to_read):
             try:
                 document = combine([(file.filename, document), (where, own)])
             except InconsistentDocuments as error:
-                self._pass_over(error)
-                why = f"its own metadata contradicts {file.filename}"
-                self._ignored[label] = (error.reference, why)
+                self._raise_if_given(error)
+                reason = f"its own metadata contradicts {file.filename}"
+                self._ignored[label] = (error.reference, reason)
         return document
 
-    def _look_up(self, labels: Iterable[Label]) -> Iterator[tuple[Label, str, VariantDocument]]:
-        """Yield the document in the best wheel of each label, and its name (F-77)."""
+    def _documents_in_wheels(
+        self, labels: Iterable[Label]
+    ) -> Iterator[tuple[Label, str, VariantDocument]]:
+        """Yield the labels with the name of the best wheel of each and its document (F-77)."""
         from wheelfit.core.index_metadata import read_wheel_document
 
         for label in labels:
             wheel = self._wheels[label][0]
             where = wheel.filename.text
             try:
-                own = read_wheel_document(
+                document = read_wheel_document(
                     self._document_in(wheel),
                     label,
                     where=where,
@@ -397,14 +404,14 @@ class _Reading:
                     accept_unknown_drafts=self._policy.accept_unknown_drafts,
                 )
             except TooCostly as error:
-                self._pass_over(error)
-                why = "no metadata can be read without fetching the whole wheel"
-                self._ignored[label] = (error.reference, why)
-            except _UNUSABLE as error:
-                self._pass_over(error)
+                self._raise_if_given(error)
+                reason = "no metadata can be read without fetching the whole wheel"
+                self._ignored[label] = (error.reference, reason)
+            except _METADATA_ERRORS as error:
+                self._raise_if_given(error)
                 self._ignored[label] = (error.reference, error.message)
             else:
-                yield label, where, own
+                yield label, where, document
 
     def _document_in(self, wheel: Wheel) -> bytes | None:
         try:
@@ -412,7 +419,7 @@ class _Reading:
         except TooCostly:
             if not self._release.is_given:
                 raise
-        # F-125: what the user named is fetched anyway.
+        # F-125: a wheel that the user named is fetched anyway.
         from tempfile import TemporaryDirectory
 
         with TemporaryDirectory(prefix="wheelfit-") as folder:
@@ -422,11 +429,11 @@ class _Reading:
             with WheelArchive(path, wheel.filename) as archive:
                 return archive.variant_document()
 
-    def _pass_over(self, error: WheelfitError) -> None:
-        """Drop bad metadata; a wheel that the user named is never skipped (F-125)."""
+    def _raise_if_given(self, error: WheelfitError) -> None:
+        """Raise an error in metadata of wheels that the user named (F-125)."""
         if self._release.is_given:
             raise error
 
 
-_UNUSABLE = (UnexpectedStatus, Unreachable, IntegrityError, FileProblem, InvalidDocument)
+_METADATA_ERRORS = (UnexpectedStatus, Unreachable, IntegrityError, FileProblem, InvalidDocument)
 """The errors in metadata of a release that leave its plain wheels usable."""

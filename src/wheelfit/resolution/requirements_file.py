@@ -47,19 +47,19 @@ class RequirementsFile(Struct, frozen=True):
     requirements: tuple[RequirementLine, ...] = ()
     constraints: tuple[RequirementLine, ...] = ()
     index_url: str | None = None
-    """The last one named; None if none is."""
+    """The last one; None without one."""
     extra_index_urls: tuple[str, ...] = ()
     find_links: tuple[str, ...] = ()
-    """Folders are relative to the file that names them, already joined."""
+    """Relative folders are joined with the folder of the file that names them."""
     trusted_hosts: tuple[str, ...] = ()
     no_index: bool = False
     pre: bool = False
     require_hashes: bool = False
-    """Whether every file installed must have a promised hash."""
+    """Whether every installed file must have a known hash."""
     only_binary: tuple[str, ...] = ()
-    """Names that are never built, as written: several with commas, ``:all:`` or ``:none:``."""
+    """Names that are never built, as written, separated by commas; or ``:all:``, ``:none:``."""
     prefer_binary: bool = False
-    """Whether an older release with a wheel goes before a newer one without."""
+    """Whether an older release with a wheel comes before a newer one without."""
 
 
 def read_requirements_file(
@@ -73,18 +73,17 @@ def read_requirements_file(
 
     :param name: path or URL of the file.
     :param read: returns the text of a path or URL; raises ``FileProblem`` or ``NetworkError``.
-    :param environ: values of ``${VARIABLES}``; one that is not set stays as written, as in pip.
+    :param environ: values of ``${VARIABLES}``; unset ones are not replaced, as in pip.
     :param as_constraints: the file was named by ``-c``.
     :raises InvalidRequirement: a line cannot be read.
     :raises UserError: a file names itself, or uses an unsupported option.
     """
-    return _read(name, read, environ, as_constraints=as_constraints, above=())
+    return _read(name, read, environ, as_constraints=as_constraints, enclosing=())
 
 
 def option_lines(text: str, environ: Mapping[str, str]) -> Iterator[str]:
     """Yield the option lines of a requirements file, without checking others.
 
-    :param text: the text of the file.
     :param environ: values of ``${VARIABLES}``.
     """
     for _, line, _ in _logical_lines(text):
@@ -98,15 +97,15 @@ def _read(
     environ: Mapping[str, str],
     *,
     as_constraints: bool,
-    above: tuple[str, ...],
+    enclosing: tuple[str, ...],
 ) -> RequirementsFile:
-    if name in above:
+    if name in enclosing:
         raise UserError(
             "a requirements file includes itself",
             where=name,
-            note=" names ".join((*above[above.index(name) :], name)),
+            note=" names ".join((*enclosing[enclosing.index(name) :], name)),
         )
-    if len(above) > _DEEPEST:
+    if len(enclosing) > _MAX_DEPTH:
         raise UserError("requirements files include each other too deeply", where=name)
     content = _Content()
     for number, line, comment in _logical_lines(read(name)):
@@ -114,20 +113,20 @@ def _read(
         _read_line(_expand(line, environ), where, content, comment, as_constraints=as_constraints)
         for nested, constraints in content.nested:
             inner = _read(
-                _beside(name, nested),
+                _relative_to(name, nested),
                 read,
                 environ,
                 as_constraints=as_constraints or constraints,
-                above=(*above, name),
+                enclosing=(*enclosing, name),
             )
             content.value = _merge(content.value, inner)
         content.nested.clear()
-    links = tuple(_beside(name, place) for place in content.find_links)
-    return replace(content.value, find_links=links + content.value.find_links)
+    find_links = tuple(_relative_to(name, place) for place in content.find_links)
+    return replace(content.value, find_links=find_links + content.value.find_links)
 
 
-_DEEPEST = 100
-"""How many files may be between the first and the last that it leads to."""
+_MAX_DEPTH = 100
+"""The nesting depth of included files."""
 
 
 class _Content(Struct):
@@ -147,24 +146,24 @@ _DIRECTIVE = pattern(r"#[ \t]*+wheelfit:[ \t]*+(.*)")
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str, str]]:
-    """Join continued lines, part them from comments, and number them by their first line."""
+    """Yield logical lines: first line number, content and comment; continued lines are joined."""
     first, parts = 0, list[str]()
     for number, line in enumerate(text.lstrip("\ufeff").splitlines(), 1):
         first = first or number
         if line.endswith("\\") and not _COMMENT.match(line):
             parts.append(line[:-1])
             continue
-        whole, comment = _parted("".join([*parts, line]))
-        if whole:
-            yield first, whole, comment
+        content, comment = _split_comment("".join([*parts, line]))
+        if content:
+            yield first, content, comment
         first, parts = 0, []
-    whole, comment = _parted("".join(parts))
-    if whole:
-        yield first, whole, comment
+    content, comment = _split_comment("".join(parts))
+    if content:
+        yield first, content, comment
 
 
-def _parted(line: str) -> tuple[str, str]:
-    """Return a line without its comment, and that."""
+def _split_comment(line: str) -> tuple[str, str]:
+    """Return the content of a line and its comment."""
     comment = _COMMENT.search(line)
     start = len(line) if comment is None else comment.start()
     return line[:start].strip(), line[start:].strip()
@@ -178,7 +177,9 @@ def _read_line(
     line: str, where: str, content: _Content, comment: str, *, as_constraints: bool
 ) -> None:
     if not line.startswith("-"):
-        requirement = replace(_requirement(line, where), label=_label(comment, where))
+        requirement = replace(
+            _parse_requirement_line(line, where), label=_label_of_comment(comment, where)
+        )
         value = content.value
         content.value = (
             replace(value, constraints=(*value.constraints, requirement))
@@ -190,9 +191,9 @@ def _read_line(
     if options.editable:
         if as_constraints:
             raise UserError("an editable project cannot be a constraint", where=where)
-        line_of_it = RequirementLine(options.editable, where, editable=True)
+        requirement = RequirementLine(options.editable, where, editable=True)
         content.value = replace(
-            content.value, requirements=(*content.value.requirements, line_of_it)
+            content.value, requirements=(*content.value.requirements, requirement)
         )
     if options.requirement:
         content.nested.append((options.requirement, False))
@@ -213,7 +214,7 @@ def _read_line(
     )
 
 
-def _label(comment: str, where: str) -> Label | None:
+def _label_of_comment(comment: str, where: str) -> Label | None:
     """Return the label that a comment names."""
     directive = _DIRECTIVE.match(comment)
     if directive is None:
@@ -232,7 +233,7 @@ def _label(comment: str, where: str) -> Label | None:
         raise
 
 
-def _requirement(line: str, where: str) -> RequirementLine:
+def _parse_requirement_line(line: str, where: str) -> RequirementLine:
     text, *options = re.split(r"(?<!\s)\s++(?=--[a-z])", line)
     hashes = []
     for option in options:
@@ -292,8 +293,8 @@ class _OptionParser(argparse.ArgumentParser):
         raise UserError(f"the line cannot be read: {message}", where=self._where, note=self._line)
 
 
-def _beside(name: str, other: str) -> str:
-    """Return ``other`` as seen from the file ``name``."""
+def _relative_to(name: str, other: str) -> str:
+    """Return a path or URL that is relative to a file."""
     if "://" in other or PurePath(other).is_absolute():
         return other
     if "://" in name:

@@ -35,21 +35,21 @@ class Pin(Struct, frozen=True):
     file: File
     filename: WheelFilename
     choice: ReleaseChoice
-    """How it was chosen among the wheels of its release."""
+    """The choice among the wheels of its release."""
     properties: PropertySet = EMPTY
     """The properties of its label; empty for a plain wheel."""
     supported: PropertySet = EMPTY
-    """Those that the target supports, as markers see them (F-103)."""
+    """The properties that the target supports, for markers (F-103)."""
     extras: frozenset[NormalizedName] = frozenset()
     """The required extras."""
     reason: str = ""
-    """Why this wheel and no other of the release, in words."""
+    """The reason this wheel of the release was chosen."""
     requested: bool = False
     """Whether the user requested it, not only another package."""
     is_given: bool = False
-    """Whether the user named the very file (PEP 610 then wants a ``direct_url.json``)."""
+    """Whether the user named the file, so that it gets a ``direct_url.json`` (PEP 610)."""
     core: CoreMetadata | None = None
-    """The metadata by which it was resolved, wherever that lay; None when none was read."""
+    """The core metadata by which it was resolved; None if none was read."""
 
     @classmethod
     def of(cls, choice: ReleaseChoice, *, requested: bool) -> Pin:
@@ -76,7 +76,7 @@ class Pin(Struct, frozen=True):
 
     @property
     def release(self) -> Version:
-        """The version of its release; where that has several builds, without that of its own."""
+        """The version of its release, without that of its build if the release has several."""
         return self.choice.release.version
 
     @property
@@ -86,7 +86,7 @@ class Pin(Struct, frozen=True):
 
     @property
     def shown_version(self) -> str:
-        """The version for people; empty where only a build will show it."""
+        """The version for messages; empty if it is unknown before the build."""
         origin = self.file.origin
         return str(self.version) if origin is None or origin.has_version else ""
 
@@ -114,7 +114,7 @@ class HeldBack(Struct, frozen=True):
     latest: Version
     """The newest release that the requirements admit."""
     reason: str
-    """Why that was not taken; the end of a sentence of which it is the subject."""
+    """The reason the newest release was not chosen, as a predicate about it."""
 
     def __str__(self) -> str:
         return f"{self.name} {self.version} (latest {self.latest} {self.reason})"
@@ -142,21 +142,21 @@ class Resolution(Struct, frozen=True):
     """Notes for the user, one sentence each, the most important first."""
     details: tuple[str, ...] = ()
     """Details shown on request, one sentence each."""
-    held: tuple[AgreementOutcome, ...] = ()
-    """The values the whole environment agrees on, and the concessions made for them."""
+    agreements: tuple[AgreementOutcome, ...] = ()
+    """The agreements of the environment: values, and the concessions made for them."""
     replaced: frozenset[NormalizedName] = frozenset()
-    """Projects whose requirements the user overrides, or that he leaves out."""
+    """The projects whose requirements the user overrides or excludes."""
     held_back: tuple[HeldBack, ...] = ()
     """The releases older than the newest allowed ones, with the reasons."""
     unmet: tuple[str, ...] = ()
     """Requirements left unmet by the user's overrides, one sentence each."""
-    given_up: tuple[str, ...] = ()
-    """Builds for which there are other releases, but none that go together, one sentence each."""
-    leaving: Mapping[NormalizedName, str] = field(default_factory=lambda: MappingProxyType({}))
-    """What is installed and must go though nothing of its name comes, with the reason as a clause.
+    refused_builds: tuple[str, ...] = ()
+    """Builds that were refused because their releases do not go together, one sentence each."""
+    superseded: Mapping[NormalizedName, str] = field(default_factory=lambda: MappingProxyType({}))
+    """The installed packages to remove without a successor, with the reason as a clause.
     """
     context: ChoiceContext = ChoiceContext()
-    """The circumstances in which the wheels were chosen."""
+    """The context in which the wheels were chosen."""
 
     def pin(self, name: NormalizedName) -> Pin | None:
         """Return the pin of a project, or None if it has none."""

@@ -16,12 +16,12 @@ from wheelfit.core.requirements import Requirement
 from wheelfit.core.versions import without_build
 from wheelfit.errors import InvalidMarker, InvalidRequirement, NoConsistentSet, NoSolution
 from wheelfit.resolution.catalogue import Catalogue, needs_of
-from wheelfit.resolution.choice_warnings import about_mixture
+from wheelfit.resolution.choice_warnings import warnings_about_mixture
 from wheelfit.resolution.joint_choice import Attempt, ChosenBuild, Effort, RefusedAttempt, settle
 from wheelfit.resolution.overrides import Replacements
 from wheelfit.resolution.prefetch import Prefetch
 from wheelfit.resolution.problem import Need, Package
-from wheelfit.resolution.release_choice import passed_over
+from wheelfit.resolution.release_choice import notes_on_passed_over
 from wheelfit.resolution.request import GivenWheel, RequestedRequirement, given_wheel
 from wheelfit.resolution.resolution import Edge, HeldBack, Pin, Resolution
 from wheelfit.resolution.solver import Exhausted, Unsolvable, solve
@@ -57,7 +57,6 @@ def resolve(request: ResolutionRequest, candidates: Candidates, *, threads: int 
     next wheel of that release is chosen (F-93). An upgrade chooses an older version than the
     installed one only if the request requires it.
 
-    :param request: the request.
     :param candidates: the candidates, with the settings for choosing.
     :param threads: the number of concurrent requests to the sources.
     :raises NoSolution: the needs contradict each other; the note is the proof.
@@ -88,15 +87,15 @@ def _without_downgrades(
 ) -> Resolution:
     """Resolve such that an upgrade does not downgrade any package, if that is possible.
 
-    A package that would be downgraded gets its installed version as lower bound. If the
-    requirements cannot be met then, they require the downgrade.
+    Downgraded packages get their installed version as lower bound. If there is no solution then,
+    the requirements require the downgrade.
     """
     resolution = _RequestResolver(request, candidates, threads).resolve()
-    held: dict[NormalizedName, Pin] = {}
-    while downgraded := _avoidable_downgrades(request, candidates, resolution, held):
-        held |= downgraded
-        lower_bounds = {name: request.installed[name].version for name in held}
-        upgraded = _upgraded(request) - held.keys()
+    lower_bounded: dict[NormalizedName, Pin] = {}
+    while downgraded := _avoidable_downgrades(request, candidates, resolution, lower_bounded):
+        lower_bounded |= downgraded
+        lower_bounds = {name: request.installed[name].version for name in lower_bounded}
+        upgraded = _upgraded(request) - lower_bounded.keys()
         try:
             resolution = _RequestResolver(
                 replace(request, upgrade=False, upgrade_only=upgraded),
@@ -110,7 +109,7 @@ def _without_downgrades(
     notes = [
         f"{kept[name]} is kept: it is newer than {pin.name} {pin.version}, the newest available "
         "version that could be chosen"
-        for name, pin in held.items()
+        for name, pin in lower_bounded.items()
         if name in kept
     ]
     return replace(resolution, notes=(*notes, *resolution.notes)) if notes else resolution
@@ -120,7 +119,7 @@ def _avoidable_downgrades(
     request: ResolutionRequest,
     candidates: Candidates,
     resolution: Resolution,
-    held: Container[NormalizedName],
+    already_bounded: Container[NormalizedName],
 ) -> dict[NormalizedName, Pin]:
     """Return the pins that are older than an installed version which the request allows too."""
     downgrades = {}
@@ -130,7 +129,12 @@ def _avoidable_downgrades(
     upgraded = _upgraded(request)
     for pin in resolution.pins:
         present = request.installed.get(pin.name)
-        if present is None or pin.is_given or pin.name not in upgraded or pin.name in held:
+        if (
+            present is None
+            or pin.is_given
+            or pin.name not in upgraded
+            or pin.name in already_bounded
+        ):
             continue
         if not _is_older(pin, present, candidates):
             continue
@@ -162,7 +166,7 @@ def _is_older(pin: Pin, present: InstalledBuild, candidates: Candidates) -> bool
 
 
 class _Solution(Struct, frozen=True):
-    """A solution of the solver, with the catalogue it came from."""
+    """A solution of the solver, with its catalogue."""
 
     solved: Solved
     catalogue: Catalogue
@@ -186,7 +190,6 @@ class _Solution(Struct, frozen=True):
 class _RequestResolver:
     """The resolver of one request.
 
-    :param request: the request.
     :param candidates: the candidates, with the settings for choosing.
     :param threads: the number of concurrent requests to the sources.
     :param lower_bounds: lower bounds of versions, by project.
@@ -211,15 +214,15 @@ class _RequestResolver:
         self._requirements: list[RequestedRequirement] = []
         for requirement in request.requirements:
             if self._applies(requirement):
-                self._requirements += self._with_overrides(requirement)
+                self._requirements += self._apply_overrides(requirement)
         self._limits = [limit for limit in request.constraints if self._applies(limit)]
         self._wheels = [*request.wheels, *_wheels_from_urls(self._requirements)]
         self._check_constraints()
-        context = candidates.context.with_given(*self._given())
+        context = candidates.context.with_given(*self._requested_pages())
         context = replace(context, agreed=(), preferred_builds=request.preferred_builds)
-        self._check_given(candidates.within(context))
-        self._roots = self._needed()
-        self._candidates = candidates.within(replace(context, known=self._fixed(context)))
+        self._check_wheels(candidates.within(context))
+        self._roots = self._root_needs()
+        self._candidates = candidates.within(replace(context, known=self._kept_versions(context)))
 
     def resolve(self) -> Resolution:
         requested = tuple(dict.fromkeys(need.package.name for need in self._roots))
@@ -240,7 +243,7 @@ class _RequestResolver:
             lacking: set[NormalizedName] = set()
             for detail in error.details:
                 lacking.update(cast("Sequence[NormalizedName]", detail["lacks"]))
-            fixed = sorted(name for name in lacking - may_change if self._has_others(name))
+            fixed = sorted(name for name in lacking - may_change if self._has_other_versions(name))
             if fixed:
                 options = " ".join(f"-P {name}" for name in fixed)
                 error.hint = f"{options} allows other versions of installed packages; {error.hint}"
@@ -299,21 +302,24 @@ class _RequestResolver:
         return Attempt(agreed, builds, lambda: _properties_tried(catalogue), solution, effort)
 
     def _chosen_builds(self, solution: _Solution) -> dict[NormalizedName, ChosenBuild]:
-        """Return the builds after the change: those of a solution, and other installed ones."""
+        """Return the builds after the change: those of a solution and other installed ones."""
         builds = {
             name: ChosenBuild.that_stays(present) for name, present in self._request.around.items()
         }
-        candidates, final = solution.catalogue.candidates, self._final(solution)
+        candidates, final = (
+            solution.catalogue.candidates,
+            self._final_candidates(solution),
+        )
         for name, version in solution.versions.items():
             kept, build = solution.kept(name), solution.build(name)
             if kept is not None:
                 builds[name] = ChosenBuild.that_stays(kept)
                 continue
-            choice = candidates.usable(name, version)
+            choice = candidates.usable_choice(name, version)
             if build is None:
-                builds[name] = ChosenBuild.of_release(choice, choice.taken)
+                builds[name] = ChosenBuild.of_release(choice, choice.chosen_label)
                 continue
-            offered = final.settled(name, version, build.label).offered
+            offered = final.choice_with_label(name, version, build.label).offered
             builds[name] = replace(
                 ChosenBuild.of_release(choice, build.label),
                 beside=tuple(map(choice.declared, offered)),
@@ -337,28 +343,28 @@ class _RequestResolver:
             reason = f"{present}, which is installed"
             yield Need(Package(name), versions, reason, is_pin=not is_free)
 
-    def _has_others(self, name: NormalizedName) -> bool:
+    def _has_other_versions(self, name: NormalizedName) -> bool:
         """Return whether there are other versions of an installed project."""
         present = self._request.around.get(name)
         listing = None if present is None else self._candidates.listing(name)
         if present is None or listing is None:
             return False
-        return any(version != present.version for version in listing.possible())
+        return any(version != present.version for version in listing.releases.possible())
 
     # --- reading the request ------------------------------------------------------
 
     def _applies(self, line: RequestedRequirement) -> bool:
-        """Return whether the marker of a requirement matches; note it if not."""
+        """Return whether the marker of a requirement matches; add a detail if not."""
         if line.requirement.applies(self._target.environment):
             return True
         self._details.append(f"{line}: its marker does not match, so it is ignored")
         return False
 
-    def _with_overrides(self, line: RequestedRequirement) -> list[RequestedRequirement]:
+    def _apply_overrides(self, line: RequestedRequirement) -> list[RequestedRequirement]:
         """Return the overrides of a requested requirement, or the requirement itself."""
-        if not self._replacements.concern(line.requirement.name):
+        if not self._replacements.concerns(line.requirement.name):
             return [line]
-        overrides = list(self._replacements.instead(line))
+        overrides = list(self._replacements.apply_to(line))
         self._details.append(f"{line} is replaced by {', '.join(map(str, overrides)) or 'nothing'}")
         return overrides
 
@@ -372,8 +378,8 @@ class _RequestResolver:
                     hint="a constraint is a name with versions, without extras and URL",
                 )
 
-    def _given(self) -> list[ProjectPage]:
-        """Return the pages of projects with requested wheels, which have no other files (F-125)."""
+    def _requested_pages(self) -> list[ProjectPage]:
+        """Return the pages of projects with requested wheels, with only these files (F-125)."""
         files: dict[NormalizedName, dict[str, File]] = {}
         for wheel in self._wheels:
             if _name(wheel) in self._request.excluded:
@@ -387,7 +393,7 @@ class _RequestResolver:
             for name, by_url in files.items()
         ]
 
-    def _check_given(self, candidates: Candidates) -> None:
+    def _check_wheels(self, candidates: Candidates) -> None:
         """Raise an error for requested wheels that are not compatible (F-125)."""
         for name in dict.fromkeys(map(_name, self._wheels)):
             files = candidates.context.given[name].files
@@ -398,7 +404,7 @@ class _RequestResolver:
                     note="\n".join(file.shown for file in files),
                 )
             (version,) = versions
-            choice = candidates.usable(name, version)
+            choice = candidates.usable_choice(name, version)
             if choice.chosen is None:
                 raise NoCompatibleWheel(
                     f"{files[0].shown} does not fit {self._target.name}",
@@ -410,7 +416,7 @@ class _RequestResolver:
                     ),
                 )
 
-    def _needed(self) -> list[Need]:
+    def _root_needs(self) -> list[Need]:
         """Return the needs of the request itself."""
         roots: list[Need] = []
         for line in self._requirements:
@@ -432,23 +438,23 @@ class _RequestResolver:
         }
         for name in names:
             if name not in self._policy.hashes.keys() | promised:
-                by = self._request.hashes_required_by
+                source = self._request.hashes_required_by
                 raise UserError(
-                    f"hashes are required{f' by {by}' if by else ''}, and {name} has none",
+                    f"hashes are required{f' by {source}' if source else ''}, and {name} has none",
                     hint="give every requirement a --hash option",
                 )
 
     # --- versions of other packages that builds are chosen for (P-51) -------------------
 
-    def _fixed(self, context: ChoiceContext) -> KnownVersions:
+    def _kept_versions(self, context: ChoiceContext) -> KnownVersions:
         """Return the versions of installed packages that are kept (P-56).
 
-        These are all but those whose upgrade is requested, or whose version is not allowed.
+        Packages whose upgrade is requested or whose version is not allowed are not kept.
         """
         request = self._request
-        free = {need.package.name for need in self._roots} if request.upgrade else set()
-        free |= request.upgrade_only
-        free |= {
+        upgradable = {need.package.name for need in self._roots} if request.upgrade else set()
+        upgradable |= request.upgrade_only
+        upgradable |= {
             need.package.name
             for need in (*self._roots, *self._constraints())
             if need.package.name in request.installed
@@ -457,14 +463,14 @@ class _RequestResolver:
         known = {
             name: KnownVersion(present.version)
             for name, present in request.installed.items()
-            if name not in free and name not in context.given
+            if name not in upgradable and name not in context.given
         }
-        return KnownVersions({**known, **self._declared()}, is_open=True)
+        return KnownVersions({**known, **self._declared_versions()}, is_open=True)
 
-    def _declared(self) -> Mapping[NormalizedName, KnownVersion]:
+    def _declared_versions(self) -> Mapping[NormalizedName, KnownVersion]:
         return self._policy.providers.abi_versions
 
-    def _final(self, solution: _Solution) -> Candidates:
+    def _final_candidates(self, solution: _Solution) -> Candidates:
         """Return the candidates with the versions of all packages known (F-111)."""
         known = {name: KnownVersion(version) for name, version in self._request.there.items()}
         for name, version in solution.versions.items():
@@ -472,54 +478,59 @@ class _RequestResolver:
             is_kept = present is not None and present.version == version
             known[name] = KnownVersion(version, INSTALLED if is_kept else "is chosen")
         candidates = solution.catalogue.candidates
-        known |= self._declared()
+        known |= self._declared_versions()
         return candidates.within(replace(candidates.context, known=KnownVersions(known)))
 
     # --- the result ------------------------------------------------------------------
 
-    def _resolution(self, solution: _Solution, held: tuple[AgreementOutcome, ...]) -> Resolution:
-        candidates, final = solution.catalogue.candidates, self._final(solution)
+    def _resolution(
+        self, solution: _Solution, agreements: tuple[AgreementOutcome, ...]
+    ) -> Resolution:
+        candidates, final = (
+            solution.catalogue.candidates,
+            self._final_candidates(solution),
+        )
         chosen = solution.versions
         extras: dict[NormalizedName, set[NormalizedName]] = {}
         for package in solution.solved.versions:
             if package.extra is not None:
                 extras.setdefault(package.name, set()).add(package.extra)
         edges = dict.fromkeys(
-            Edge(one.name, other.name)
-            for one, other in solution.solved.edges
-            if one.name != other.name
+            Edge(needing.name, needed.name)
+            for needing, needed in solution.solved.edges
+            if needing.name != needed.name
         )
         requested = {need.package.name for need in self._roots}
         pins: list[Pin] = []
         kept: list[InstalledBuild] = []
-        for name in _needed_first(chosen, edges):
+        for name in _dependencies_first(chosen, edges):
             present, build = solution.kept(name), solution.build(name)
             if present is not None:
                 kept.append(present)
                 continue
             if build is None:
-                choice = candidates.usable(name, chosen[name])
+                choice = candidates.usable_choice(name, chosen[name])
             else:
-                choice = final.settled(name, chosen[name], build.label)
+                choice = final.choice_with_label(name, chosen[name], build.label)
             pin = Pin.of(choice, requested=name in requested)
             family, reason = candidates.bridge(name), choice.reason
             if family is not None and (bridge := family.wheel_note(pin.filename)):
                 reason = f"{reason}; {bridge}"
             core = candidates.core_metadata(pin.choice.wheel(pin.filename.text))
-            own = frozenset(extras.get(name, ()))
-            pins.append(replace(pin, extras=own, reason=reason, core=core))
-        search = self._search(solution)
+            package_extras = frozenset(extras.get(name, ()))
+            pins.append(replace(pin, extras=package_extras, reason=reason, core=core))
+        search = self._held_back_search(solution)
         held_back = self._held_back(search, pins)
-        told = {(one.name, one.latest) for one in held_back}
-        notes = [*candidates.cautions(pin.choice for pin in pins)]
-        notes += [*about_mixture(held), *solution.catalogue.notes(chosen)]
+        reported = {(release.name, release.latest) for release in held_back}
+        notes = [*candidates.warnings_about(pin.choice for pin in pins)]
+        notes += [*warnings_about_mixture(agreements), *solution.catalogue.notes(chosen)]
         for pin in pins:
             listing = candidates.listing(pin.name)
             notes += [f"{pin.name}: {note}" for note in (listing.notes if listing else ())]
-            notes += passed_over(
+            notes += notes_on_passed_over(
                 candidates.choice(pin.name, newer)
                 for newer in solution.catalogue.passed_over(pin.name, pin.version)
-                if (pin.name, newer) not in told
+                if (pin.name, newer) not in reported
             )
             notes += pin.choice.notes
         notes += self._unaccelerated(pins, solution.catalogue, search)
@@ -530,7 +541,7 @@ class _RequestResolver:
             tuple(edges),
             tuple(dict.fromkeys(notes)),
             tuple(dict.fromkeys(self._details)),
-            held,
+            agreements,
             self._replacements.names,
             held_back,
             tuple(dict.fromkeys(self._unmet(pins, chosen))),
@@ -542,21 +553,21 @@ class _RequestResolver:
     ) -> Iterator[str]:
         """Yield requested projects whose release lacks an accelerator that another one uses."""
         for pin in pins:
-            other = catalogue.favoured(pin.name) if pin.requested else None
-            if other is None or other == pin.release or accelerators_of(pin.properties):
+            accelerated = catalogue.favoured(pin.name) if pin.requested else None
+            if accelerated is None or accelerated == pin.release or accelerators_of(pin.properties):
                 continue
-            whose = "that of this machine"
+            devices = "that of this machine"
             if not catalogue.candidates.is_for_one_machine:
-                whose = listed(sorted(catalogue.kinds(pin.name, other)))
-                if not whose:
+                devices = listed(sorted(catalogue.kinds(pin.name, accelerated)))
+                if not devices:
                     continue
-            why_not = search.reason(pin.name, other) if search is not None else ""
+            why_not = search.reason(pin.name, accelerated) if search is not None else ""
             yield (
-                f"{pin} uses no accelerator; {pin.name} {other} has a build for {whose}"
-                f"{f', but {why_not}' if why_not else f' ({pin.name}=={other} takes it)'}"
+                f"{pin} uses no accelerator; {pin.name} {accelerated} has a build for {devices}"
+                f"{f', but {why_not}' if why_not else f' ({pin.name}=={accelerated} takes it)'}"
             )
 
-    def _search(self, solution: _Solution) -> HeldBackSearch | None:
+    def _held_back_search(self, solution: _Solution) -> HeldBackSearch | None:
         """Return the search for packages not at the newest release; None without dependencies."""
         if not self._request.dependencies:
             return None
@@ -590,13 +601,13 @@ class _RequestResolver:
             return
         for pin in pins:
             for requirement in pin.core.requires if pin.core is not None else ():
-                if not self._replacements.concern(requirement.name):
+                if not self._replacements.concerns(requirement.name):
                     continue
                 with suppress(InvalidMarker):
                     if requirement.applies(environment, pin.extras or "", pin.context):
-                        yield from self._missed(pin, requirement, chosen)
+                        yield from self._unmet_messages(pin, requirement, chosen)
 
-    def _missed(
+    def _unmet_messages(
         self, pin: Pin, requirement: Requirement, chosen: Mapping[NormalizedName, Version]
     ) -> Iterator[str]:
         name, version = requirement.name, chosen.get(requirement.name)
@@ -604,7 +615,7 @@ class _RequestResolver:
         if name in self._request.excluded:
             yield f"{needs}, which is excluded"
         elif version is None:
-            yield f"{needs}, and its override asks for nothing here"
+            yield f"{needs}, and its override requires nothing here"
         elif not requirement.specifier.contains(version, prereleases=True):
             yield f"{needs}, and gets {version} by an override"
 
@@ -637,26 +648,28 @@ def _name(wheel: GivenWheel) -> NormalizedName:
     return parse_wheel_filename(wheel.file.filename).name
 
 
-def _needed_first(
+def _dependencies_first(
     chosen: Mapping[NormalizedName, Version], edges: Iterable[Edge]
 ) -> list[NormalizedName]:
     """Return the names, dependencies before their dependents.
 
     In a cycle the alphabetically first name comes last.
     """
-    needed: dict[NormalizedName, list[NormalizedName]] = {name: [] for name in sorted(chosen)}
+    dependencies: dict[NormalizedName, list[NormalizedName]] = {name: [] for name in sorted(chosen)}
     for edge in edges:
-        needed[edge.needing].append(edge.needed)
+        dependencies[edge.needing].append(edge.needed)
     order: dict[NormalizedName, None] = {}
-    entered: set[NormalizedName] = set()
-    for start in needed:
+    visited: set[NormalizedName] = set()
+    for start in dependencies:
         pending = [(start, False)]
         while pending:
-            name, done = pending.pop()
-            if done:
+            name, is_done = pending.pop()
+            if is_done:
                 order[name] = None
-            elif name not in entered:
-                entered.add(name)
+            elif name not in visited:
+                visited.add(name)
                 pending.append((name, True))
-                pending += [(other, False) for other in sorted(needed[name], reverse=True)]
+                pending += [
+                    (dependency, False) for dependency in sorted(dependencies[name], reverse=True)
+                ]
     return list(order)

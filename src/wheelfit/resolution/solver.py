@@ -1,16 +1,16 @@
-"""Choose one version for every package that is needed: the adapter to ``nab_resolver``.
+"""The choice of a version for every needed package, by the library ``nab_resolver`` (PubGrub).
 
-Only this module and `wheelfit.resolution.solver_proof` use the solver library. Its input is
-`problem.Releases`, and its result a ``Solved``, or an ``Unsolvable`` whose ``Step``s are the proof.
+Only this module and `wheelfit.resolution.solver_proof` use the library. The input is
+`problem.Releases`, and the result a ``Solved``, or an ``Unsolvable`` with a proof of ``Step``s.
 
-Three things keep PubGrub quick on long histories: a decision stands for the whole gap around its
+Three measures keep PubGrub quick on long histories: a decision covers the whole gap around its
 release (``widen_decision``), the members of a set of versions are cached, and proofs name listed
 versions only (``narrow_for_display``).
 
-A release with builds for versions of other packages needs a package of its own: the build. Its
-versions are the builds, better ones higher, so the solver tries them in order and gives one up like
-any version (P-55). The versions a build was made for are a clause that excludes the other versions
-and requires none (P-52).
+The builds of a release for versions of other packages are the "versions" of a package of their own,
+better ones higher, so the solver tries them in order and rejects one like any version (P-55). The
+versions a build was made for are a clause that excludes the other versions and requires none
+(P-52).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from nab_resolver.types import (
 )
 from nab_resolver.types import Term as Literal
 
-from wheelfit.resolution.problem import Need, Package, number_of, place_of
+from wheelfit.resolution.problem import Need, Package, build_index, build_number
 from wheelfit.resolution.version_policy import VersionPolicy
 from wheelfit.resolution.version_set import VersionSet
 
@@ -45,15 +45,15 @@ class Solved(Struct, frozen=True):
     """A set of versions in which every requirement is met."""
 
     versions: Mapping[Package, Version]
-    """Every package that is needed, extras too."""
+    """Every needed package, including extras."""
     edges: tuple[tuple[Package, Package], ...]
     """The dependencies, in the order of a walk from the roots."""
     builds: Mapping[NormalizedName, int]
-    """Which build it is, by project, where the release has several."""
+    """The index of the chosen build by project, if the release has several."""
 
 
 class Unsolvable(Exception):
-    """No set of versions meets every need.
+    """Raised if no set of versions meets every need.
 
     :param step: the last step of the proof.
     """
@@ -64,11 +64,11 @@ class Unsolvable(Exception):
 
 
 class Exhausted(Exception):
-    """The solver gave up without a proof."""
+    """Raised if the solver gives up without a proof."""
 
 
-class _Grown(Exception):
-    """Raised to start again when more versions of a package count than before."""
+class _VersionsAdded(Exception):
+    """Raised to restart when more versions of a package are admitted than before."""
 
 
 def solve(
@@ -82,8 +82,8 @@ def solve(
     """Return versions that meet every need, newer ones first where there is a choice.
 
     :param releases: the available releases.
-    :param roots: the requested packages; several needs may name one package.
-    :param constraints: limits on projects if anything needs them.
+    :param roots: the requested packages; several needs may be for one package.
+    :param constraints: limits on projects that are needed.
     :param prereleases: whether pre-releases count like final releases.
     :param rounds: steps after which the search is given up.
     :raises Unsolvable: there is no solution.
@@ -93,19 +93,19 @@ def solve(
     try:
         while True:
             solved = search.run()
-            idle = search.idle(solved)
-            if idle is None:
+            unneeded = search.unneeded_build(solved)
+            if unneeded is None:
                 return solved
-            search.bar(*idle)
+            search.exclude_build(*unneeded)
     except Unsolvable as error:
-        if not search.barred:
+        if not search.excluded:
             raise
-        # A build was given up because nothing needs what it was made for. Before that is
-        # the last word, look for a solution in which something does.
-        best = search.exhaustive()
-        if best is None:
+        # Builds were excluded because nothing needs the packages they were made for. There may be a
+        # solution in which something does.
+        alternative = search.find_alternative()
+        if alternative is None:
             raise error from None
-        return best
+        return alternative
 
 
 class _Search:
@@ -123,12 +123,12 @@ class _Search:
         self._rounds = rounds
         self._releases = releases
         self._roots = roots
-        self._limits = _Limits(constraints)
-        self._admission = VersionPolicy(releases, prereleases=prereleases)
-        for need in [*constraints, *self._limits.joined(roots)]:
-            self._admission.see(need)
+        self._constraints = _Constraints(constraints)
+        self._policy = VersionPolicy(releases, prereleases=prereleases)
+        for need in [*constraints, *self._constraints.needs_by_project(roots)]:
+            self._policy.add_need(need)
         releases.announce(roots)
-        self.barred: list[_Clause] = []
+        self.excluded: list[_Clause] = []
 
     def run(self) -> Solved:
         """Return the solution of the library.
@@ -137,22 +137,22 @@ class _Search:
         :raises Exhausted: it gives up.
         """
         while True:
-            provider = _Provider(self._releases, self._admission, self._roots, self.barred)
+            provider = _Provider(self._releases, self._policy, self._roots, self.excluded)
             resolver: Resolver[Package, Version] = Resolver(
                 provider,
                 max_iterations=self._rounds,
                 range_type=VersionSet,
                 root_version="1",
-                format_range=lambda _: "",  # the library's own report is not used
+                format_range=lambda _: "",  # the library's report is not used
             )
             try:
                 solution = resolver.solve(
                     [RootRequirement(need.package, need.versions, need) for need in self._roots],
-                    self._limits,
+                    self._constraints,
                 )
-            except _Grown:
-                # What was learned may be wrong now. Every round admits more versions
-                # of a finite number, so this ends; listings and choices are kept.
+            except _VersionsAdded:
+                # Learned clauses may be wrong now. Every round admits more of a finite number of
+                # versions, so this ends; listings and choices are kept.
                 continue
             except ResolutionTerminatedError as error:
                 raise Exhausted(str(error)) from error
@@ -161,83 +161,86 @@ class _Search:
                     raise Exhausted(str(error)) from error
                 from wheelfit.resolution.solver_proof import Translation
 
-                translation = Translation(provider, self._limits.texts)
+                translation = Translation(provider, self._constraints.texts)
                 raise Unsolvable(translation.step(error.incompatibility)) from None
-            return _solved(solution.pins, solution.edges)
+            return _solution(solution.pins, solution.edges)
 
-    def idle(self, solved: Solved) -> tuple[Package, int] | None:
-        """Return a build made for a project that is not there, if there is one (P-54)."""
-        there = {package.name for package in solved.versions}
-        for name, place in solved.builds.items():
+    def unneeded_build(self, solved: Solved) -> tuple[Package, int] | None:
+        """Return a build made for a project that is not present; None if there is none (P-54)."""
+        present = {package.name for package in solved.versions}
+        for name, index in solved.builds.items():
             release = solved.versions[Package(name)]
-            build = self._releases.build(name, release, place)
+            build = self._releases.build(name, release, index)
             for limit in () if build is None else build.limits:
                 project = limit.package.name
-                if project in there:
+                if project in present:
                     continue
-                version = self._releases.there(project)
+                version = self._releases.present_version(project)
                 if version is None or version not in limit.versions:
-                    return Package(name, None, release), place
+                    return Package(name, None, release), index
         return None
 
-    def bar(self, package: Package, place: int) -> None:
-        """Take a build out, and the others of its label, which were made for the same.
+    def exclude_build(self, package: Package, index: int) -> None:
+        """Exclude a build and the others of its label, which were made for the same projects.
 
-        Of a release with very many such labels all the rest go at once.
+        If many labels of a release are excluded already, exclude all following builds with limits.
         """
         release, label = _release(package), ""
-        is_enough = sum(clause[0].package == package for clause in self.barred) >= _PATIENCE
-        while (build := self._releases.build(package.name, release, place)) is not None:
+        is_enough = sum(clause[0].package == package for clause in self.excluded) >= _MAX_EXCLUDED
+        while (build := self._releases.build(package.name, release, index)) is not None:
             label = label or build.name
             if build.name != label and not (is_enough and build.limits):
                 return
-            self.barred.append([Literal(package, _gap_of(self._releases, package, place))])
-            place += 1
+            self.excluded.append([Literal(package, _gap_of_build(self._releases, package, index))])
+            index += 1
 
-    def exhaustive(self) -> Solved | None:
-        """Return a solution in which every build has the versions it was made for, if any.
+    def find_alternative(self) -> Solved | None:
+        """Return a solution without builds made for absent projects; None if none is found.
 
-        Never a build alone is excluded, but a whole solution: the same build may do in another one.
+        Whole solutions are excluded, since a build may be usable in another one.
         """
-        self.barred.clear()
-        for _ in range(_ATTEMPTS):
+        self.excluded.clear()
+        for _ in range(_MAX_ATTEMPTS):
             try:
                 solved = self.run()
             except (Unsolvable, Exhausted):
                 return None
-            idle = self.idle(solved)
-            if idle is None:
+            unneeded = self.unneeded_build(solved)
+            if unneeded is None:
                 return solved
-            package, place = idle
-            everything = {package: number_of(place), **solved.versions}
+            package, index = unneeded
+            literals = {package: build_number(index), **solved.versions}
             for name, chosen in solved.builds.items():
-                everything[Package(name, None, solved.versions[Package(name)])] = number_of(chosen)
-            self.barred.append(
-                [Literal(one, VersionSet.singleton(version)) for one, version in everything.items()]
+                literals[Package(name, None, solved.versions[Package(name)])] = build_number(chosen)
+            self.excluded.append(
+                [
+                    Literal(chosen_package, VersionSet.singleton(version))
+                    for chosen_package, version in literals.items()
+                ]
             )
         return None
 
 
-_PATIENCE = 50
-"""Builds of one release that are barred one label at a time."""
-_ATTEMPTS = 200
-"""Solutions that are looked at before the search for a better one is given up."""
+_MAX_EXCLUDED = 50
+"""Builds of one release that are excluded label by label."""
+_MAX_ATTEMPTS = 200
+"""Solutions that are tried before the search for a better one ends."""
 
 _Clause = list[Literal[Package, Any]]
-"""The literals that cannot hold together."""
+"""Literals that cannot hold together."""
 
 
-def _solved(pins: Mapping[Package, Version], edges: Sequence[tuple[Package, Package]]) -> Solved:
-    """Return the solution by project; requirements of builds are those of their projects."""
+def _solution(pins: Mapping[Package, Version], edges: Sequence[tuple[Package, Package]]) -> Solved:
+    """Return the solution by project; the requirements of a build become those of its project."""
     versions = {package: version for package, version in pins.items() if package.release is None}
     builds = {
-        package.name: place_of(version)
+        package.name: build_index(version)
         for package, version in pins.items()
         if package.release is not None and package.extra is None
     }
-    named = ((Package(*one[:2]), Package(*other[:2])) for one, other in edges)
+    project_edges = ((Package(*one[:2]), Package(*other[:2])) for one, other in edges)
     return Solved(
-        versions, tuple(dict.fromkeys(edge for edge in named if edge[0] != edge[1])), builds
+        versions, tuple(dict.fromkeys(edge for edge in project_edges if edge[0] != edge[1])), builds
     )
 
 
@@ -247,18 +250,18 @@ def _release(package: Package) -> Version:
     return package.release
 
 
-def _gap_of(releases: Releases, package: Package, place: int) -> VersionSet:
-    """Return all numbers between the next better and the next worse build."""
+def _gap_of_build(releases: Releases, package: Package, index: int) -> VersionSet:
+    """Return the numbers between the next better and the next worse build."""
     name, release = package.name, _release(package)
-    # Whether an installed build has alternatives is not examined before it matters.
-    is_kept = place == 0 and releases.kept(name) == release
-    is_last = not is_kept and releases.build(name, release, place + 1) is None
-    lower = None if is_last else number_of(place + 1)
-    gap = VersionSet.between(lower, number_of(place - 1) if place else None)
-    return VersionSet.singleton(number_of(place)) if gap is None else gap
+    # Alternatives of an installed build are not examined before they are needed.
+    is_kept = index == 0 and releases.kept(name) == release
+    is_last = not is_kept and releases.build(name, release, index + 1) is None
+    lower = None if is_last else build_number(index + 1)
+    gap = VersionSet.between(lower, build_number(index - 1) if index else None)
+    return VersionSet.singleton(build_number(index)) if gap is None else gap
 
 
-class _Limits(dict[Package, VersionSet]):
+class _Constraints(dict[Package, VersionSet]):
     """The versions that constraints allow, for every extra of a project."""
 
     def __init__(self, constraints: Sequence[Need]) -> None:
@@ -270,13 +273,13 @@ class _Limits(dict[Package, VersionSet]):
             self.texts.setdefault(base.name, []).append(str(need.text))
 
     def get(self, package: Package, default: Any = None) -> Any:
-        """Return the limit of a project also for its extras; builds have other numbers."""
+        """Return the constraint on a project, also for its extras; builds have none."""
         if not self or package.release is not None:
             return default
         return dict.get(self, Package(package.name), default)
 
-    def joined(self, roots: Sequence[Need]) -> Iterator[Need]:
-        """Yield one need per project that holds all roots and constraints on it."""
+    def needs_by_project(self, roots: Sequence[Need]) -> Iterator[Need]:
+        """Yield one need per project that combines the roots and constraints on it."""
         joint: dict[NormalizedName, VersionSet] = {}
         pins: set[NormalizedName] = set()
         for need in roots:
@@ -289,23 +292,23 @@ class _Limits(dict[Package, VersionSet]):
 
 
 class _Provider(BaseProvider[Package, Any]):
-    """The interface of the solver's library to the releases."""
+    """The library's interface to the releases."""
 
     def __init__(
         self,
         releases: Releases,
-        admission: VersionPolicy,
+        policy: VersionPolicy,
         roots: Sequence[Need],
         clauses: Sequence[_Clause],
     ) -> None:
         self._releases = releases
-        self._admission = admission
-        self._places: dict[Package, int] = {}
+        self._policy = policy
+        self._root_order: dict[Package, int] = {}
         for need in roots:
-            self._places.setdefault(need.package, len(self._places))
-        self._clauses = [_forbidding(clause) for clause in clauses]
-        self._limited: set[tuple[Package, Version]] = set()
-        self._tied: set[tuple[Package, Version]] = set()
+            self._root_order.setdefault(need.package, len(self._root_order))
+        self._clauses = [_incompatibility(clause) for clause in clauses]
+        self._with_limits: set[tuple[Package, Version]] = set()
+        self._extras_tied: set[tuple[Package, Version]] = set()
         self._needs: dict[tuple[Package, Version], dict[Package, VersionSet]] = {}
         self._gaps: dict[tuple[Package, Version], VersionSet | None] = {}
         self._neighbours: dict[
@@ -316,10 +319,10 @@ class _Provider(BaseProvider[Package, Any]):
         self._decisions: Mapping[Package, Any] = {}
         self._builds: dict[Package, list[Build]] = {}
         for package in dict.fromkeys(clause[0].package for clause in clauses):
-            # A build that is barred from the beginning still appears in proofs.
-            place = 0
-            while self._known_build(package, _release(package), place) is not None:
-                place += 1
+            # Excluded builds still appear in proofs.
+            index = 0
+            while self._known_build(package, _release(package), index) is not None:
+                index += 1
         self.reasons: dict[tuple[Package, Package, VersionSet], Need] = {}
 
     # --- choosing ------------------------------------------------------------
@@ -332,13 +335,13 @@ class _Provider(BaseProvider[Package, Any]):
     def choose_version(self, package: Package, version_range: Any) -> Version | None:
         chosen = None
         if package.extra is not None:
-            # An extra goes with its project: what is decided there is tried first.
+            # An extra has the version of its project, so a decided version is tried first.
             base = self._ranges.get(package.base)
             if base is not None:
                 chosen = self._first_usable(package, version_range & base)
             if self._tie(package) and chosen is None:
-                return None  # the clause has the reason, for no other version of the extra helps
-        # Any other answer None must follow from the range alone.
+                return None  # no other version of the extra helps; the clause has the reason
+        # None must follow from the range alone otherwise.
         if chosen is None:
             chosen = self._first_usable(package, version_range)
         if chosen is not None and package.release is not None and package.extra is None:
@@ -348,16 +351,16 @@ class _Provider(BaseProvider[Package, Any]):
     def _tie(self, extra: Package) -> bool:
         """Tie an extra to the version of its project; return whether that is new.
 
-        The requirements of an extra exclude one version after the other. Without this clause every
-        older one would be tried with the same version of the project.
+        Without this clause, after a conflict with an extra's requirement every older version of the
+        extra would be tried with the same version of the project.
         """
         decided = self._decisions.get(extra.base)
-        if decided is None or (extra, decided) in self._tied:
+        if decided is None or (extra, decided) in self._extras_tied:
             return False
-        self._tied.add((extra, decided))
+        self._extras_tied.add((extra, decided))
         gap = self.widen_decision(extra.base, decided) or VersionSet.singleton(decided)
         clause = [Literal(extra, VersionSet.full() - gap), Literal(extra.base, gap)]
-        self._clauses.append(_forbidding(clause))
+        self._clauses.append(_incompatibility(clause))
         return True
 
     def has_satisfying_version(self, package: Package, version_range: Any) -> bool:
@@ -370,7 +373,7 @@ class _Provider(BaseProvider[Package, Any]):
         kept = self._releases.kept(name)
         if kept is not None and kept in versions and self._releases.is_usable(name, kept):
             return kept
-        for version in self._admission.choices(name, versions):
+        for version in self._policy.choices(name, versions):
             if self._releases.is_usable(name, version):
                 return version
         return None
@@ -380,35 +383,35 @@ class _Provider(BaseProvider[Package, Any]):
     def _first_build(
         self, package: Package, release: Version, versions: VersionSet
     ) -> Version | None:
-        place = 0
-        while self._known_build(package, release, place) is not None:
-            number = number_of(place)
-            if number in versions and self._releases.is_sound(package.name, release, place):
+        index = 0
+        while self._known_build(package, release, index) is not None:
+            number = build_number(index)
+            if number in versions and self._releases.is_sound(package.name, release, index):
                 return number
-            place += 1
+            index += 1
         return None
 
-    def _known_build(self, package: Package, release: Version, place: int) -> Build | None:
-        """Return a build and remember it for proofs."""
+    def _known_build(self, package: Package, release: Version, index: int) -> Build | None:
+        """Return a build, recorded for proofs; None if there is none."""
         builds = self._builds.setdefault(package, [])
-        if place == len(builds):
-            build = self._releases.build(package.name, release, place)
+        if index == len(builds):
+            build = self._releases.build(package.name, release, index)
             if build is None:
                 return None
             builds.append(build)
-        return builds[place]
+        return builds[index]
 
     def _limit(self, package: Package, number: Version) -> None:
-        """Add the constraints of a build before its decision (P-52)."""
-        if (package, number) in self._limited:
+        """Add the limits of a build as clauses before its decision (P-52)."""
+        if (package, number) in self._with_limits:
             return
-        self._limited.add((package, number))
+        self._with_limits.add((package, number))
         gap = self.widen_decision(package, number) or VersionSet.singleton(number)
-        for limit in self._builds[package][place_of(number)].limits:
+        for limit in self._builds[package][build_index(number)].limits:
             others = VersionSet.full() - limit.versions
             self.reasons.setdefault((package, limit.package, others), limit)
             clause = [Literal(package, gap), Literal(limit.package, others)]
-            self._clauses.append(_forbidding(clause))
+            self._clauses.append(_incompatibility(clause))
 
     def consume_pending_clauses(self) -> list[Incompatibility[Package, Any]]:
         clauses, self._clauses = self._clauses, []
@@ -423,30 +426,30 @@ class _Provider(BaseProvider[Package, Any]):
         conflict_counts: Mapping[Package, int],
         culprit_counts: Mapping[Package, int] | None = None,
     ) -> tuple[int, int, int]:
-        """Rank what the user named first, in this order, then builds (P-55).
+        """Rank the user's packages first, in their order, then builds (P-55).
 
-        Of the others the packages in most conflicts come first, then those with the fewest choices.
+        Of the others, packages in many conflicts come first, then those with the fewest versions.
         """
-        place = self._places.get(Package(package.name, package.extra))
+        index = self._root_order.get(Package(package.name, package.extra))
         if package.release is not None:
-            named = len(self._places) if place is None else place
+            named = len(self._root_order) if index is None else index
             return 1, named, 1 if package.extra else 0
-        if place is not None:
-            return 0, place, 0
+        if index is not None:
+            return 0, index, 0
         kept = self._releases.kept(package.name)
         if kept is not None and kept in version_range:
             count = 1
         else:
-            count = len(self._admission.choices(package.name, version_range))
-        if conflict_counts.get(package, 0) >= _OFTEN:
+            count = len(self._policy.choices(package.name, version_range))
+        if conflict_counts.get(package, 0) >= _MANY_CONFLICTS:
             tier = 2
         elif count <= 1:
             tier = 3
-        elif culprit_counts is not None and culprit_counts.get(package, 0) >= _OFTEN:
+        elif culprit_counts is not None and culprit_counts.get(package, 0) >= _MANY_CONFLICTS:
             tier = 5
         else:
             tier = 4
-        # An extra before its project: the project then has one choice left.
+        # An extra comes before its project, which then has one version left.
         return tier, count, 0 if package.extra else 1
 
     # --- dependencies ---------------------------------------------------------
@@ -457,49 +460,49 @@ class _Provider(BaseProvider[Package, Any]):
         if known is not None:
             return known
         needs: Sequence[Need] = ()
-        together: dict[Package, VersionSet] = {}
+        ranges: dict[Package, VersionSet] = {}
         if package.extra is not None:
             gap = self.widen_decision(package.base, version)
-            together[package.base] = gap or VersionSet.singleton(version)
+            ranges[package.base] = gap or VersionSet.singleton(version)
         if package.release is None and self._releases.is_divided(package.name, version):
-            together[package._replace(release=version)] = VersionSet.full()
+            ranges[package._replace(release=version)] = VersionSet.full()
         else:
             needs = self._releases.needs(package, version)
-        grown = False
+        has_more_versions = False
         for need in needs:
-            before = together.get(need.package)
-            joint = need.versions if before is None else before & need.versions
-            together[need.package] = joint
+            before = ranges.get(need.package)
+            versions = need.versions if before is None else before & need.versions
+            ranges[need.package] = versions
             earlier = self.reasons.get((package, need.package, before)) if before else None
             text = need.text if earlier is None else f"{earlier.text}, {need.text}"
             self.reasons.setdefault(
-                (package, need.package, joint), Need(need.package, joint, text, need.is_pin)
+                (package, need.package, versions), Need(need.package, versions, text, need.is_pin)
             )
-            grown |= self._admission.see(need)
+            has_more_versions |= self._policy.add_need(need)
         self._releases.announce(needs)
-        self._needs[key] = together
-        if grown:
-            raise _Grown
-        return together
+        self._needs[key] = ranges
+        if has_more_versions:
+            raise _VersionsAdded
+        return ranges
 
     def known(self, package: Package) -> tuple[Version, ...]:
-        """Return the versions that count, newest first; none if the project was not listed."""
+        """Return the admitted versions, newest first; empty if the project was not listed."""
         if package.release is not None:
-            return tuple(number_of(place) for place in range(len(self.builds(package))))
+            return tuple(build_number(index) for index in range(len(self.builds(package))))
         name = package.name
-        return self._admission.counted(name) if self._admission.is_listed(name) else ()
+        return self._policy.admitted_versions(name) if self._policy.is_listed(name) else ()
 
     def builds(self, package: Package) -> Sequence[Build]:
-        """Return the builds of a release that were looked at, best first."""
+        """Return the examined builds of a release, best first."""
         return self._builds.get(package.base, ())
 
     # --- long histories ---------------------------------------------------------
 
     def widen_decision(self, package: Package, version: Version) -> VersionSet | None:
-        """Return the gap between the releases below and above that count.
+        """Return the gap between the next lower and the next higher admitted release.
 
-        No other version inside it can be chosen in this search, so facts about this version hold
-        for the gap; adjacent gaps merge seamlessly.
+        No other version inside it can be chosen, so facts about this version hold for the gap;
+        adjacent gaps can be merged.
         """
         key = (package.base, version)
         gap = self._gaps.get(key)
@@ -509,21 +512,21 @@ class _Provider(BaseProvider[Package, Any]):
 
     def _gap(self, package: Package, version: Version) -> VersionSet | None:
         if package.release is not None:
-            return _gap_of(self._releases, package, place_of(version))
+            return _gap_of_build(self._releases, package, build_index(version))
         neighbours = self._neighbours.get(package.name)
         if neighbours is None:
             listed = self.known(package.base)
             if not listed:
-                return None  # a kept version, whose listing was not read
+                return None  # a kept version; its listing was not read
             neighbours = {
-                here: (below, above)
-                for above, here, below in zip(
+                version: (below, above)
+                for above, version, below in zip(
                     (None, *listed), listed, (*listed[1:], None), strict=False
                 )
             }
             self._neighbours[package.name] = neighbours
-        place = neighbours.get(version)
-        return None if place is None or version.local else VersionSet.between(*place)
+        index = neighbours.get(version)
+        return None if index is None or version.local else VersionSet.between(*index)
 
     def narrow_for_display(self, package: Any, constraint: Any) -> Any:
         """Return the listed versions of a set, run by run."""
@@ -547,10 +550,10 @@ class _Provider(BaseProvider[Package, Any]):
         return shown
 
 
-_OFTEN = 5
-"""Conflicts after which a package is decided earlier, or its decider later."""
+_MANY_CONFLICTS = 5
+"""Conflicts after which a package is decided earlier, and one that causes them later."""
 
 
-def _forbidding(clause: _Clause) -> Incompatibility[Package, Any]:
-    # Any cause but this one has a shape of its own for the library.
+def _incompatibility(clause: _Clause) -> Incompatibility[Package, Any]:
+    # The library expects other terms for any other cause.
     return Incompatibility(list(clause), cause=IncompatibilityCause.DEPENDENCY)

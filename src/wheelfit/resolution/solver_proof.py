@@ -1,6 +1,6 @@
-"""The proof that there is no solution: the derivation of ``nab_resolver``, as steps of ours.
+"""The proof that there is no solution, translated from the derivation of ``nab_resolver``.
 
-Apart from `wheelfit.resolution.solver`, because most searches end with a solution.
+It is not in `wheelfit.resolution.solver`, because most searches end with a solution.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from nab_resolver.root import ROOT
 from nab_resolver.types import Incompatibility, IncompatibilityCause
 
-from wheelfit.resolution.problem import Need, place_of
+from wheelfit.resolution.problem import Need, build_index
 from wheelfit.resolution.proof import Step, StepKind, Term
 from wheelfit.resolution.version_set import VersionSet
 
@@ -24,59 +24,61 @@ if TYPE_CHECKING:
     from wheelfit.resolution.problem import Build, Package
 
 
-class LookedAtPackages(Protocol):
-    """The packages that a search has looked at."""
+class ExaminedPackages(Protocol):
+    """The packages that a search examined."""
 
     reasons: dict[tuple[Package, Package, VersionSet], Need]
-    """Why one package needs some versions of another."""
+    """The needs by which one package requires versions of another."""
 
     def known(self, package: Package) -> tuple[Version, ...]:
-        """Return the versions that count, newest first; none if the project was not listed."""
+        """Return the admitted versions, newest first; empty if the project was not listed."""
 
     def builds(self, package: Package) -> Sequence[Build]:
-        """Return the builds of a release that were looked at, best first."""
+        """Return the examined builds of a release, best first."""
 
     def narrow_for_display(self, package: Any, constraint: Any) -> Any:
         """Return the listed versions of a set, run by run."""
 
 
 class Translation:
-    """The translation of the library's derivation into steps of ours.
+    """The translation of the library's derivation into proof steps.
 
     :param packages: the packages of the search.
     :param limits: the constraints as written, by project.
     """
 
     def __init__(
-        self, packages: LookedAtPackages, limits: Mapping[NormalizedName, Sequence[str]]
+        self, packages: ExaminedPackages, limits: Mapping[NormalizedName, Sequence[str]]
     ) -> None:
         self._packages = packages
         self._limits = limits
 
     def step(self, root: Incompatibility[Any, Any]) -> Step:
         """Return the step for a derivation; shared parts stay shared."""
-        done: dict[int, Step] = {}
+        translated: dict[int, Step] = {}
         pending = [root]
         while pending:
             node = pending[-1]
             causes = [cause for cause in (node.cause_left, node.cause_right) if cause is not None]
-            missing = [cause for cause in causes if id(cause) not in done]
-            if missing and id(node) not in done:
+            missing = [cause for cause in causes if id(cause) not in translated]
+            if missing and id(node) not in translated:
                 pending.extend(missing)
                 continue
             pending.pop()
-            if id(node) not in done:
-                done[id(node)] = self._one(node, tuple(done[id(cause)] for cause in causes))
-        return done[id(root)]
+            if id(node) not in translated:
+                translated[id(node)] = self._translate(
+                    node, tuple(translated[id(cause)] for cause in causes)
+                )
+        return translated[id(root)]
 
-    def _one(self, node: Incompatibility[Any, Any], causes: tuple[Step, ...]) -> Step:
-        folded = self._folded(node, causes)
-        if folded is not None:
-            return folded
+    def _translate(self, node: Incompatibility[Any, Any], causes: tuple[Step, ...]) -> Step:
+        equivalent = self._equivalent_cause(node, causes)
+        if equivalent is not None:
+            return equivalent
         terms = tuple(
             Term(
                 term.package,
-                self._shown(node, term),
+                self._versions_shown(node, term),
                 term.is_positive(),
                 self._packages.known(term.package),
                 tuple(build.name for build in self._packages.builds(term.package))
@@ -93,35 +95,35 @@ class Translation:
         elif node.cause is IncompatibilityCause.DEPENDENCY:
             kind = _kind_of_dependency(node)
             text = self._requirement(node)
-            if kind is StepKind.IDLE:
-                text = self._made_for(terms[0])
+            if kind is StepKind.UNNEEDED:
+                text = self._projects_built_for(terms[0])
         elif node.cause is IncompatibilityCause.CONSTRAINT:
             (term,) = terms
             text = " and ".join(self._limits.get(term.package.name, []))
         return Step(kind, terms, text, causes)
 
     @staticmethod
-    def _folded(node: Incompatibility[Any, Any], causes: tuple[Step, ...]) -> Step | None:
-        """Return a cause with the same meaning for users, if there is one.
+    def _equivalent_cause(node: Incompatibility[Any, Any], causes: tuple[Step, ...]) -> Step | None:
+        """Return the cause that means the same to users; None if there is none.
 
-        That a release is one of its builds is obvious.
+        The other cause states only that a release consists of its builds.
         """
-        if len(causes) != 2 or any(getattr(t.package, "release", None) for t in node.terms):
+        if len(causes) != 2 or any(getattr(term.package, "release", None) for term in node.terms):
             return None
         left, right = causes
         if left.kind is StepKind.DIVIDED:
             return right
         return left if right.kind is StepKind.DIVIDED else None
 
-    def _made_for(self, term: Term) -> str:
+    def _projects_built_for(self, term: Term) -> str:
         """Return the projects that builds were made for, as ``torch``."""
         builds = self._packages.builds(term.package)
-        places = [place_of(number) for number in term.versions.members(term.known)]
-        limits = (limit for place in places for limit in builds[place].limits)
+        indexes = [build_index(number) for number in term.versions.members(term.known)]
+        limits = (limit for index in indexes for limit in builds[index].limits)
         return " and ".join(dict.fromkeys(limit.package.name for limit in limits))
 
-    def _shown(self, node: Incompatibility[Any, Any], term: Any) -> VersionSet:
-        # A missing package keeps the words of its requirement.
+    def _versions_shown(self, node: Incompatibility[Any, Any], term: Any) -> VersionSet:
+        # For a missing package the versions are those of its requirement.
         if not term.is_positive() or node.cause is IncompatibilityCause.NO_VERSIONS:
             versions: VersionSet = term.constraint
             return versions
@@ -133,7 +135,7 @@ class Translation:
         needed: RangeProtocol[Any] | None
         if len(node.terms) == 1 and node.dependency_range is None:
             return ""
-        if _is_tie(node):
+        if _ties_extra(node):
             return f"{parent.base} of the same version"
         if len(node.terms) == 1:
             child, needed = parent, node.dependency_range
@@ -147,15 +149,15 @@ class Translation:
 
 def _kind_of_dependency(node: Incompatibility[Any, Any]) -> StepKind:
     if len(node.terms) == 1:
-        return StepKind.IDLE if node.dependency_range is None else StepKind.NEEDS
+        return StepKind.UNNEEDED if node.dependency_range is None else StepKind.NEEDS
     parent, child = node.terms[:2]
     if child.is_positive():
-        return StepKind.NEEDS if _is_tie(node) else StepKind.LIMITS
+        return StepKind.NEEDS if _ties_extra(node) else StepKind.LIMITS
     is_own = child.package.release is not None and parent.package.release is None
     return StepKind.DIVIDED if is_own else StepKind.NEEDS
 
 
-def _is_tie(node: Incompatibility[Any, Any]) -> bool:
+def _ties_extra(node: Incompatibility[Any, Any]) -> bool:
     """Return whether a clause ties an extra to the version of its project."""
     if len(node.terms) != 2 or not node.terms[1].is_positive():
         return False
@@ -164,9 +166,9 @@ def _is_tie(node: Incompatibility[Any, Any]) -> bool:
 
 
 _KINDS = {
-    IncompatibilityCause.ROOT: StepKind.ASKED,
+    IncompatibilityCause.ROOT: StepKind.REQUESTED,
     IncompatibilityCause.DEPENDENCY: StepKind.NEEDS,
-    IncompatibilityCause.NO_VERSIONS: StepKind.NOTHING,
+    IncompatibilityCause.NO_VERSIONS: StepKind.UNAVAILABLE,
     IncompatibilityCause.CONSTRAINT: StepKind.CONSTRAINED,
-    IncompatibilityCause.DERIVED: StepKind.FOLLOWS,
+    IncompatibilityCause.DERIVED: StepKind.DERIVED,
 }

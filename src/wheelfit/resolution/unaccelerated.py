@@ -1,4 +1,4 @@
-"""Which packages of a result could use an accelerator, and would not."""
+"""Packages of a result without an accelerator although other builds of them use one."""
 
 from __future__ import annotations
 
@@ -30,15 +30,14 @@ class Acceleration(Struct, frozen=True):
     name: NormalizedName
     version: Version
     label: Label | None
-    """Of the build; None for a plain one."""
+    """The label of the build; None for a plain one."""
     used: tuple[str, ...]
     """Namespaces of the accelerators that the build uses."""
     why_not: Mapping[str, str]
-    """Namespaces of the accelerators that builds of the release use, or else of the newest one
-    with variants, each with why the best of them is not the one; empty where the build uses an
-    accelerator."""
+    """Namespaces of accelerators that other builds use, of the release or else of the newest one
+    with variants, with the reason the best of them was not chosen; empty if the build uses one."""
     is_kept: bool = False
-    """Whether the build is installed already, and stays."""
+    """Whether the build is installed already and kept."""
 
     def to_mapping(self) -> dict[str, object]:
         """Return it as plain data, as ``docs/reference/errors.md`` describes."""
@@ -56,10 +55,8 @@ class Acceleration(Struct, frozen=True):
 
 
 def accelerations(resolution: Resolution, candidates: Candidates) -> Iterator[Acceleration]:
-    """Yield the packages of a result that come in builds that use an accelerator.
+    """Yield the packages of a result that have builds with an accelerator.
 
-    :param resolution: the resolution.
-    :param candidates: the candidates it was chosen from.
     :raises NetworkError: a source cannot be read.
     """
     candidates = candidates.within(resolution.context)
@@ -105,13 +102,8 @@ def acceleration_of(
 ) -> Acceleration | None:
     """Return the use of accelerators by a package; None for most packages.
 
-    :param name: the project.
-    :param version: its release.
-    :param label: the label of the chosen build.
-    :param properties: the properties of the label.
     :param verdicts: the verdicts on the wheels of the release, best first.
     :param candidates: the candidates; wheels for other platforms count too.
-    :param is_kept: whether the build is installed already.
     :raises NetworkError: a source cannot be read.
     """
     used = accelerators_of(properties)
@@ -129,37 +121,32 @@ def acceleration_of(
                 else verdict.reason
             )
             why_not.setdefault(namespace, f"{verdict.filename.label}: {reason}")
-    if not why_not:  # a release without such builds is no way round either
-        for declared in candidates.offered(name):
+    if not why_not:  # another release may have such builds
+        for declared in candidates.offered_variants(name):
             for namespace in accelerators_of(declared):
                 why_not[namespace] = "builds of another release use one, none of this release does"
     return Acceleration(name, version, label, (), why_not, is_kept) if why_not else None
 
 
-def accelerated(
+def accelerated_release(
     candidates: Candidates,
     name: NormalizedName,
     versions: Sequence[Version],
     *,
     prereleases: bool,
 ) -> Version | None:
-    """Return the newest release with a build that uses an accelerator of the machine.
+    """Return the newest release with a build for an accelerator of the machine.
 
-    Otherwise a newer release with only incompatible builds of this kind would leave the accelerator
-    idle.
+    A newer release whose builds of this kind are incompatible would leave the accelerator idle.
 
     :param candidates: the candidates, with the machine and the user's preferences.
-    :param name: the project.
-    :param versions: its releases, newest first.
-    :param prereleases: whether pre-releases count.
-    :return: None where that is the newest compatible release, or none of the newest ones has such a
-        build.
+    :return: None if that is the newest compatible release, or none of the newest has such a build.
     :raises NetworkError: a source cannot be read.
     """
     if not candidates.is_for_one_machine or name in candidates.policy.preferences.labels:
         return None
     listing = candidates.listing(name)
-    counting = [
+    admitted = [
         version
         for version in versions
         if listing is not None
@@ -167,23 +154,22 @@ def accelerated(
         and not listing.releases[version].is_yanked
         and (prereleases or not version.is_prerelease)
     ]
-    is_any_without = False
-    for version in counting[:_LOOKED_AT]:
+    has_plain_build = False
+    for version in admitted[:_MAX_RELEASES]:
         choice = candidates.choice(name, version)
         if accelerators_of(choice.properties):
-            return version if is_any_without else None
+            return version if has_plain_build else None
         if choice.chosen is not None:
-            if not _is_for_an_accelerator_here(choice):
+            if not _has_builds_for_accelerator(choice):
                 return None
-            is_any_without = True
+            has_plain_build = True
     return None
 
 
-def _is_for_an_accelerator_here(choice: ReleaseChoice) -> bool:
+def _has_builds_for_accelerator(choice: ReleaseChoice) -> bool:
     """Return whether a release has builds for an accelerator that the machine has.
 
-    The accelerators of plain wheels are unknown, and on a machine without accelerators no older
-    release has a better build: the documents of others need not be read.
+    Otherwise no older release has a better build, and their documents need not be read.
     """
     detections = choice.support.detections if choice.support else {}
     return any(
@@ -192,33 +178,33 @@ def _is_for_an_accelerator_here(choice: ReleaseChoice) -> bool:
     )
 
 
-_LOOKED_AT = 8
-"""Releases in which a build for an accelerator is looked for."""
+_MAX_RELEASES = 8
+"""Releases that are searched for a build for an accelerator."""
 
 
-def refusal(packages: Iterable[Acceleration]) -> NoFit | None:
-    """Return the error that packages would go without an accelerator; None if none does.
+def no_accelerator_error(packages: Iterable[Acceleration]) -> NoFit | None:
+    """Return the error for packages that use no accelerator; None if all use one.
 
     :param packages: the result of `accelerations`.
     """
-    without = [one for one in packages if not one.used]
+    without = [package for package in packages if not package.used]
     if not without:
         return None
-    names = ", ".join(f"{one.name} {one.version}" for one in without)
-    verb, whose = ("uses", "it") if len(without) == 1 else ("use", "them")
+    names = ", ".join(f"{package.name} {package.version}" for package in without)
+    verb, owner = ("uses", "it") if len(without) == 1 else ("use", "them")
     lines = [
-        f"{one}: {namespace}: {reason}"
-        for one in without
-        for namespace, reason in one.why_not.items()
+        f"{package}: {namespace}: {reason}"
+        for package in without
+        for namespace, reason in package.why_not.items()
     ]
-    hints = ["`wheelfit doctor` says what is wrong with the machine"]
-    if any(one.is_kept for one in without):
-        hints.append("--force-reinstall replaces what is installed")
-    hints.append("without --require-accelerator the builds named are taken")
+    hints = ["`wheelfit doctor` shows faults of the machine"]
+    if any(package.is_kept for package in without):
+        hints.append("--force-reinstall replaces installed builds")
+    hints.append("without --require-accelerator these builds are installed")
     return NoFit(
-        f"{names} {verb} no accelerator, though other builds of {whose} do",
+        f"{names} {verb} no accelerator, though other builds of {owner} do",
         code="no-accelerator",
         note="\n".join(lines),
         hint="; ".join(hints),
-        details=[one.to_mapping() for one in without],
+        details=[package.to_mapping() for package in without],
     )

@@ -1,4 +1,4 @@
-"""Libraries that a result brings for an accelerator that the machine cannot use."""
+"""Libraries in a result for an accelerator that the machine cannot use."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from wheelfit.core.accelerators import libraries_in_words, library_major, owner_of_libraries
 from wheelfit.core.sizes import size_in_words
 from wheelfit.resolution.accelerator_remedies import (
-    LEAVING_OUT,
+    WITHOUT_OPTION,
     device_of,
-    is_there,
-    lacking_for,
+    is_present,
     needs_of_extras,
+    unmet_library_need,
 )
 from wheelfit.resolution.accelerator_use import AcceleratorUse
 from wheelfit_runtime.wording import listed
@@ -26,104 +26,112 @@ if TYPE_CHECKING:
 
 
 def unusable_libraries(
-    arriving: Collection[NormalizedName], remedies: Remedies
+    new_packages: Collection[NormalizedName], remedies: Remedies
 ) -> Iterator[AcceleratorUse]:
-    """Yield the unusable libraries that come along, once for each kind of accelerator.
+    """Yield the unusable libraries in a result, once for each kind of accelerator.
 
-    :param arriving: the new packages, including libraries of which only the name is known; others
-        are not reported.
-    :param remedies: the result, with builds that would suit the machine better.
+    :param new_packages: the new packages, including libraries of which only the name is known;
+        others are not reported.
+    :param remedies: the result, with better builds for the machine.
     """
-    yield from _Unusable(arriving, remedies).found()
+    yield from _UnusableSearch(new_packages, remedies).run()
 
 
-class _Unusable:
-    """The search for such libraries in one result."""
+class _UnusableSearch:
+    """The search for unusable libraries in one result."""
 
-    def __init__(self, arriving: Collection[NormalizedName], remedies: Remedies) -> None:
-        self._arriving = arriving
+    def __init__(self, new_packages: Collection[NormalizedName], remedies: Remedies) -> None:
+        self._new_packages = new_packages
         self._remedies = remedies
 
-    def found(self) -> Iterator[AcceleratorUse]:
-        """Yield the unusable libraries that come along."""
-        coming: dict[str, list[NormalizedName]] = {}
-        for name in dict.fromkeys(self._arriving):
+    def run(self) -> Iterator[AcceleratorUse]:
+        """Yield the unusable libraries of the result."""
+        by_namespace: dict[str, list[NormalizedName]] = {}
+        for name in dict.fromkeys(self._new_packages):
             owner, pin = owner_of_libraries(name), self._remedies.pins.get(name)
             if owner is not None and not (pin is not None and pin.requested):
-                coming.setdefault(owner, []).append(name)
-        for namespace, libraries in coming.items():
+                by_namespace.setdefault(owner, []).append(name)
+        for namespace, libraries in by_namespace.items():
             if not self._remedies.is_allowed(namespace):
-                why = "are not wanted: wishes leave out builds, not what a wheel needs"
-                yield self._unusable(namespace, libraries, why)
+                reason = "are not wanted: preferences exclude builds, not dependencies"
+                yield self._use_of(namespace, libraries, reason)
                 continue
-            names, why = self._useless(namespace, libraries)
+            names, reason = self._unusable_names(namespace, libraries)
             if names:
-                why = f"{self._remedies.holder(namespace)} cannot use ({why})"
-                yield self._unusable(namespace, names, why)
+                reason = f"{self._remedies.machine_name(namespace)} cannot use ({reason})"
+                yield self._use_of(namespace, names, reason)
 
-    def _useless(
+    def _unusable_names(
         self, namespace: str, libraries: Sequence[NormalizedName]
     ) -> tuple[Sequence[NormalizedName], str]:
         """Return the libraries that the machine cannot use, and the reason."""
         support = self._remedies.support(namespace)
         if support is None:
             return (), ""
-        if not is_there(support, namespace):
-            # A warning means that a device is there, and has the reason it is unusable.
+        if not is_present(support, namespace):
+            # A warning means that a device is present, and states why it is unusable.
             warnings = support.detections[namespace].warnings
             return libraries, "; ".join(warnings) or f"no {device_of(namespace)}"
         majors = {name: self._major(name) for name in libraries}
         reasons = {
-            major: lacking_for(support, namespace, major)
+            major: unmet_library_need(support, namespace, major)
             for major in dict.fromkeys(majors.values())
             if major is not None
         }
         if not any(reasons.values()):
             return (), ""
-        # Libraries without a major in their names came with those that have one.
+        # Libraries without a major version in their names belong to those with one.
         is_all = all(reasons.values())
         names = [name for name, major in majors.items() if (reasons[major] if major else is_all)]
         title = libraries_in_words(namespace)
-        return names, "; ".join(f"{title} {major} {why}" for major, why in reasons.items() if why)
+        return names, "; ".join(
+            f"{title} {major} {reason}" for major, reason in reasons.items() if reason
+        )
 
     def _major(self, name: NormalizedName) -> str | None:
         pin = self._remedies.pins.get(name)
         return library_major(name, "" if pin is None else str(pin.version))
 
-    def _unusable(
-        self, namespace: str, names: Sequence[NormalizedName], why: str
+    def _use_of(
+        self, namespace: str, names: Sequence[NormalizedName], reason: str
     ) -> AcceleratorUse:
-        """Return the finding about libraries; the reason is a clause about them."""
-        in_vain = set(names)
-        bringing = dict.fromkeys(
+        """Return the report on unusable libraries."""
+        unusable = set(names)
+        dependents = dict.fromkeys(
             edge.needing
             for edge in self._remedies.resolution.edges
-            if edge.needed in in_vain and owner_of_libraries(edge.needing) is None
+            if edge.needed in unusable and owner_of_libraries(edge.needing) is None
         )
         sizes = [
             pin.file.size for name in names if (pin := self._remedies.pins.get(name)) is not None
         ]
-        known = [size for size in sizes if size is not None]
-        size = sum(known) if known else None
-        at_least = "at least " if size is not None and len(known) < len(names) else ""
-        what = f"{at_least}{size_in_words(size)} of " if size is not None else ""
+        known_sizes = [size for size in sizes if size is not None]
+        size = sum(known_sizes) if known_sizes else None
+        at_least = "at least " if size is not None and len(known_sizes) < len(names) else ""
+        amount = f"{at_least}{size_in_words(size)} of " if size is not None else ""
         # A lock of another tool may not list their dependents.
-        needing = bringing or [
+        candidates = dependents or [
             name for name in self._remedies.pins if owner_of_libraries(name) is None
         ]
-        remedy_of = {name: self._remedies.by_bridge(name) for name in needing}
-        remedies = [one for one in remedy_of.values() if one is not None]
-        others = [name for name in bringing if remedy_of[name] is None]
+        remedy_of = {name: self._remedies.bridge_remedy(name) for name in candidates}
+        remedies = [remedy for remedy in remedy_of.values() if remedy is not None]
+        others = [name for name in dependents if remedy_of[name] is None]
         line = (
-            f"{what}{libraries_in_words(namespace)} libraries come along that {why}; "
-            f"{self._without(remedies, others, names)}"
+            f"{amount}{libraries_in_words(namespace)} libraries come along that {reason}; "
+            f"{self._remedy_text(remedies, others, names)}"
         )
         words = dict.fromkeys(remedy.words for remedy in remedies)
         return AcceleratorUse(
-            "unusable-libraries", namespace, tuple(bringing), tuple(names), size, tuple(words), line
+            "unusable-libraries",
+            namespace,
+            tuple(dependents),
+            tuple(names),
+            size,
+            tuple(words),
+            line,
         )
 
-    def _without(
+    def _remedy_text(
         self,
         remedies: Sequence[Remedy],
         others: Sequence[NormalizedName],
@@ -135,34 +143,38 @@ class _Unusable:
         :param names: the names of the libraries.
         """
         if not remedies:
-            return self._without_bridge(others, names)
-        options = self._remedies.typed(remedies)
+            return self._remedy_without_bridge(others, names)
+        options = self._remedies.option_text(remedies)
         builds = listed(list(dict.fromkeys(remedy.build for remedy in remedies)))
         kind = "without them" if all(remedy.has_no_libraries for remedy in remedies) else "for it"
-        several = len({remedy.words for remedy in remedies}) > 1
-        are_typed = len({remedy.words for remedy in remedies} - {LEAVING_OUT}) > 1
-        takes = f"take{'' if are_typed else 's'} {'builds' if several else 'a build'}"
-        return f"{options} {takes} {kind} ({builds}){_too(others)}"
+        is_plural = len({remedy.words for remedy in remedies}) > 1
+        are_typed = len({remedy.words for remedy in remedies} - {WITHOUT_OPTION}) > 1
+        effect = f"take{'' if are_typed else 's'} {'builds' if is_plural else 'a build'}"
+        return f"{options} {effect} {kind} ({builds}){_others_too(others)}"
 
-    def _without_bridge(
+    def _remedy_without_bridge(
         self, others: Sequence[NormalizedName], names: Sequence[NormalizedName]
     ) -> str:
-        """Return the remedy where no bridge helps, in words."""
-        owned = {
-            name: remedy for name in others if (remedy := self._remedies.of_owner(name)) is not None
+        """Return the remedy if no bridge has one, in words."""
+        owner_remedies = {
+            name: found
+            for name in others
+            if (found := self._remedies.owner_remedy(name)) is not None
         }
-        for family, one in owned.values():
-            kind = "without them" if one.has_no_libraries else "for it"
-            rest = _too([name for name in others if name not in owned])
-            return f"the index of {family} has a build {kind} ({one.build}), and was not used{rest}"
+        for family, remedy in owner_remedies.values():
+            kind = "without them" if remedy.has_no_libraries else "for it"
+            rest = _others_too([name for name in others if name not in owner_remedies])
+            return (
+                f"the index of {family} has a build {kind} ({remedy.build}), and was not used{rest}"
+            )
         extras = list(self._extras_with_libraries())
         if extras:
             verb = "brings" if len(extras) == 1 else "bring"
             return f"the {'extra' if len(extras) == 1 else 'extras'} {listed(extras)} {verb} them"
-        what = "what needs them" if not others else "it" if len(others) == 1 else "them"
+        dependents = "what needs them" if not others else "it" if len(others) == 1 else "them"
         return (
             f"{f'{_need(others)} them: ' if others else ''}"
-            f"{'lock' if self._remedies.context.lock else 'take'} {what} "
+            f"{'lock' if self._remedies.context.lock else 'take'} {dependents} "
             f"from an index with other builds, or leave a library out with --exclude {names[0]}"
         )
 
@@ -176,8 +188,8 @@ class _Unusable:
                 and pin.name in self._remedies.with_libraries
             ):
                 continue
-            concerned = needs_of_extras(pin.core, self._remedies.context.environment).keys()
-            for extra in sorted(pin.extras & concerned):
+            extras = needs_of_extras(pin.core, self._remedies.context.environment).keys()
+            for extra in sorted(pin.extras & extras):
                 yield f"{pin.name}[{extra}]"
 
 
@@ -185,6 +197,6 @@ def _need(names: Sequence[str]) -> str:
     return f"{listed(names)} {'needs' if len(names) == 1 else 'need'}"
 
 
-def _too(names: Sequence[str]) -> str:
-    """Return the end of a line with the other dependents of libraries; empty: none."""
+def _others_too(names: Sequence[str]) -> str:
+    """Return the end of a line about other dependents of libraries; empty without them."""
     return f"; {_need(names)} some of them too" if names else ""

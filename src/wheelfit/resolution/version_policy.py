@@ -1,9 +1,8 @@
-"""The versions that count: pre-releases and yanked releases only when requested.
+"""The admission of versions: pre-releases and yanked releases count only when requested.
 
-PEP 440 lets a pre-release count when a specifier names one, or when nothing else fits a specifier.
-PEP 592 lets a yanked release count when it is pinned. Both depend on the requirement, and a solver
-that learns from "there is none" must not get another answer later. So admission only ever grows
-during one run of the solver, and callers are notified of it.
+PEP 440 admits a pre-release if a specifier names one, or if nothing else matches. PEP 592 admits a
+yanked release if it is pinned. Both depend on the requirements, and the solver learns from an empty
+set of versions; so during one run versions are only added, and callers learn of additions.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class VersionPolicy:
-    """The versions that count, by what was requested.
+    """The versions that are admitted by the needs so far.
 
     :param releases: the available releases.
     :param prereleases: whether pre-releases always count.
@@ -30,28 +29,29 @@ class VersionPolicy:
     def __init__(self, releases: Releases, *, prereleases: bool) -> None:
         self._releases = releases
         self._prereleases = prereleases
-        self._asked: dict[NormalizedName, dict[Need, None]] = {}
+        self._needs: dict[NormalizedName, dict[Need, None]] = {}
         self._listed: dict[NormalizedName, tuple[Version, ...]] = {}
-        self._doubtful: dict[NormalizedName, tuple[Version, ...]] = {}
+        self._restricted: dict[NormalizedName, tuple[Version, ...]] = {}
         self._admitted: dict[NormalizedName, frozenset[Version]] = {}
         self._choices: dict[tuple[NormalizedName, VersionSet], tuple[Version, ...]] = {}
 
-    def see(self, need: Need) -> bool:
-        """Take note of a need.
+    def add_need(self, need: Need) -> bool:
+        """Add a need.
 
-        :returns: whether an answer given before would now be another.
+        :returns: whether that admits more versions of a project whose versions were returned
+            before.
         """
         name = need.package.name
-        asked = self._asked.setdefault(name, {})
-        if need in asked:
+        needs = self._needs.setdefault(name, {})
+        if need in needs:
             return False
-        asked[need] = None
+        needs[need] = None
         if name not in self._admitted:
             return False
-        more = self._welcome(name, need) - self._admitted[name]
-        if not more:
+        added = self._admitted_by(name, need) - self._admitted[name]
+        if not added:
             return False
-        self._admitted[name] |= more
+        self._admitted[name] |= added
         self._choices = {key: value for key, value in self._choices.items() if key[0] != name}
         return True
 
@@ -60,39 +60,41 @@ class VersionPolicy:
         return name in self._listed
 
     def listed(self, name: NormalizedName) -> tuple[Version, ...]:
-        """Return every version, whether it counts or not, newest first."""
+        """Return every version, admitted or not, newest first."""
         listed = self._listed.get(name)
         if listed is None:
             listed = self._listed[name] = tuple(self._releases.versions(name))
             yanked = self._releases.yanked(name)
-            self._doubtful[name] = tuple(
+            self._restricted[name] = tuple(
                 version
                 for version in listed
                 if version in yanked or (version.is_prerelease and not self._prereleases)
             )
         return listed
 
-    def counted(self, name: NormalizedName) -> tuple[Version, ...]:
-        """Return the versions that count at present, newest first."""
+    def admitted_versions(self, name: NormalizedName) -> tuple[Version, ...]:
+        """Return the versions that are admitted at present, newest first."""
         listed = self.listed(name)
-        doubtful = frozenset(self._doubtful[name])
-        if not doubtful:
+        restricted = frozenset(self._restricted[name])
+        if not restricted:
             return listed
-        counting = self._admitted_of(name) | {self._releases.kept(name)}
-        return tuple(one for one in listed if one not in doubtful or one in counting)
+        admitted = self._admitted_versions(name) | {self._releases.kept(name)}
+        return tuple(
+            version for version in listed if version not in restricted or version in admitted
+        )
 
     def choices(self, name: NormalizedName, versions: VersionSet) -> tuple[Version, ...]:
-        """Return the members of a set that count, in the order to try them.
+        """Return the admitted members of a set, in the order to try them.
 
-        Newest first; pre-releases that this very set did not name come last.
+        Newest first; pre-releases that this set does not name come last.
         """
         key = (name, versions)
         choices = self._choices.get(key)
         if choices is None:
             members = versions.members(self.listed(name))
-            doubtful = self._doubtful[name]
-            if doubtful:
-                members = self._sorted_out(name, versions, members)
+            restricted = self._restricted[name]
+            if restricted:
+                members = self._admitted_members(name, versions, members)
             if ranks := self._releases.ranks(name):
                 kept = self._releases.kept(name)
                 members = sorted(
@@ -103,49 +105,51 @@ class VersionPolicy:
             choices = self._choices[key] = tuple(members)
         return choices
 
-    def _sorted_out(
+    def _admitted_members(
         self, name: NormalizedName, versions: VersionSet, members: Sequence[Version]
     ) -> list[Version]:
-        admitted = self._admitted_of(name)
-        doubtful = frozenset(self._doubtful[name])
+        admitted = self._admitted_versions(name)
+        restricted = frozenset(self._restricted[name])
         yanked = self._releases.yanked(name)
         kept = self._releases.kept(name)
-        welcomed = versions.welcomed(version for version in members if version in admitted)
+        named_prereleases = versions.welcomed(version for version in members if version in admitted)
         first: list[Version] = []
         last: list[Version] = []
         for version in members:
-            if version not in doubtful or version == kept:
+            if version not in restricted or version == kept:
                 first.append(version)
             elif version in admitted:
-                willing = version not in yanked and version in welcomed
-                (first if willing else last).append(version)
+                is_named = version not in yanked and version in named_prereleases
+                (first if is_named else last).append(version)
         return first + last
 
-    def _admitted_of(self, name: NormalizedName) -> frozenset[Version]:
-        """Return the doubtful versions that some need admits."""
+    def _admitted_versions(self, name: NormalizedName) -> frozenset[Version]:
+        """Return the pre-releases and yanked versions that some need admits."""
         admitted = self._admitted.get(name)
         if admitted is None:
-            needs = self._asked.get(name, ())
-            admitted = frozenset(version for need in needs for version in self._welcome(name, need))
+            needs = self._needs.get(name, ())
+            admitted = frozenset(
+                version for need in needs for version in self._admitted_by(name, need)
+            )
             self._admitted[name] = admitted
         return admitted
 
-    def _welcome(self, name: NormalizedName, need: Need) -> frozenset[Version]:
-        """Return the doubtful versions that a need admits."""
-        doubtful = need.versions.members(self._doubtful[name])
-        if not doubtful:
+    def _admitted_by(self, name: NormalizedName, need: Need) -> frozenset[Version]:
+        """Return the pre-releases and yanked versions that a need admits."""
+        restricted = need.versions.members(self._restricted[name])
+        if not restricted:
             return frozenset()
         yanked = self._releases.yanked(name)
-        has_others = len(need.versions.members(self.listed(name))) > len(doubtful)
-        welcomed = need.versions.welcomed(doubtful)
+        has_others = len(need.versions.members(self.listed(name))) > len(restricted)
+        named_prereleases = need.versions.welcomed(restricted)
         return frozenset(
             version
-            for version in doubtful
+            for version in restricted
             if (need.is_pin or version not in yanked)
             and (
                 self._prereleases
                 or not version.is_prerelease
                 or not has_others
-                or version in welcomed
+                or version in named_prereleases
             )
         )

@@ -233,7 +233,7 @@ class TestLibraries:
     def test_not_wanted(self, registry: Registry, host: str) -> None:
         """What a wish forbids is in vain on every machine, and the remedy heeds the wish."""
         (line,) = registry.lines("torch", "--variant", "cpu", host=host)
-        assert "are not wanted: wishes leave out builds, not what a wheel needs" in line
+        assert "are not wanted: preferences exclude builds, not dependencies" in line
         assert line.endswith("--bridge pytorch takes a build without them (cpu)")
 
     def test_what_is_there_already(self, registry: Registry) -> None:

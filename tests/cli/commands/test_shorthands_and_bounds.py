@@ -126,7 +126,7 @@ class TestVariant:
         shop.add("nvidia-cublas-cu12")
         shop.add("heavy", requires=("nvidia-cudnn-cu12",))
         said = shop("install", "--dry-run", "heavy", "--variant", "cpu")
-        told = "of CUDA libraries come along that are not wanted: wishes leave out builds, not what"
+        told = "of CUDA libraries come along that are not wanted: preferences exclude builds, not"
         assert said.err.count("come along") == said.err.count(told) == 1
         assert "heavy needs them: take it from an index with other builds, or leave" in said.err
         assert "come along" in shop("explain", "--with-deps", "heavy", "--variant", "cpu").err

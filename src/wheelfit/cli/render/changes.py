@@ -45,7 +45,7 @@ def tell_change(report: ChangeReport, output: Output) -> None:
         output.note(f"note: {text}")
     for old in resolution.held_back:
         output.say(f"note: {old}")
-    for held in resolution.held:
+    for held in resolution.agreements:
         if held.forced.reasons:
             output.say(f"note: {held}")
     for change in decision.changes:

@@ -45,8 +45,8 @@ def _show(overview: Overview, output: Output) -> None:
         output.result(in_one_line(f"  {row.label or 'plain wheel'}"), "good")
         for what, text in _lines(row, output, asked=bool(overview.machines)):
             _print(what, text, output)
-    if overview.without:
-        _print("nothing for", _some(overview.without, output), output, margin="  ")
+    if overview.unmatched_machines:
+        _print("nothing for", _some(overview.unmatched_machines, output), output, margin="  ")
     for note in overview.notes:
         output.say(in_one_line(f"  note: {note}"), "dim")
 
@@ -67,7 +67,10 @@ def _lines(row: LabelRow, output: Output, *, asked: bool) -> Iterator[tuple[str,
         for wheel in row.wheels:
             yield "", wheel.filename.text
     if asked:
-        yield "taken by", _some(row.takers, output) if row.takers else "none of the machines asked"
+        yield (
+            "taken by",
+            _some(row.chosen_by, output) if row.chosen_by else "none of the machines asked",
+        )
 
 
 def _sizes(row: LabelRow) -> str:

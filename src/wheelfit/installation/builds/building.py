@@ -36,7 +36,7 @@ from wheelfit.installation.builds.projects import open_given, open_listed
 from wheelfit.installation.builds.state import state_of
 from wheelfit.projects.backend import Backend, BackendProcesses
 from wheelfit.projects.static_metadata import core_metadata_of, is_reliable, name_of
-from wheelfit.resolution.listing import made_up_name
+from wheelfit.resolution.listing import provisional_filename
 from wheelfit.resolution.request import GivenWheel
 from wheelfit.sources.cache import built_metadata_key, built_wheel_key
 from wheelfit.sources.hash_check import WEAK_HASHES
@@ -179,7 +179,7 @@ class BuildingRepository:
                 where=source.where or None,
             )
         product.file = File(
-            made_up_name(core.name, core.version),
+            provisional_filename(core.name, core.version),
             project.url,
             project.hashes,
             source="the request",

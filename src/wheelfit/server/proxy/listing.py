@@ -274,7 +274,7 @@ class _PageWriter:
         """Return the ranks of the compatible labels, 0 for the best, and the support found."""
         if self.all_variants:
             return {label: rank for rank, label in enumerate(document.variants)}, None
-        preferences = self._candidates.applying(release.name, document)
+        preferences = self._candidates.applicable_preferences(release.name, document)
         # Installed packages are unknown, so no build for a certain version of one is used (P-51).
         known_versions = KnownVersions(self.profile.policy.providers.abi_versions)
         namespaces = namespaces_used(document.variants.values())

@@ -186,7 +186,7 @@ class SiteFacts:
         candidates = Candidates(files, machine.target, None, _POLICY, user_lists=machine.detector)
         name = project.page.name
         try:
-            choice = candidates.usable(name, version)
+            choice = candidates.usable_choice(name, version)
         except FileProblem as error:
             explanation = explain_choice(candidates, candidates.choice(name, version))
             note = f"what the metadata of the chosen wheel says does not count: {error}"

@@ -347,7 +347,7 @@ class Site:
                     "path": f"{segment(str(version))}/",
                     "labels": len(labels),
                     "wheels": len(release.wheels),
-                    "others": len(release.others),
+                    "others": len(release.ignored_sources),
                     "day": _day(project, version),
                     "yanked": version in project.yanked,
                     "prerelease": version.is_prerelease,
@@ -543,7 +543,7 @@ def _matching(names: Sequence[NormalizedName], search: str) -> Sequence[Normaliz
 def _groups(overview: Overview) -> tuple[Group, ...]:
     """Return the machines by kind, with the labels that they take."""
     takes: dict[str, Label | None] = {
-        name: row.label for row in overview.rows for name in row.takers
+        name: row.label for row in overview.rows for name in row.chosen_by
     }
     groups: dict[str, list[tuple[str, str, str]]] = {}
     for name, words in overview.machines.items():
