@@ -85,6 +85,8 @@ class CheckReport:
 def check(request: CheckRequest, context: Context) -> CheckReport:
     """Check targets, and return every finding.
 
+    :param request: the targets, and the checks and profiles that apply.
+    :param context: the environment variables and the reporter.
     :raises UsageError: no target is given, or a check or profile is unknown.
     """
     from wheelfit.checking.tool_profiles import graded
