@@ -103,7 +103,8 @@ def export(request: ExportRequest, context: Context) -> ExportReport:
 
     Without an output path, the exports are in the report only.
 
-    :param context: its ``SOURCE_DATE_EPOCH`` is respected.
+    :param request: the lock, the machines and the format.
+    :param context: the environment variables, of which ``SOURCE_DATE_EPOCH`` is respected.
     :raises UsageError: options contradict each other, or two machines have one name.
     :raises NoFit: no wheel of a package fits a machine.
     :raises FileProblem: a file cannot be read or written.

@@ -63,6 +63,8 @@ class FreezeReport:
 def freeze(request: FreezeRequest, context: Context) -> FreezeReport:
     """Return the packages of an environment as requirements.
 
+    :param request: the environment, and the packages to exclude.
+    :param context: the environment variables and the reporter.
     :raises WheelfitError: there is no such environment.
     """
     environment = open_environment_of(request, context.environ, tags=False)
