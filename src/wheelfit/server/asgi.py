@@ -215,7 +215,7 @@ class _Incoming:
     ) -> None:
         length = headers.get("content-length", "")
         self.announced_size = int(length) if length.isdecimal() else 0
-        """Bytes that will come; 0: unknown."""
+        """Bytes that the client announces; 0: unknown."""
         self.has_body = self.announced_size > 0 or "transfer-encoding" in headers
         self.expects_continue = "expect" in headers
         """Whether the client sends a body only after "100 Continue"."""
@@ -353,7 +353,7 @@ class _Outgoing:
 
 
 def _with_tls(origin: str) -> str:
-    """Return the origin of a server that a trusted server in front gives TLS."""
+    """Return the origin of a server behind a trusted one that uses TLS."""
     return f"https:{origin.partition(':')[2]}"
 
 

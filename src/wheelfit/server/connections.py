@@ -189,7 +189,7 @@ class BoundedConnection(_Protocol):
 
     def is_idle(self) -> bool:
         """Return whether no request is being answered."""
-        cycle: Any = self.cycle  # there is none before the first request
+        cycle: Any = self.cycle  # None before the first request
         return cycle is None or cycle.response_complete
 
     def is_answered(self) -> bool:

@@ -1,7 +1,7 @@
 """The client of a request, by the headers of trusted servers in front.
 
-Every server in front passes on headers that it does not know, as its client wrote them. So only
-the kind that the operator named is read, of servers at addresses that the operator named.
+Every server in front forwards the headers of its client that it does not set itself. So only the
+kind that the operator named is read, of servers at addresses that the operator named.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Requests and answers of a server as values, and the answers that many applications give.
+"""Requests and answers of a server as values, and answers that many applications share.
 
 An application is a function from `Request` to `Answer`. It is independent of sockets, so that it
 can be wrapped, recorded and tested without one.
@@ -75,7 +75,7 @@ class Answer:
     body: Iterable[bytes] = ()
     """The pieces of the body; not read for ``HEAD``."""
     length: int = 0
-    """Announced bytes of the body; if fewer come, the connection is cut."""
+    """Announced bytes of the body; if it is shorter, the connection is cut."""
     reason: str = ""
     """The reason phrase; publishing tools show nothing else. Empty: that of the status."""
 

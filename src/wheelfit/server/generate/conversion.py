@@ -1,7 +1,7 @@
 """An index of an old layout, converted to the current one.
 
 URLs, hashes, yanks and times of files stay. Documents are read by the rules of their layout, and
-written in the current one (F-56). Wheels stay as they are, unless they are to be rewritten too.
+written in the current one (F-56). Wheels are copied unchanged, unless they are rewritten too.
 """
 
 from __future__ import annotations

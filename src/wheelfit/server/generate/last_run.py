@@ -39,8 +39,7 @@ def fingerprint(
 class LastRun:
     """The record of the last run.
 
-    :param memory: the cache of facts; the record lies beside it, and is valid only as long as that
-        exists.
+    :param memory: the cache of facts; the record is beside it, and valid only while it exists.
     :param fingerprint: the `fingerprint` of this run, taken before it starts.
     """
 

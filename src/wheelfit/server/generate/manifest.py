@@ -27,8 +27,8 @@ _PAGE = re.compile(rf"simple/(?:{_NAME}/)?index\.(?:html|json)")
 _PART = re.compile(
     rf"files/[0-9a-f]{{16}}/{_NAME}|simple/{_NAME}/[0-9a-f]{{16}}/{_NAME}|(?:{_NAME}/)*{_NAME}\.metadata"
 )
-"""Names of files of an index: nothing else is ever removed. The last lie beside wheels that stay
-where they are."""
+"""Paths of files of an index: no others are ever removed. The last are beside wheels of an index
+that is generated in place."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,7 +119,7 @@ class StoreTarget:
             return None
 
     def fetch(self, path: str, destination: Path) -> bool:
-        """Copy an object, however large, to a place; return False if there is none."""
+        """Download an object of any size; return False if it does not exist."""
         try:
             with self._failures(path), destination.open("wb") as file:
                 for piece in self._store.get(path).stream():

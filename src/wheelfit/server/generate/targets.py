@@ -1,7 +1,7 @@
 """Targets of an index: a folder, or another store of files by path.
 
-A target never shows half a file, and gets its pages after all files that they name. Paths of files
-have their digest in them, so that both an old page and a new one name files that exist.
+A target never has a partial file, and pages are written after all files that they name. Paths of
+files contain their digest, so that both an old page and a new one name files that exist.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Target(Protocol):
         """Return a small file; None if there is none."""
 
     def fetch(self, path: str, destination: Path) -> bool:
-        """Copy a file, however large, to a place; return False if there is none."""
+        """Copy a file of any size out of the target; return False if it does not exist."""
 
     def missing(
         self, parts: Sequence[PublishedFile], written: Iterable[tuple[str, str]]
@@ -190,7 +190,7 @@ class FolderTarget:
             raise _problem(self._folder / path, error) from error
 
     def fetch(self, path: str, destination: Path) -> bool:
-        """Copy a file, however large, to a place; return False if there is none."""
+        """Copy a file of any size out of the folder; return False if it does not exist."""
         import shutil
 
         try:

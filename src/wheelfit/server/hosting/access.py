@@ -114,9 +114,9 @@ class Visitor(NamedTuple):
     ) -> None:
         """Verify that a token permits changes of a whole stage.
 
-        :param may_read: returns whether the visitor may know of a project.
+        :param may_read: returns whether a project is visible to the visitor.
         :raises Denied: as `require_stage`, or the token is not for all of its projects.
-        :raises FileProblem: as `require_stage`, or the visitor must not learn of a project.
+        :raises FileProblem: as `require_stage`, or a project of it is invisible to the visitor.
         """
         self.require_stage(stage, now=now)
         projects = sorted(self.records.staged_projects(stage))
@@ -136,7 +136,7 @@ _VERBS: dict[Scope, str] = {"read": "read", "upload": "upload to", "admin": "adm
 def secret_of(request: Request, *, takes_basic: bool = True) -> str:
     """Return the secret that a request shows, as Basic or Bearer; empty: none.
 
-    :param takes_basic: whether Basic is accepted, which browsers keep and send by themselves.
+    :param takes_basic: whether Basic is accepted, which browsers store and send by themselves.
     :raises Denied: it is malformed, or has a user name.
     """
     scheme, _, value = request.headers.get("authorization", "").partition(" ")

@@ -37,13 +37,13 @@ class StoreAdministration:
     check_files: Callable[[Sequence[StoredFile]], None] = lambda files: None  # noqa: ARG005
     """Raises an error if the user may not change these files."""
     may_read: Callable[[NormalizedName], bool] = lambda project: True  # noqa: ARG005
-    """Returns whether the user may learn that a project exists."""
+    """Returns whether a project is visible to the user."""
 
     def yank(self, what: Sequence[str], reason: str | None) -> list[str]:
         """Yank files, or undo that; return their names.
 
         :param what: file names, ``NAME==VERSION``, or names of projects.
-        :param reason: shown by installers, may be empty; None takes it back.
+        :param reason: shown by installers, may be empty; None: undo the yank.
         """
         names = self._select_names(what)
         self.store.records.yank(names, reason, time=timestamp(self.now()))
@@ -131,7 +131,7 @@ class StoreAdministration:
         return [_plain(token) for token in self.store.records.tokens()]
 
     def revoke(self, token: str) -> bool:
-        """Revoke a token; return False if there is none of this identifier."""
+        """Revoke a token by its identifier; return False if it does not exist."""
         return self.store.records.revoke(token)
 
     def audit(self, filters: Mapping[str, str]) -> list[dict[str, Any]]:

@@ -92,7 +92,7 @@ class Metrics:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _WatchedCounts:
-    """A collector of counts that are kept elsewhere."""
+    """A collector of counts of mirrors and disks."""
 
     mirrors: tuple[MirrorCounts, ...]
     places: Mapping[str, Path]

@@ -115,7 +115,7 @@ class TrustedPublishing:
         """Answer below ``/_/``; return None if there is no such address.
 
         :param body: the JSON of the request; empty if it was not posted.
-        :param log: gets events of issued and refused tokens.
+        :param log: called with events of issued and refused tokens.
         """
         if words == ["oidc", "audience"]:
             return json_answer(200, {"audience": self._audience})

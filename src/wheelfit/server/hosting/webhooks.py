@@ -105,8 +105,8 @@ def check_webhook(webhook: Webhook) -> None:
 class WebhookDelivery:
     """The deliveries to one webhook.
 
-    :param log: gets each attempt.
-    :param count: gets its outcome: ``delivered``, ``failed`` (and is tried again) or ``lost``.
+    :param log: called for each attempt.
+    :param count: called with its outcome: ``delivered``, ``failed`` (tried again) or ``lost``.
     """
 
     def __init__(
@@ -125,7 +125,7 @@ class WebhookDelivery:
         self._count = count
         self._now = now
         self._admits = AddressRules.of_target(webhook.url, may_be_private=webhook.may_be_private)
-        # From here on: changes before the first look would be lost otherwise.
+        # Created here, or changes before the first step would be lost.
         self._cursors.cursor(webhook.id, now=timestamp(now()))
 
     def run(self, stop: threading.Event) -> None:

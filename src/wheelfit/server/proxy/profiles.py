@@ -47,6 +47,6 @@ class Profile:
 Profiles: TypeAlias = Callable[[str], Profile]
 """Returns the profile of a name in a URL, the same object as long as it means the same machine.
 
-The name is a preset or a shorthand, never a file: it comes from clients. Empty: the default
-profile. Raises ``WheelfitError`` if there is none; called from several threads.
+The name is a preset or a shorthand, never a file, since clients choose it. Empty: the default
+profile. Raises ``WheelfitError`` for unknown names; called from several threads.
 """

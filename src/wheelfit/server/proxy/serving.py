@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 _LIMITS = ClientLimits(body_size=0, threads=64, answer_timeout=300.0)
-"""Requests have no bodies. A request that waits for an index behind the proxy holds a thread."""
+"""Requests have no bodies. A request that waits for an index behind the proxy blocks a thread."""
 _SHUTDOWN_TIMEOUT = 5
 """Seconds; most often a user waits at a terminal."""
 _HEADERS = tuple(SECURITY_HEADERS.items())

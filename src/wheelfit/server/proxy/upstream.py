@@ -1,8 +1,8 @@
 """An index behind the proxy, and its pages as received.
 
 Most projects have no variants. Their pages are not parsed, only searched for the name of a
-``-variants.json``; they are kept compressed and passed on. Relative links are made to lead where
-they led: HTML gets a ``<base>``, and URLs in JSON are completed.
+``-variants.json``; they are stored compressed and forwarded. Relative links are made absolute: by a
+``<base>`` in HTML, and by complete URLs in JSON.
 """
 
 from __future__ import annotations

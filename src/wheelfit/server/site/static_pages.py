@@ -34,7 +34,7 @@ _GENERATED_PATH = re.compile(
     r"index\.html|feed\.xml|site\.css|favicon\.svg|"
     r"project/(?:(?!\.)[^/\\\0]+/){1,2}index\.html|project/(?!\.)[^/\\\0]+/feed\.xml"
 )
-"""Names of pages for people: nothing else is ever removed."""
+"""Paths of pages for people: no others are ever removed."""
 
 _BATCH_SIZE = 100
 """Pages that are in memory together, and reach the disk together."""

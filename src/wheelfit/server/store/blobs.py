@@ -121,7 +121,7 @@ class Blobs(Protocol):
     def parts(self, sha256: str, start: int, stop: int) -> Iterable[bytes]:
         """Yield the bytes between two positions in pieces.
 
-        If they are deleted meanwhile, fewer bytes come, or ``StorageUnavailable`` is raised.
+        If they are deleted meanwhile, it ends early, or raises ``StorageUnavailable``.
         """
 
     def delete(self, sha256: str) -> None:
@@ -141,7 +141,7 @@ class Blobs(Protocol):
 
 
 def put(blobs: Blobs, pieces: Iterable[bytes]) -> Blob:
-    """Store bytes that come in pieces.
+    """Store bytes from pieces.
 
     >>> import tempfile
     >>> from pathlib import Path

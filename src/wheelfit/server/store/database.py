@@ -178,7 +178,7 @@ def timestamp(time: datetime) -> str:
 
 
 class FairLock:
-    """A lock that threads get in the order of their requests."""
+    """A lock that threads acquire in the order of their requests."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -186,7 +186,7 @@ class FairLock:
         self._is_locked = False
 
     def wait(self, patience: float) -> bool:
-        """Wait for a turn; return False if it did not come in time."""
+        """Wait for the lock; return False if it could not be acquired in time."""
         with self._lock:
             if not self._is_locked:
                 self._is_locked = True
@@ -197,12 +197,12 @@ class FairLock:
             return True
         with self._lock:
             if turn.is_set():
-                return True  # it got its turn in this very moment
+                return True  # acquired at the last moment
             self._waiting.remove(turn)
             return False
 
     def done(self) -> None:
-        """Finish a turn."""
+        """Release the lock."""
         with self._lock:
             if self._waiting:
                 self._waiting.popleft().set()

@@ -26,7 +26,7 @@ _THREADS = 10
 _COLUMN_TYPES = MappingProxyType({"bytes": "BYTEA", "number": "BIGINT"})
 # "wheelfit" on a telephone keypad, an unlikely number for other programs.
 LOCK = 94335348
-# A machine that vanishes holds its locks until the server notices.
+# The locks of a machine that vanishes are released when the server notices.
 _KEEPALIVE = MappingProxyType(
     {
         "connect_timeout": 3,
@@ -36,7 +36,7 @@ _KEEPALIVE = MappingProxyType(
         "tcp_user_timeout": 10_000,
     }
 )
-# Ends statements and transactions there whose caller has given up, or was stopped.
+# Ends statements and transactions whose client does not wait any more.
 _SETTINGS = b"SET statement_timeout = '60s'; SET idle_in_transaction_session_timeout = '300s'"
 _BEGIN_READING = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _BEGIN_WRITING = b"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"

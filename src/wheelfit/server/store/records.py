@@ -27,7 +27,7 @@ Scope = Literal["read", "upload", "admin"]
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A reason that keeps a file from an index."""
+    """A reason why an index does not accept a file."""
 
     reference: str
     """Its stable name, as ``name-taken``."""
@@ -101,7 +101,7 @@ class StoredFile:
     metadata_sha256: str | None
     """None: no METADATA is served beside it."""
     yanked: str | None
-    """None: it is not; else the reason, maybe empty (PEP 592)."""
+    """The reason why it is yanked, may be empty; None: it is not yanked (PEP 592)."""
     stage: str
     """`PUBLISHED`, or the stage that it waits in."""
     has_provenance: bool

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 SessionStatus = Literal["open", "published", "canceled"]
 """There is neither ``processing`` nor ``error``: publishing completes before its answer."""
 UploadStatus = Literal["pending", "received", "completed", "error", "canceled"]
-"""``received``: the content has come and been checked; to clients it is ``pending`` as well."""
+"""``received``: the content was received and checked; clients see it as ``pending``."""
 _LIVE = "status <> 'canceled'"
 
 

@@ -277,7 +277,7 @@ class Records:
         Of several callers with the same name exactly one succeeds; for another one with the same
         bytes that is success too.
 
-        :param keep: keeps the bytes if they were cleaned up meanwhile; called under the write lock,
+        :param keep: stores the bytes if they were deleted meanwhile; called under the write lock,
             so that no file without bytes is ever recorded.
         :param stage: the stage it waits in; by default it is published at once.
         :param uploader: an owner of the project, or the first one; None: not checked.
@@ -324,7 +324,7 @@ class Records:
     def yank(self, filenames: Iterable[str], reason: str | None, *, time: str) -> int:
         """Yank those of the files that are published; return how many there were (PEP 592).
 
-        :param reason: None takes it back.
+        :param reason: None: undo the yank.
         """
         changes = []
         action: Action = "unyank" if reason is None else "yank"
@@ -518,7 +518,7 @@ class Records:
         return tuple(sorted(map(_token, rows), key=lambda token: (token.created, token.id)))
 
     def revoke(self, token: str) -> bool:
-        """Delete a token; return False if there is none of this identifier."""
+        """Delete a token by its identifier; return False if it does not exist."""
         with self._database.writing() as execute:
             rows = execute("SELECT id FROM token WHERE id = ?", (token,))
             execute("DELETE FROM token WHERE id = ?", (token,))

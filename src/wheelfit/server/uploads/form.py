@@ -41,10 +41,10 @@ class Upload:
     """The content of an upload form."""
 
     filename: str
-    """Its name, as the client gives it; untrusted."""
+    """Its name by the client; untrusted."""
     draft: Draft
     fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
-    """The values of all others by name, in lower case with ``_``."""
+    """The values of all other fields by name, in lower case with ``_``."""
 
     def first(self, name: str) -> str:
         """Return the first value of a field, without blanks around it; empty: there is none."""

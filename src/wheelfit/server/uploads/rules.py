@@ -159,7 +159,7 @@ def _check_wheel(path: Path, filename: str, record: partial[NewFile]) -> UploadV
             if facts.document is not None:  # it can be read
                 document = wheel.variant_document()
     except WheelfitError as error:
-        if not violations:  # else it was found above, in more words
+        if not violations:  # otherwise it was reported above, in more detail
             violations.append(Violation("unsound-archive", error.message, filename))
     if facts.metadata:
         more, metadata_warnings = _metadata_violations(facts.metadata, f"{filename}: METADATA")
@@ -293,7 +293,7 @@ _SINGLE_FIELDS = frozenset(
 def provenance_of(text: str, filename: str, sha256: str) -> Checked:
     """Verify attestations, and return the ``.provenance`` of a file.
 
-    Unverifiable attestations are refused and never served, because clients take it as checked.
+    Unverifiable attestations are refused and never served, because clients trust the index.
 
     :param text: a list of attestations as JSON; empty: there are none.
     :return: the document, None without attestations; and violations.

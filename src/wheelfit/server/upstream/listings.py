@@ -52,7 +52,7 @@ class MirrorListing(Protocol):
         """
 
     def with_metadata_version(self, file: File) -> File:
-        """Return a file under the name that its METADATA gives it."""
+        """Return a file under a name with the version of its METADATA."""
 
 
 class _PagesListing:

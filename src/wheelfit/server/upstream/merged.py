@@ -41,8 +41,8 @@ class MergedSource:
     is_own: bool = False
     """Whether projects are uploaded there, so that reserved names belong to it."""
     claims: Callable[[NormalizedName], bool] = field(default=lambda _name: False, compare=False)
-    """Returns whether a project belongs there although it has no page: all was deleted, or nothing
-    is published yet. No other source may supply it."""
+    """Returns whether a project without a page belongs to the source, because all files were
+    deleted, or none are published yet. No other source may supply it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +50,8 @@ class OwnerRules:
     """The operator's rules about which source supplies which project."""
 
     named: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
-    """By normalised name of a project the only sources that may supply it, by name: one, or several
-    whose files stand on one page, the most important first."""
+    """By normalised name of a project: the names of the only sources that may supply it; the files
+    of several are merged on one page, the most important first."""
     reserved: tuple[str, ...] = ()
     """Patterns of names that only own sources supply, as ``acme-*``."""
 
@@ -134,7 +134,7 @@ class MergedIndex(ContentFiles):
                 return None
         return None
 
-    # --- whose it is ------------------------------------------------------------------
+    # --- owners -----------------------------------------------------------------------
 
     def _candidates(self, name: NormalizedName) -> tuple[MergedSource, ...]:
         """Return the sources that may supply a project, the most important first."""

@@ -107,8 +107,8 @@ class _ServedPage:
 class MirroredIndex(ContentFiles):
     """A mirror of another index: an `Index`.
 
-    Pages are revalidated after the operator's time and not the upstream's, which cannot know how
-    many clients the mirror has. A file is fetched on its first request, and kept (see
+    Pages are revalidated after the operator's time and not the upstream's, which is unaware of the
+    number of clients. A file is fetched on its first request, and stored (see
     `wheelfit.server.upstream.pull_through`). The upstream sees nothing of a client but the
     normalised name of a project, and the name of a file that its page lists.
 
@@ -242,7 +242,7 @@ class MirroredIndex(ContentFiles):
     def keep(self, filename: str, tick: Callable[[int], None]) -> None:
         """Fetch a file, and wait until it is verified and stored.
 
-        :param tick: called with the bytes that have come since the last call.
+        :param tick: called with the number of bytes received since the last call.
         :raises NetworkError: it cannot be fetched, or does not match its hash.
         :raises StorageUnavailable: it cannot be stored.
         """

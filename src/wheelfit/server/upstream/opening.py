@@ -81,7 +81,7 @@ class Mirrors:
 
     indexes: tuple[MirroredIndex, ...]
     families: Mapping[str, MirroredFamily] = field(default_factory=dict, hash=False)
-    """Families whose indexes are mirrored beside them, by the names that the operator gives."""
+    """Families whose indexes are mirrored too, by the names in the operator's settings."""
 
     def with_own(
         self,
@@ -160,7 +160,7 @@ def open_mirrors(
     note: Callable[[str], None] = lambda _text: None,
     advisories: Advisories | None = None,
 ) -> Mirrors:
-    """Open several mirrors that keep their files in one place.
+    """Open several mirrors that share one storage.
 
     :param settings: of each, the most important first. The smallest limit is used for the place.
     :param blobs: the storage of files; for mirrors only, since unused files are removed.

@@ -43,7 +43,7 @@ _HELD_BACK = 1 << 16
 _ABANDONED_AFTER = 30.0
 """Seconds for which the transfer of a file without readers continues: clients try again."""
 _MIN_RATE = 1024
-"""Bytes a second below which a transfer is given up, after a minute."""
+"""Bytes a second below which a transfer is aborted, after a minute."""
 _SLOW_AFTER = 60.0
 _LONGEST_WAIT = 300.0
 """Seconds that a reader waits for the next bytes; the thread gives up earlier."""
@@ -54,16 +54,16 @@ _READ_WAIT = 0.02
 _STORE_TIMEOUT = 3600.0
 """Seconds that a storage elsewhere may take for a large file."""
 _DRAIN_TIMEOUT = 600.0
-"""Seconds in which readers may finish a file that cannot be kept."""
+"""Seconds in which readers may finish a file that cannot be stored."""
 
 
 class Pull:
     """The transfer of one file, in a thread of its own.
 
     :param largest: bytes of the largest file that is fetched.
-    :param on_bytes: called with the bytes that have come since the last call.
-    :param on_verified: called with digest and size once the file is verified, before any client
-        gets its end.
+    :param on_bytes: called with the number of bytes received since the last call.
+    :param on_verified: called with digest and size once the file is verified, before its end is
+        sent to any client.
     :param on_end: called when the thread ends, with the error if there was one.
     """
 
@@ -129,7 +129,7 @@ class Pull:
             return self.size
 
     def parts(self, start: int, stop: int) -> Iterator[bytes]:
-        """Yield the bytes between two positions as they come.
+        """Yield the bytes between two positions as they are received.
 
         A part of the file comes only after verification of the whole, since there would be no end
         to hold back. An empty piece is yielded when nothing was received for a moment, so that the
@@ -159,7 +159,7 @@ class Pull:
                     yield from self._pulled.parts(self.sha256, start, stop)
                     return
                 assert path is not None  # noqa: S101 - something was written
-                with suppress(FileNotFoundError):  # it was kept meanwhile, or given up
+                with suppress(FileNotFoundError):  # it was stored meanwhile, or the transfer failed
                     for piece in FilePart(path, start, until):
                         start += len(piece)
                         yield piece

@@ -18,14 +18,13 @@ if TYPE_CHECKING:
 _LEAST_AGE = 300.0
 """Seconds after its last use in which a file stays, since a client may be reading it."""
 _TARGET_FILL = 0.9
-"""The part of the limit that is kept, so that not every new file has to make room."""
+"""The part of the limit that is filled after deletions, so that they are rare."""
 
 
 class PulledFiles:
     """The mirrored files.
 
-    The time of the last use is known until the process ends; after that, the time of the pull is
-    used.
+    The time of the last use is in memory only; after a restart, the time of the pull is used.
 
     :param blobs: the bytes; of mirrors alone, because any of them may be deleted.
     :param max_size: bytes that may be kept; None: no limit.
@@ -91,7 +90,7 @@ class PulledFiles:
 
 @dataclass(frozen=True, slots=True)
 class StoredBytes:
-    """A kept file, read as archives are: a ``ByteSource``."""
+    """A stored file, read as archives are: a ``ByteSource``."""
 
     pulled: PulledFiles
     sha256: str

@@ -59,12 +59,12 @@ class MirrorSettings:
     family: BridgeFamily | None = field(default=None, repr=False)
     """The family of that name."""
     folders: tuple[str, ...] = ()
-    """Of a family: which of its indexes and pages, and of the folders of its files, as ``cpu`` or
+    """Of a family: the indexes, pages and folders of files that are mirrored, as ``cpu`` or
     ``cu13*``; empty: all."""
     python: tuple[str, ...] = ()
-    """Of which Pythons wheels are mirrored, as ``3.12`` or ``3.13t``; empty: all."""
+    """Pythons whose wheels are mirrored, as ``3.12`` or ``3.13t``; empty: all."""
     platforms: tuple[str, ...] = ()
-    """Of which platforms wheels are mirrored, as ``linux_x86_64``; empty: all."""
+    """Platforms whose wheels are mirrored, as ``linux_x86_64``; empty: all."""
     redirect: bool = False
     """Send clients to the upstream's files instead of keeping them."""
     max_age: float = 60.0
@@ -74,11 +74,11 @@ class MirrorSettings:
     stale_if_error: float = 7 * 86400.0
     """Seconds for which a page is served although the upstream is down."""
     max_size: int | None = None
-    """Bytes of files that are kept; those used least recently go. None: as many as there are."""
+    """Bytes of stored files; those used least recently are deleted. None: no limit."""
     max_file_size: int = 16 << 30
     """Bytes of the largest file that is fetched."""
     allow: tuple[str, ...] = ()
-    """Projects that may come from there, as ``torch`` or ``nvidia-*``; empty: all."""
+    """Projects that are mirrored, as ``torch`` or ``nvidia-*``; empty: all."""
     deny: tuple[str, ...] = ()
     """Projects that are denied even if allowed otherwise."""
     hosts: tuple[str, ...] = ()
@@ -140,7 +140,7 @@ class MirrorSettings:
         )
 
     def admits(self, project: NormalizedName) -> bool:
-        """Return whether a project may come from there."""
+        """Return whether a project is mirrored."""
         allowed = not self.allow or fits(project, self.allow)
         return allowed and not fits(project, self.deny)
 
