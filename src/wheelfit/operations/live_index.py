@@ -65,7 +65,7 @@ def open_administration(
             hint="--at names the folder of an index; `wheelfit index serve DIR` creates one",
         )
     store = open_store(folder, records=request.database, blobs=request.storage)
-    return StoreAdministration(store.acting(_local_actor()))
+    return StoreAdministration(store.with_actor(_local_actor()))
 
 
 def _local_actor() -> Actor:
@@ -364,7 +364,7 @@ def _import_export(request: ImportIndexRequest, context: Context) -> MovedIndexR
 def _new_store(request: LiveIndexRequest) -> Store:
     """Open the store of a request, and create missing parts."""
     store = open_store(Path(request.at), records=request.database, blobs=request.storage)
-    return store.acting(_local_actor())
+    return store.with_actor(_local_actor())
 
 
 def _refuse_server(request: LiveIndexRequest) -> None:

@@ -16,7 +16,7 @@ from server.running import RunningIndex, bearer
 
 from wheelfit.server.store.opening import open_database, open_store
 from wheelfit.server.store.sql_records import Records
-from wheelfit.server.store.tokens import issue_first, valid_token
+from wheelfit.server.store.tokens import issue_first_token, valid_token
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel
 
@@ -36,7 +36,7 @@ def test_who_is_first_makes_the_token(records_url: str) -> None:
     def first(_: int) -> bool:
         with closing(Records(open_database(records_url))) as records:
             together.wait(60)
-            return issue_first(records, "admin", ["admin"], now=NOW, keep=kept.append)
+            return issue_first_token(records, "admin", ["admin"], now=NOW, keep=kept.append)
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
         assert sorted(pool.map(first, range(AT_ONCE))) == [False] * (AT_ONCE - 1) + [True]
@@ -53,9 +53,9 @@ def test_a_token_that_cannot_be_kept_is_none(records_url: str) -> None:
 
     with closing(Records(open_database(records_url))) as records:
         with pytest.raises(OSError, match="no space"):
-            issue_first(records, "admin", ["admin"], now=NOW, keep=fail)
+            issue_first_token(records, "admin", ["admin"], now=NOW, keep=fail)
         assert records.tokens() == ()
-        assert issue_first(records, "admin", ["admin"], now=NOW, keep=lambda _: None)
+        assert issue_first_token(records, "admin", ["admin"], now=NOW, keep=lambda _: None)
 
 
 @pytest.mark.parametrize("place", ["one folder", "sqlite", "postgresql"])
@@ -139,7 +139,7 @@ def test_others_read_no_file_of_a_store(
             folder = tmp_path / f"store{number}"
             with open_store(folder, blobs=blobs) as store:
                 put(store.blobs, [b"some"])
-                issue_first(store.records, "admin", ["admin"], now=NOW, keep=lambda _: None)
+                issue_first_token(store.records, "admin", ["admin"], now=NOW, keep=lambda _: None)
                 with store.blobs.draft() as draft:
                     draft.write(b"more")
                     assert loose(folder) == []

@@ -101,6 +101,6 @@ def test_an_earlier_schema_is_brought_up(version: int, records_url: str) -> None
         records = Records(database)
         assert records.audit.entries(AuditFilter()) == ()
         assert [stage.id for stage in records.stages()] == ["1"]
-        records.acting(ANN).drop("1")
+        records.with_actor(ANN).drop("1")
         (entry,) = records.audit.entries(AuditFilter())
         assert (entry.action, entry.subject, entry.owner) == ("drop-stage", "1", "ann")

@@ -18,7 +18,7 @@ from wheelfit.server.hosting.api import HostingApi, JsonBody, Rules, read_body
 from wheelfit.server.hosting.error_answers import error_answer, json_answer, refusal_answer
 from wheelfit.server.hosting.page_cache import PageCache
 from wheelfit.server.hosting.public_errors import public_error
-from wheelfit.server.hosting.readers import ReadableIndex, Reader, is_shared, reading
+from wheelfit.server.hosting.readers import ReadableIndex, Reader, as_reader, is_shared
 from wheelfit.server.hosting.sessions import ROOT, SessionApi
 from wheelfit.server.messages import SECURITY_HEADERS, Answer
 from wheelfit.server.rebinding_guard import is_cross_origin
@@ -126,7 +126,7 @@ class HostedIndex:
             return self._pages.answer_from_memory(request)
         if self._is_private or "authorization" in request.headers:
             return None  # the database has the holder of the token
-        with reading(self._anonymous):
+        with as_reader(self._anonymous):
             return self._pages.answer_from_memory(request)
 
     def __call__(self, request: Request) -> Answer:
@@ -193,7 +193,7 @@ class HostedIndex:
         reader = self._anonymous
         if self._rules.private and ("authorization" in request.headers or self._is_private):
             reader = Reader(self._rules.private, self._visitor(request).token.projects)
-        with reading(reader):
+        with as_reader(reader):
             answer = application(request)
         if answer.status == 503:  # of the pages for people
             answer = replace(answer, headers={**_RETRY_SOON, **answer.headers})
@@ -230,7 +230,7 @@ class HostedIndex:
             project = canonicalize_name(name)
             attempt.project, attempt.subject = project, upload.filename
             user.require("upload", project)
-            size, store = upload.draft.size, self._store.acting(user.actor)
+            size, store = upload.draft.size, self._store.with_actor(user.actor)
             outcome = accept(
                 upload,
                 store,
@@ -301,7 +301,7 @@ class HostedIndex:
             allowed = {*allowed, *self._store.records.staged_projects(stage)}
         path = "/" + "/".join(rest)
         index = ReadableIndex(StoredIndex(self._store, stage=stage))
-        with reading(Reader(self._rules.private, allowed)):
+        with as_reader(Reader(self._rules.private, allowed)):
             answer = SimpleIndex(index)(replace(request, path=path))
         return self._with_cache_control(answer, "private, no-store")
 
@@ -333,7 +333,8 @@ class HostedIndex:
         body = read_body(request).values if is_minting else {}
         now = self._now()
         job = Actor(address=request.client, time=timestamp(now))
-        answer = publishing.answer(segments, body, self._store.records.acting(job), now, self._log)
+        records = self._store.records.with_actor(job)
+        answer = publishing.answer(segments, body, records, now, self._log)
         return answer or Answer.text(404, "there is no such page")
 
     # --- health and administration --------------------------------------------------
@@ -362,7 +363,7 @@ class HostedIndex:
             return Answer.text(415, "a request to the API needs Content-Type: application/json")
         user = self._visitor(request, takes_basic=False)
         body = read_body(request) if is_post else JsonBody(dict(parse_qsl(request.query)))
-        api = HostingApi(self._store.acting(user.actor), self._rules, self._now, user, body)
+        api = HostingApi(self._store.with_actor(user.actor), self._rules, self._now, user, body)
         attempt = api.attempt(request.method, segments)
         with nullcontext() if attempt is None else user.recording_refusals(attempt):
             result = api.do(request.method, segments)

@@ -35,11 +35,11 @@ _TIMEOUT = 60.0
 _HEALTH_TIMEOUT = 15.0
 _MAX_HEALTH_SIZE = 100
 _MAX_SIZE = 16 << 20
-_FILES = {"files": [str]}
-_OPENED = {"id": str, "secret": str}
-_TEXTS_OF_ENTRY = ("time", "action", "outcome", "project", "subject", "owner", "token", "note",
+_FILES_SHAPE = {"files": [str]}
+_SECRET_SHAPE = {"id": str, "secret": str}
+_ENTRY_TEXTS = ("time", "action", "outcome", "project", "subject", "owner", "token", "note",
                    "address", "detail")  # fmt: skip
-_STAGE = {"id": str, "files": [{"filename": str, "sha256": str}]}
+_STAGE_SHAPE = {"id": str, "files": [{"filename": str, "sha256": str}]}
 
 
 def is_index_server(url: str, *, context: SSLContext | None = None) -> bool:
@@ -99,8 +99,8 @@ class ServerAdministration:
     def yank(self, what: Sequence[str], reason: str | None) -> list[str]:
         """Yank files, or undo that."""
         if reason is None:
-            return _files(self._request("POST", "unyank", _FILES, what=list(what)))
-        return _files(self._request("POST", "yank", _FILES, what=list(what), reason=reason))
+            return _files(self._request("POST", "unyank", _FILES_SHAPE, what=list(what)))
+        return _files(self._request("POST", "yank", _FILES_SHAPE, what=list(what), reason=reason))
 
     def set_status(self, project: str, marker: str, reason: str) -> dict[str, Any]:
         """Set the status of a project."""
@@ -109,20 +109,21 @@ class ServerAdministration:
 
     def delete(self, what: Sequence[str]) -> list[str]:
         """Delete files for ever."""
-        return _files(self._request("POST", "delete", _FILES, what=list(what)))
+        return _files(self._request("POST", "delete", _FILES_SHAPE, what=list(what)))
 
     def open_stage(self, owner: str, lifetime: float) -> dict[str, Any]:
         """Open a stage."""
         del owner  # the server takes the owner of the token
-        return self._request("POST", "stages", _OPENED, lifetime=lifetime)
+        return self._request("POST", "stages", _SECRET_SHAPE, lifetime=lifetime)
 
     def stages(self) -> list[dict[str, Any]]:
         """Return the stages that are open."""
-        return list(self._request("GET", "stages", {"stages": [_STAGE]})["stages"])
+        return list(self._request("GET", "stages", {"stages": [_STAGE_SHAPE]})["stages"])
 
     def publish(self, stage: str) -> list[str]:
         """Publish all files of a stage at once."""
-        return _files(self._request("POST", f"stages/{quote(stage, safe='')}/publish", _FILES))
+        path = f"stages/{quote(stage, safe='')}/publish"
+        return _files(self._request("POST", path, _FILES_SHAPE))
 
     def drop(self, stage: str) -> int:
         """Delete a stage and its files."""
@@ -141,7 +142,7 @@ class ServerAdministration:
         return self._request(
             "POST",
             "tokens",
-            _OPENED,
+            _SECRET_SHAPE,
             owner=owner,
             scopes=list(scopes),
             projects=None if projects is None else list(projects),
@@ -160,7 +161,7 @@ class ServerAdministration:
 
     def audit(self, filters: Mapping[str, str]) -> list[dict[str, Any]]:
         """Return entries of the audit log."""
-        shape = {"entries": [dict.fromkeys(_TEXTS_OF_ENTRY, str)]}
+        shape = {"entries": [dict.fromkeys(_ENTRY_TEXTS, str)]}
         return list(self._request("GET", f"audit?{urlencode(filters)}", shape)["entries"])
 
     def close(self) -> None:

@@ -51,7 +51,7 @@ _DEFAULT_READER = Reader(("*",), ())
 
 
 @contextmanager
-def reading(reader: Reader) -> Iterator[None]:
+def as_reader(reader: Reader) -> Iterator[None]:
     """Read each `ReadableIndex` as a reader, in this thread."""
     reset_token = _READER.set(reader)
     try:

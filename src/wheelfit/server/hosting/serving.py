@@ -31,7 +31,7 @@ from wheelfit.server.store.blobs import make_folder, storage_error
 from wheelfit.server.store.database import timestamp
 from wheelfit.server.store.opening import clean, open_store
 from wheelfit.server.store.stored_index import StoredIndex
-from wheelfit.server.store.tokens import issue_first, without_secrets
+from wheelfit.server.store.tokens import issue_first_token, without_secrets
 from wheelfit.server.upstream.merged import IndexWithLocations
 from wheelfit.sources.open import open_web
 from wheelfit.sources.settings import SourceSettings
@@ -97,7 +97,7 @@ def run_server(
         open_store(settings.folder, records=settings.database, blobs=settings.storage) as store,
         _listening(settings, environ) as listener,
         _watching(store.probes, log),
-        _cleaning(store.acting(Actor("server")), log, timedelta(seconds=settings.audit_retention)),
+        _cleaning(settings, store.with_actor(Actor("server")), log),
         _delivering_to_webhooks(settings, store, log, metrics),
         _mirroring(settings, environ, log, advisories := _advisories(settings, log)) as mirrors,
     ):
@@ -302,16 +302,16 @@ def _watching(probes: Mapping[Dependency, Callable[[], None]], log: Log) -> Iter
 
 
 @contextmanager
-def _cleaning(store: Store, log: Log, audit_retention: timedelta) -> Iterator[None]:
+def _cleaning(settings: ServerSettings, store: Store, log: Log) -> Iterator[None]:
     """Remove unused data periodically."""
-    stop = threading.Event()
+    stop, retention = threading.Event(), timedelta(seconds=settings.audit_retention)
 
     def run() -> None:
         while True:
             try:
                 now = datetime.now(UTC)
                 cleaned = clean(store, now=now, grace=_GRACE)
-                store.records.audit.forget(timestamp(now - audit_retention))
+                store.records.audit.forget(timestamp(now - retention))
             except WheelfitError as error:
                 log("not-cleaned", message=error.message)
             else:
@@ -398,8 +398,8 @@ def _first_token(store: Store, folder: Path) -> Path | None:
     path = folder / _TOKEN_FILE
     try:
         make_folder(folder)
-        is_first = issue_first(
-            store.records.acting(Actor("server")),
+        is_first = issue_first_token(
+            store.records.with_actor(Actor("server")),
             OPERATOR,
             ("upload", "admin"),
             now=datetime.now(UTC),

@@ -95,7 +95,8 @@ class SessionApi:
 
     def _answer(self, segments: Sequence[str]) -> Answer:
         user = self.identify()
-        api, attempt = replace(self, store=self.store.acting(user.actor)), self._attempt(segments)
+        api = replace(self, store=self.store.with_actor(user.actor))
+        attempt = self._attempt(segments)
         is_change = self.request.method not in ("GET", "HEAD")
         with user.recording_refusals(attempt) if is_change else nullcontext():
             return api._answer_to(user, segments, attempt)  # noqa: SLF001 - of this class
@@ -299,10 +300,8 @@ class SessionApi:
             raise single_refusal("other-release", message, filename)
         if type(size) is not int or size < 0:
             raise InvalidConfiguration("size is a number of bytes")
-        limits = (
-            self.rules.file_size,
-            rules_of(self.rules.projects, session.project).max_file_size,
-        )
+        project_rules = rules_of(self.rules.projects, session.project)
+        limits = (self.rules.file_size, project_rules.max_file_size)
         limit = min(limit for limit in limits if limit is not None)
         if size > limit:
             raise single_refusal("too-large", f"it has more than {limit} bytes", filename)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wheelfit.errors import NeedsExtra
 from wheelfit.server.hosting.error_answers import json_answer
-from wheelfit.server.store.tokens import issue_once
+from wheelfit.server.store.tokens import exchange_credential
 from wheelfit.sources.urls import is_loopback, origin
 from wheelfit_runtime.errors import InvalidConfiguration, WheelfitError
 
@@ -134,7 +134,7 @@ class TrustedPublishing:
         owner = admitting[0].owner
         projects = [publisher.projects for publisher in admitting if publisher.owner == owner]
         identifier = f"{claims['iss']}\0{claims['jti']}"
-        issued = issue_once(
+        issued = exchange_credential(
             records,
             hashlib.sha256(identifier.encode()).hexdigest()[:16],
             owner,

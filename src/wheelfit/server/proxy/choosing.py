@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from wheelfit.core.compatible_tags import platform_values
 from wheelfit.core.filename import parse_wheel_filename
@@ -56,15 +56,17 @@ class MarkerPlatform(NamedTuple):
         )
 
 
+Platform: TypeAlias = MarkerPlatform | None
+"""None: all platforms, or all that are not named."""
 _UNIVERSAL = ("arm64", "x86_64")
 
 
-def platforms_of_tags(tags: Iterable[Tag]) -> frozenset[MarkerPlatform | None]:
+def platforms_of_tags(tags: Iterable[Tag]) -> frozenset[Platform]:
     """Return the platforms of a wheel; None for all of them."""
     return frozenset(platform for tag in tags for platform in _platforms(tag.platform))
 
 
-def _platforms(tag: str) -> Iterable[MarkerPlatform | None]:
+def _platforms(tag: str) -> Iterable[Platform]:
     values = platform_values(tag)
     if not values:
         yield None
@@ -75,9 +77,7 @@ def _platforms(tag: str) -> Iterable[MarkerPlatform | None]:
         yield MarkerPlatform(values["sys_platform"], values["platform_machine"])
 
 
-def merged_requirements(
-    requirements: Mapping[MarkerPlatform | None, Sequence[str]],
-) -> tuple[str, ...]:
+def merged_requirements(requirements: Mapping[Platform, Sequence[str]]) -> tuple[str, ...]:
     """Return requirements with markers of the platforms that have them.
 
     >>> linux = MarkerPlatform("linux", "x86_64")
@@ -86,7 +86,7 @@ def merged_requirements(
 
     :param requirements: by platform, in order; None: all platforms that are not named.
     """
-    platforms_of: dict[str, set[MarkerPlatform | None]] = {}
+    platforms_of: dict[str, set[Platform]] = {}
     for platform, texts in requirements.items():
         for text in texts:
             platforms_of.setdefault(text, set()).add(platform)
@@ -95,11 +95,7 @@ def merged_requirements(
     )
 
 
-def _limited(
-    text: str,
-    platforms: set[MarkerPlatform | None],
-    all_platforms: Collection[MarkerPlatform | None],
-) -> str:
+def _limited(text: str, platforms: set[Platform], all_platforms: Collection[Platform]) -> str:
     if len(platforms) == len(all_platforms):
         return text
     if None in platforms:
@@ -242,10 +238,10 @@ def _order(filename: WheelFilename, ranks: Mapping[Label, int]) -> tuple[int, in
 
 
 def builds_by_platform(
-    offered: OfferedRelease, ranks: Mapping[Label, int], client: frozenset[MarkerPlatform | None]
-) -> dict[MarkerPlatform | None, Wheel]:
+    offered: OfferedRelease, ranks: Mapping[Label, int], client: frozenset[Platform]
+) -> dict[Platform, Wheel]:
     """Return a wheel of the build that is chosen on each platform; None: on all others."""
-    wheel_of: dict[MarkerPlatform | None, Wheel] = {}
+    wheel_of: dict[Platform, Wheel] = {}
     worst = len(ranks)
 
     def rank(wheel: Wheel) -> int:

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from wheelfit.core.property_support import Support
     from wheelfit.core.target import Target
     from wheelfit.resolution.listing import Release, Wheel
-    from wheelfit.server.proxy.choosing import MarkerPlatform
+    from wheelfit.server.proxy.choosing import Platform
     from wheelfit.server.proxy.profiles import Profile
     from wheelfit.sources.page import File
     from wheelfit.sources.repository import Files
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 _CONCURRENT_RELEASES = 16
 _SERVER_ERROR = 500
 """The lowest HTTP status of a failing server, which is unrelated to the file."""
-_Requirements: TypeAlias = "dict[MarkerPlatform | None, tuple[str, ...]]"
+_Requirements: TypeAlias = "dict[Platform, tuple[str, ...]]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -403,8 +403,8 @@ class _PageWriter:
     def _merged_metadata(
         self,
         release: Release,
-        builds: Mapping[MarkerPlatform | None, Wheel],
-        client_platforms: frozenset[MarkerPlatform | None],
+        builds: Mapping[Platform, Wheel],
+        client_platforms: frozenset[Platform],
         support: Support | None,
         metadata: Mapping[str, bytes | None],
     ) -> bytes:
@@ -469,5 +469,5 @@ def _resolved(body: bytes, context: VariantContext, wheel: Wheel) -> bytes:
     return without_variant_markers(body, context, where=wheel.filename.text)
 
 
-def _client_platforms(target: Target) -> frozenset[MarkerPlatform | None]:
+def _client_platforms(target: Target) -> frozenset[Platform]:
     return platforms_of_tags(tag for tag in target.tags if tag.platform != "any")

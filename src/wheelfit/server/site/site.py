@@ -444,27 +444,25 @@ class Site:
         if project_and_facts is None:
             return None
         project, facts = project_and_facts
-        machine_query, query = MachineQuery(), read_query(request.query)
+        form, query = MachineQuery(), read_query(request.query)
         machine: SiteMachine | None = None
         explanation: Explanation | None = None
         problem: UserError | None = None
         try:
             if request.method == "POST":
-                machine_query = read_upload(request)
+                form = read_upload(request)
             else:
                 picked = picked_preset(query, facts.overview.machines)
-                preset = query.get("preset", "") or picked
-                machine_query = MachineQuery(preset, query.get("python", ""))
-            if machine_query.preset or machine_query.data is not None:
-                tags = [wheel.filename.tags for wheel in facts.release.wheels]
-                machine = machine_query.machine(tags)
+                form = MachineQuery(query.get("preset", "") or picked, query.get("python", ""))
+            if form.preset or form.data is not None:
+                machine = form.machine(wheel.filename.tags for wheel in facts.release.wheels)
                 explanation = self._facts.explanation(project, facts.release.version, machine)
             elif "preset" in query:
                 problem = UserError("no preset was given", hint="try cuda-12.8-sm90")
         except UserError as error:
             problem = error
         candidates = () if explanation is None else explanation.candidates
-        again = {"preset": machine_query.preset, "python": machine_query.python}
+        again = {"preset": form.preset, "python": form.python}
         values = {
             "machine": machine,
             "explanation": explanation,
@@ -475,9 +473,9 @@ class Site:
             "part": self._part(candidates, query, _WHEELS_ON_A_PAGE),
             "more": query_of_part({name: value for name, value in again.items() if value}),
             # An uploaded file is gone when the next page is requested.
-            "cut": machine_query.data is not None,
+            "cut": form.data is not None,
             "sizes": {wheel.filename.text: wheel.file for wheel in facts.release.wheels},
-            "machine_query": replace(machine_query, data=None),
+            "machine_query": replace(form, data=None),
             "action": "./",
             "buttons": button_groups(facts.overview.machines),
             "picked": query,

@@ -61,7 +61,7 @@ class Database:
         self._dependency = dependency
         # Writers wait here: the database would make them retry, or keep the connections that
         # readers need.
-        self._turns = FairLock()
+        self._writers = FairLock()
         self._idle: list[Any] = []
         self._lock = threading.Lock()
         self._closed = False
@@ -81,7 +81,7 @@ class Database:
 
         There is one at a time, over all processes and machines; the next one sees all of it.
         """
-        if not self._turns.wait(self._patience):
+        if not self._writers.acquire(self._patience):
             raise StorageUnavailable("the database is busy with other writers", where=self._where)
         try:
             with (
@@ -90,7 +90,7 @@ class Database:
             ):
                 yield execute
         finally:
-            self._turns.done()
+            self._writers.release()
 
     def probe(self) -> None:
         """Raise an error if it does not answer, or has no space as far as this machine can see."""
@@ -185,7 +185,7 @@ class FairLock:
         self._waiting: deque[threading.Event] = deque()
         self._is_locked = False
 
-    def wait(self, patience: float) -> bool:
+    def acquire(self, patience: float) -> bool:
         """Wait for the lock; return False if it could not be acquired in time."""
         with self._lock:
             if not self._is_locked:
@@ -201,7 +201,7 @@ class FairLock:
             self._waiting.remove(turn)
             return False
 
-    def done(self) -> None:
+    def release(self) -> None:
         """Release the lock."""
         with self._lock:
             if self._waiting:

@@ -54,10 +54,10 @@ class Store(NamedTuple):
     probes: Mapping[Dependency, Callable[[], None]] = MappingProxyType({})
     """The dependencies, each with a function that raises an error if it does not answer."""
 
-    def acting(self, actor: Actor) -> Self:
+    def with_actor(self, actor: Actor) -> Self:
         """Return this store with an actor that the audit log records for its changes."""
         return self._replace(
-            records=self.records.acting(actor), sessions=self.sessions.acting(actor)
+            records=self.records.with_actor(actor), sessions=self.sessions.with_actor(actor)
         )
 
     def close(self) -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 _PATIENCE = 30.0
-_THREADS = 10
+
 _COLUMN_TYPES = MappingProxyType({"bytes": "BYTEA", "number": "BIGINT"})
 # "wheelfit" on a telephone keypad, an unlikely number for other programs.
 LOCK = 94335348
@@ -67,9 +67,7 @@ class PostgresqlDatabase(Database):
         where = urlunsplit(
             parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="")
         )
-        super().__init__(
-            where, patience, dependency or Dependency("database", max_threads=_THREADS)
-        )
+        super().__init__(where, patience, dependency or Dependency("database", max_threads=10))
         try:
             psycopg.conninfo.conninfo_to_dict(url)
         except psycopg.Error:

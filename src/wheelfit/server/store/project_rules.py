@@ -103,9 +103,7 @@ def expired_releases(
                 reasons[version] = f"a {kind} of {age.days} days ago"
     if offered and reasons.keys() >= set(offered):
         newest = offered[-1].public
-        reasons = {
-            version: reason for version, reason in reasons.items() if version.public != newest
-        }
+        reasons = {key: reasons[key] for key in reasons if key.public != newest}
     return [
         ExpiredRelease(
             releases[version][0].project, str(version), tuple(releases[version]), reasons[version]

@@ -65,7 +65,7 @@ class Sessions:
         self._database = database
         self._actor = actor
 
-    def acting(self, actor: Actor) -> Sessions:
+    def with_actor(self, actor: Actor) -> Sessions:
         """Return these sessions with an actor for their changes."""
         return Sessions(self._database, actor)
 

@@ -83,7 +83,7 @@ class Records:
         """The audit log."""
         migrate(database)
 
-    def acting(self, actor: Actor) -> Self:
+    def with_actor(self, actor: Actor) -> Self:
         """Return these records with an actor for their changes."""
         records = copy(self)
         records._actor = actor  # noqa: SLF001 - a new object of this class

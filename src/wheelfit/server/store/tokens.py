@@ -51,7 +51,7 @@ def issue(
     return token, secret
 
 
-def issue_once(
+def exchange_credential(
     records: Records,
     credential_digest: str,
     owner: str,
@@ -73,7 +73,7 @@ def issue_once(
     return (token, secret) if is_new else None
 
 
-def issue_first(
+def issue_first_token(
     records: Records,
     owner: str,
     scopes: Iterable[Scope],

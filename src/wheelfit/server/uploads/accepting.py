@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from wheelfit.server.uploads.form import Upload
     from wheelfit.sources.page import File
 
-    _Compared: TypeAlias = tuple[bytes | None, tuple[Violation, ...]]
+    _Comparison: TypeAlias = tuple[bytes | None, tuple[Violation, ...]]
 
 
 _MAX_VIOLATIONS = 100
@@ -85,7 +85,7 @@ def accept(
         message = f"it has more than the {rules.max_file_size} bytes that its project allows"
         return (*violations, Violation("too-large", message, upload.filename))
 
-    def compare(file: NewFile) -> _Compared:
+    def compare(file: NewFile) -> _Comparison:
         text = upload.first("attestations")
         provenance, faults = provenance_of(text, file.filename, file.sha256)
         return provenance, (*_metadata_violations(upload, file), *faults)
@@ -122,13 +122,12 @@ def accept_listed(
     :raises StorageUnavailable: it cannot be stored now.
     """
 
-    def compare(file: NewFile) -> _Compared:
+    def compare(file: NewFile) -> _Comparison:
         differences = (*_entry_violations(entry, file), *_provenance_violations(provenance, file))
         return provenance, differences
 
-    uploaded = timestamp(min(time_of_upload(entry) or now, now))
-    name = entry.filename
-    result = _accept(draft, name, store, (), compare, uploaded=uploaded, uploader=uploader)
+    time = timestamp(min(time_of_upload(entry) or now, now))
+    result = _accept(draft, entry.filename, store, (), compare, uploaded=time, uploader=uploader)
     if isinstance(result, AcceptedUpload) and entry.yanked is not None:
         store.records.yank([entry.filename], entry.yanked, time=timestamp(now))
     return result
@@ -139,7 +138,7 @@ def _accept(
     filename: str,
     store: Store,
     violations: tuple[Violation, ...],
-    compare: Callable[[NewFile], _Compared],
+    compare: Callable[[NewFile], _Comparison],
     *,
     uploaded: str,
     stage: str = PUBLISHED,
@@ -190,12 +189,11 @@ def _store(
 
 def _bounded(violations: tuple[Violation, ...]) -> tuple[Violation, ...]:
     """Return the first of many violations, and one with the number of the others."""
-    others = len(violations) - _MAX_VIOLATIONS
-    if others <= 0:
+    others = violations[_MAX_VIOLATIONS:]
+    if not others:
         return violations
-    where = violations[_MAX_VIOLATIONS].where
-    more = Violation("and-more", f"{others} more violations", where)
-    return (*violations[:_MAX_VIOLATIONS], more)
+    summary = Violation("and-more", f"{len(others)} more violations", others[0].where)
+    return (*violations[:_MAX_VIOLATIONS], summary)
 
 
 def _index_file(upload: Upload, store: Store, stage: str) -> AcceptedUpload | tuple[Violation, ...]:

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from wheelfit.core.core_metadata import CoreMetadata
     from wheelfit.core.filename import WheelFilename
 
-    Checked: TypeAlias = tuple[bytes | None, tuple[Violation, ...]]
+    CheckedProvenance: TypeAlias = tuple[bytes | None, tuple[Violation, ...]]
 
 
 _LONGEST_NAME = 255
@@ -290,7 +290,7 @@ _SINGLE_FIELDS = frozenset(
 """Fields that may be there once, and must be text."""
 
 
-def provenance_of(text: str, filename: str, sha256: str) -> Checked:
+def provenance_of(text: str, filename: str, sha256: str) -> CheckedProvenance:
     """Verify attestations, and return the ``.provenance`` of a file.
 
     Unverifiable attestations are refused and never served, because clients trust the index.

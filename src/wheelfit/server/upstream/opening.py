@@ -235,11 +235,11 @@ def _open_family(
             pages[member.folder] = mirror(member.folder, url, LinksPage(url))
         elif member.index and member.folder not in folders and settings.has_folder(member.folder):
             folders[member.folder] = mirror(member.folder, url_of(member.index))
-    named = {
+    files = {
         path: url for path, url in files.items() if settings.has_folder(path.rpartition("/")[0])
     }
-    by_rule = mirror("files", base or family.base, UnlistedFiles(tuple(named.values())))
-    return MirroredFamily(family, folders, pages, dict.fromkeys(named, by_rule))
+    unlisted = mirror("files", base or family.base, UnlistedFiles(tuple(files.values())))
+    return MirroredFamily(family, folders, pages, dict.fromkeys(files, unlisted))
 
 
 def open_mirror(
