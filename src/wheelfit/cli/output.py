@@ -173,14 +173,14 @@ class Output(Reporter):
 
         return Bars(self, cut)
 
-    def work(self, what: str) -> Bar:
+    def work(self, title: str) -> Bar:
         """Return the bar of work; `wheelfit.operations.context.Reporter.work`."""
         from wheelfit.cli.progress import Bar
 
-        return Bar(self, what)
+        return Bar(self, title)
 
     @contextmanager
-    def steps(self, what: str) -> Iterator[Callable[[str], None]]:
+    def steps(self, title: str) -> Iterator[Callable[[str], None]]:
         """Show each step of work: on a terminal while it lasts, elsewhere with ``--verbose``."""
         if not self.animate:
             yield self.detail
@@ -188,7 +188,7 @@ class Output(Reporter):
         from wheelfit.cli.progress import start_bars
 
         bars = start_bars(self)
-        task = bars.add_task(what, total=None)
+        task = bars.add_task(title, total=None)
         try:
             yield lambda step: bars.update(task, description=step)
         finally:

@@ -101,13 +101,13 @@ class Bars:
             self._rich.stop()
             self._rich = None
 
-    def transfer(self, what: str, verb: str = "downloaded", *, is_sum: bool = False) -> Transfer:
+    def transfer(self, name: str, verb: str = "downloaded", *, is_sum: bool = False) -> Transfer:
         """Return the progress of one transfer (it implements ``sources.progress.Progress``).
 
         :param verb: the verb of the plain line at the end; empty for none.
         :param is_sum: whether the line at the end is printed where bars are drawn, too.
         """
-        return Transfer(_Bar(self._rich, what, self._check), verb, self._screen, is_sum=is_sum)
+        return Transfer(_Bar(self._rich, name, self._check), verb, self._screen, is_sum=is_sum)
 
     def wheels(self, sizes: Iterable[int | None]) -> Wheels:
         """Return the progress of several wheels that are fetched and unpacked."""
@@ -250,12 +250,12 @@ class Wheels:
         self._sum = _Bar(rich if self._wanted > 1 else None, self._words(), check)
         self._sum.start(self._total)
 
-    def wheel(self, what: str, size: int | None) -> _Wheel:
+    def wheel(self, name: str, size: int | None) -> _Wheel:
         """Return the progress of one wheel (it implements ``sources.progress.Progress``).
 
         :param size: its bytes, if they are known.
         """
-        bar = _Bar(self._rich, what, self._check, _SOON if self._wanted > 1 else 0.0)
+        bar = _Bar(self._rich, name, self._check, _SOON if self._wanted > 1 else 0.0)
         return _Wheel(self, bar, size or 0)
 
     def widen(self, count: int) -> None:

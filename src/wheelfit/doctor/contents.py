@@ -1,6 +1,6 @@
 """The recorded files of installed packages, and their present state.
 
-Nothing of a package is imported. Paths are plain strings here: there may be a hundred
+Nothing of a package is imported. Paths are plain strings, for speed: there may be a hundred
 thousand of them.
 """
 

@@ -172,7 +172,7 @@ def _folders(view: SystemView, variables: Iterable[str], prefix: str) -> Iterato
 def _preloaded(view: SystemView) -> Iterator[Folder]:
     for variable in ("LD_PRELOAD", "DYLD_INSERT_LIBRARIES"):
         for path in dict.fromkeys(_entries(view, variable, ": ")):
-            # A name without / is looked for by the loader.
+            # The loader searches for names without a slash.
             yield Folder(variable, path, "/" not in path or view.exists(path))
 
 
@@ -260,7 +260,7 @@ def _about_tools(settings: Settings, detections: Mapping[str, Detection]) -> Ite
         toolkit = next((entry for entry in settings.toolkits if entry.path == folder), None)
         if folder and toolkit is None:
             yield CheckedFile(variable).found(
-                diagnoses.PATH_ENTRY_MISSING, f"{variable}={folder}: no CUDA toolkit is there"
+                diagnoses.PATH_ENTRY_MISSING, f"{variable}={folder}: it contains no CUDA toolkit"
             )
         elif toolkit and nvcc and toolkit.version not in ("", nvcc.version):
             yield CheckedFile(variable).found(
@@ -326,11 +326,11 @@ _MEANING: Mapping[str, str] = MappingProxyType(
             for family in providers.every()
             for name, meaning in (*family.homes.items(), *family.variables.items())
         },
-        "LD_LIBRARY_PATH": "folders in which libraries are looked for first",
+        "LD_LIBRARY_PATH": "folders that are searched first for libraries",
         "LD_PRELOAD": "libraries loaded into every program",
-        "DYLD_LIBRARY_PATH": "folders in which libraries are looked for first",
+        "DYLD_LIBRARY_PATH": "folders that are searched first for libraries",
         "DYLD_INSERT_LIBRARIES": "libraries loaded into every program",
-        "PYTHONPATH": "folders in which modules are looked for first",
+        "PYTHONPATH": "folders that are searched first for modules",
         "PYTHONHOME": "the folder from which every Python takes its standard library",
         "PYTHONNOUSERSITE": "packages in the user's own folder are ignored",
         "PYTHONUSERBASE": "the folder of the user's own packages",

@@ -96,8 +96,8 @@ def check_bridges(request: CheckBridgesRequest, context: Context) -> BridgeCheck
     :raises InvalidDocument: ``invalid-bridge``; a file does not describe a family.
     :raises NetworkError: the registry cannot be read.
     """
-    known = known_families(context.environ, shipped_bridges=request.shipped_bridges)
-    families = [known.find(name) for name in request.names or known.names()]
+    catalogue = known_families(context.environ, shipped_bridges=request.shipped_bridges)
+    families = [catalogue.find(name) for name in request.names or catalogue.names()]
     settings = read_settings(request, context.environ)
     as_published = request.with_options(no_bridges=True)
     with ExitStack() as stack:
@@ -311,7 +311,7 @@ def _check_page(
 
 def _unknown_builds(family: BridgeFamily, root: Repository) -> Iterator[str]:
     """Yield builds without a member, among those on the page of the base, which lists all."""
-    known = {member.local for member in family.members}
+    with_member = {member.local for member in family.members}
     for name in family.projects:
         page = None
         if "*" not in name:
@@ -322,6 +322,6 @@ def _unknown_builds(family: BridgeFamily, root: Repository) -> Iterator[str]:
             for filename, _ in _wheels(page)
             if filename.version.local and not filename.version.is_prerelease
         }
-        for local in sorted({local for local, _ in builds if local} - known):
+        for local in sorted({local for local, _ in builds if local} - with_member):
             latest = max(public for build, public in builds if build == local)
             yield f"no member is for builds like {name} {latest}+{local}"

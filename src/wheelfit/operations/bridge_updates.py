@@ -235,10 +235,10 @@ def _report(
         return BridgeUpdateReport(action, families)
     added, changed, restricted = [], [], {}
     for name in sorted(update.files):
-        newest, known = families.named(name), SHIPPED.named(name)
-        if known is None:
+        updated, shipped = families.named(name), SHIPPED.named(name)
+        if shipped is None:
             added.append(name)
-        elif newest is not None and newest != known:
+        elif updated is not None and updated != shipped:
             changed.append(name)
             if clauses := families.restrictions(name):
                 restricted[name] = clauses

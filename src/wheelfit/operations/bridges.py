@@ -28,13 +28,13 @@ class BridgesReport:
     """The families that were requested."""
 
     families: tuple[BridgeFamily, ...]
-    known: KnownFamilies
+    available: KnownFamilies
     """All available families."""
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
         families = [_to_json(family) for family in self.families]
-        return {"version": 1, "data": self.known.edition(), "families": families}
+        return {"version": 1, "data": self.available.edition(), "families": families}
 
 
 def show_bridges(request: BridgesRequest, context: Context) -> BridgesReport:
@@ -42,9 +42,9 @@ def show_bridges(request: BridgesRequest, context: Context) -> BridgesReport:
 
     :raises InvalidDocument: ``invalid-bridge``; a file does not describe a family.
     """
-    known = known_families(context.environ, shipped_bridges=request.shipped_bridges)
-    names = request.names or known.names()
-    return BridgesReport(tuple(known.find(name) for name in names), known)
+    available = known_families(context.environ, shipped_bridges=request.shipped_bridges)
+    names = request.names or available.names()
+    return BridgesReport(tuple(available.find(name) for name in names), available)
 
 
 def _to_json(family: BridgeFamily) -> dict[str, object]:

@@ -97,7 +97,7 @@ class HostChoice:
         self.select()
 
     def select(self) -> None:
-        """Select wheels, without those rejected meanwhile.
+        """Select wheels that are not rejected.
 
         :raises NoFit: the machine cannot be served; the error names it.
         """

@@ -1,6 +1,6 @@
 """The cache: its contents, and the removal of old, unwanted or damaged entries.
 
-Other processes may use it meanwhile. A wheel that one of them is installing is left alone.
+Other processes may use it at the same time. A wheel that is being installed is left alone.
 """
 
 from __future__ import annotations
@@ -189,8 +189,8 @@ def _inventory(request: CacheOptions, context: Context, *, removes: bool) -> Inv
     """Open the cache; warn where another user can write to it.
 
     :param removes: whether files will be removed.
-    :raises FileProblem: files will be removed, and another user could put a link into the folder
-        meanwhile, which leads elsewhere.
+    :raises FileProblem: files will be removed, and another user could replace folders by links to
+        other places.
     """
     from wheelfit_runtime.platforms.cache_folder import unsafe_cache_folder
 

@@ -23,10 +23,10 @@ class WheelProgress(Progress, Protocol):
 class WheelsProgress(Protocol):
     """The progress of several wheels that are fetched and unpacked."""
 
-    def wheel(self, what: str, size: int | None) -> WheelProgress:
+    def wheel(self, name: str, size: int | None) -> WheelProgress:
         """Return the progress of one wheel.
 
-        :param what: its name in words.
+        :param name: its name in words.
         :param size: bytes; None where unknown.
         """
 
@@ -34,7 +34,7 @@ class WheelsProgress(Protocol):
 class Transfers(Protocol):
     """The progress of transfers that take place at the same time."""
 
-    def transfer(self, what: str, verb: str = "downloaded", *, is_sum: bool = False) -> Progress:
+    def transfer(self, name: str, verb: str = "downloaded", *, is_sum: bool = False) -> Progress:
         """Return the progress of one transfer.
 
         :param is_sum: whether it stands for several files together.
@@ -48,7 +48,7 @@ class Transfers(Protocol):
 
 
 class Reporter:
-    """The receiver of remarks and progress of an operation; this one is silent.
+    """The receiver of remarks and progress of an operation; the base class is silent.
 
     Subclasses override the methods of interest. Progress may be reported from any thread.
     """
@@ -68,7 +68,7 @@ class Reporter:
     def detail(self, text: str) -> None:
         """Report a detail for verbose output."""
 
-    def confirm(self, question: str) -> bool:  # noqa: ARG002 - who is silent asks nobody
+    def confirm(self, question: str) -> bool:  # noqa: ARG002 - for subclasses
         """Request confirmation by the user; return whether the answer was yes.
 
         :param question: a yes-or-no question of one or several lines.
@@ -87,17 +87,17 @@ class Reporter:
         """
         return nullcontext(_Silent(cut))
 
-    def steps(self, what: str) -> AbstractContextManager[Callable[[str], None]]:  # noqa: ARG002
+    def steps(self, title: str) -> AbstractContextManager[Callable[[str], None]]:  # noqa: ARG002
         """Return a function that takes each step of work, in words, for a ``with`` block.
 
-        :param what: the work, in words, until its first step.
+        :param title: the work, in words, until its first step.
         """
         return nullcontext(lambda _step: None)
 
-    def work(self, what: str) -> AbstractContextManager[Progress]:  # noqa: ARG002
+    def work(self, title: str) -> AbstractContextManager[Progress]:  # noqa: ARG002
         """Return the progress of work for the length of a ``with`` block.
 
-        :param what: the work, in words.
+        :param title: the work, in words.
         """
         return nullcontext(NO_PROGRESS)
 
@@ -107,7 +107,7 @@ class Context:
 
     :param environ: environment variables; default: a copy of those of this process. Nothing else of
         this package reads them.
-    :param reporter: receives remarks and progress; default: a silent one.
+    :param reporter: receives remarks and progress; default: `Reporter`, which is silent.
     """
 
     __slots__ = ("environ", "reporter")
@@ -125,13 +125,13 @@ class _Silent(NoProgress):
     def __init__(self, cut: Callable[[], None]) -> None:
         self.cancel = cut
 
-    def transfer(self, what: str, verb: str = "", *, is_sum: bool = False) -> Progress:  # noqa: ARG002
+    def transfer(self, name: str, verb: str = "", *, is_sum: bool = False) -> Progress:  # noqa: ARG002
         return self
 
     def wheels(self, sizes: Iterable[int | None]) -> WheelsProgress:  # noqa: ARG002
         return self
 
-    def wheel(self, what: str, size: int | None) -> WheelProgress:  # noqa: ARG002
+    def wheel(self, name: str, size: int | None) -> WheelProgress:  # noqa: ARG002
         return self
 
     def end(self) -> None:

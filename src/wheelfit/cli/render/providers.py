@@ -212,7 +212,7 @@ def show_bridge_table(report: BridgesReport, output: Output) -> None:
         for family in report.families
     ]
     output.table(("family", "counts", "members"), rows)
-    output.note(_edition(report.known))
+    output.note(_edition(report.available))
 
 
 def _edition(families: KnownFamilies) -> str:
