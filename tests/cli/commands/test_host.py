@@ -132,7 +132,7 @@ class TestShow:
         """P-44: uv's file is shown with its filters, and with how it is understood."""
         said = run("host", "show", uv_file)
         assert "only for    nvidia: nvidia_variant_provider.plugin:NvidiaVariantPlugin" in said.out
-        assert "those in use count" in said.err
+        assert "the current ones count" in said.err
         assert "so that of the file counts" in said.err
         found = run("host", "show", uv_file, "--json").object
         assert found["filters"][0]["resolved"] == ["nvidia-variant-provider==0.0.1"]
