@@ -98,7 +98,7 @@ def by_folder(*paths: str) -> dict[str, dict[str, str]]:
     return found
 
 
-def leaving(places: EnvironmentFolders, *others: object) -> dict[str, dict[str, str]]:
+def removed_files(places: EnvironmentFolders, *others: object) -> dict[str, dict[str, str]]:
     """Return what goes, by folder, with its owner."""
     paths = [f"{places.roots['data']}/{name}" for name in (*OLD, f"{LIBRARY}/demo/link")]
     return by_folder(*paths, *map(str, others))
@@ -114,7 +114,7 @@ def change(places: EnvironmentFolders, file_system: FileSystem = NATIVE) -> Tran
             record.write_text(recorded(NEW))
         fill(transaction.stage("scripts"), {"demo": "new"})
         fill(transaction.stage("data"), {"share/doc/demo": "new"})
-        transaction.switch(leaving(places), changes=["install demo 2"])
+        transaction.switch(removed_files(places), changes=["install demo 2"])
     return transaction
 
 

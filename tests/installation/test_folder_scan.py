@@ -70,7 +70,7 @@ def test_folders_above(environment: Environment, home: Path, pin: Callable[..., 
     checked = check_wheel(pin(path), unpack_wheel(path))
 
     def conflict() -> None:
-        lay_out([checked], environment, leaving={}, staying=(), read_folder=look)
+        lay_out([checked], environment, removed_files={}, staying=(), read_folder=look)
 
     conflict()
     (site / "demo").mkdir()

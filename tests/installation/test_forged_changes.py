@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from installation.scene import LIBRARY, change, leaving, make, places_of, tree
+from installation.scene import LIBRARY, change, make, places_of, removed_files, tree
 
 from wheelfit.errors import LinkInTheWay, NotRecoverable
 from wheelfit.installation.change_signatures import Signer
@@ -225,11 +225,11 @@ def test_a_workplace_that_was_exchanged(places: EnvironmentFolders) -> None:
     Path(places.workplace).mkdir()
     os.chown(places.workplace, 12345, 12345)
     with pytest.raises(NotRecoverable, match="another user's"):
-        mark_workplace(places, places.workplace, NATIVE, made=True)
+        mark_workplace(places, places.workplace, NATIVE, created=True)
     os.chown(places.workplace, 0, 0)
     Path(places.workplace).chmod(0o777)
     with pytest.raises(NotRecoverable, match="other users can write"):
-        mark_workplace(places, places.workplace, NATIVE, made=True)
+        mark_workplace(places, places.workplace, NATIVE, created=True)
     assert not list(Path(places.workplace).iterdir())
 
 
@@ -303,7 +303,7 @@ def staged_change(places: EnvironmentFolders, before: Callable[[str], None]) -> 
         for folder in ("demo", "shared"):
             transaction.files.make_folder(stage / folder)
             transaction.files.write(stage / folder / "new.py", b"new")
-        transaction.switch(leaving(places), changes=["install demo 2"])
+        transaction.switch(removed_files(places), changes=["install demo 2"])
 
 
 class TestRaces:
@@ -399,7 +399,7 @@ class TestLinksWithin:
         (tmp_path / "env" / LIBRARY / "out").symlink_to(victim)
         before = tree(tmp_path)
         with pytest.raises(LinkInTheWay), Transaction(places) as transaction:
-            transaction.switch(leaving(places, f"{places.library}/out/thesis.txt"))
+            transaction.switch(removed_files(places, f"{places.library}/out/thesis.txt"))
         assert tree(tmp_path) == before
 
 

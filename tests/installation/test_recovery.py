@@ -478,7 +478,7 @@ class TestJournal:
                 Path(places.workplace, "folders").write_bytes(sealed(places, said))  # type: ignore[arg-type]
                 done = recover(places)
                 assert done is not None
-                assert done.made == ()
+                assert done.created == ()
                 assert (tmp_path / "mine" / ".wheelfit-change").exists()
                 assert Path(places.library, "demo", ".wheelfit-change", "x").exists()
 

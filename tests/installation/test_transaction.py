@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 from error_codes import raises_code
-from installation.scene import LIBRARY, by_folder, change, files, leaving, make, places_of, tree
+from installation.scene import (
+    LIBRARY,
+    by_folder,
+    change,
+    files,
+    make,
+    places_of,
+    removed_files,
+    tree,
+)
 from sampled_cases import sampled
 
 from wheelfit.errors import EnvironmentBusy
@@ -93,7 +102,7 @@ class TestSwitch:
         """However many files a folder has, it moves as one."""
         for number in range(100):
             (root / LIBRARY / "only_old" / "deep" / f"{number}.py").write_text("old")
-        gone = leaving(places, *(root / LIBRARY / "only_old" / "deep").iterdir())
+        gone = removed_files(places, *(root / LIBRARY / "only_old" / "deep").iterdir())
         disk = Recorder()
         with Transaction(places, file_system=disk) as transaction:
             transaction.stage("purelib")
@@ -167,7 +176,7 @@ class TestSwitch:
         def fail() -> None:
             made = make_folders(places.library)
             try:
-                with Transaction(places, made=made) as transaction:
+                with Transaction(places, created=made) as transaction:
                     (transaction.stage("headers") / "x.h").write_text("x")
                     (transaction.stage("data") / "etc").write_text("x")
                     raise KeyboardInterrupt  # noqa: TRY301
@@ -215,7 +224,7 @@ class TestSwitch:
             (stage / "was_module").mkdir()
             (stage / "was_module" / "x.py").write_text("new")
             (stage / "only_old").write_text("new")
-            transaction.switch(leaving(places, old))
+            transaction.switch(removed_files(places, old))
         assert (old / "x.py").read_text() == "new"
         assert (root / LIBRARY / "only_old").read_text() == "new"
 

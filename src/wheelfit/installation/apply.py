@@ -191,7 +191,7 @@ def _folders(
 def _change_locked(job: _Job, patience: float) -> tuple[str, ...]:
     places = EnvironmentFolders(job.environment.real_folders(), job.environment.signer)
     # The lock needs the library folder; a new folder is removed again after an error.
-    made = make_folders(places.library)
+    created = make_folders(places.library)
     try:
         with locked(Path(places.library), patience=patience) as is_locked:
             # Only with the lock is it certain that no other process changes the environment. If the
@@ -199,11 +199,11 @@ def _change_locked(job: _Job, patience: float) -> tuple[str, ...]:
             recovered = recover(places, job.disk) if is_locked else None
             lock_patience = None if is_locked else patience
             with Transaction(
-                places, made=made, patience=lock_patience, file_system=job.disk
+                places, created=created, patience=lock_patience, file_system=job.disk
             ) as transaction:
                 notes = _change(job, transaction)
     except BaseException:
-        remove_folders(made)
+        remove_folders(created)
         raise
     recovery_notes = () if recovered is None else (str(recovered), *recovered.notes)
     return (*recovery_notes, *notes, *transaction.notes)
@@ -212,19 +212,20 @@ def _change_locked(job: _Job, patience: float) -> tuple[str, ...]:
 def _change(job: _Job, transaction: Transaction) -> tuple[str, ...]:
     environment, progress = job.environment, job.progress
     read_folder = FolderScan()
-    removals, leaving, layouts = _laid_out(job, _staying(job.plan, environment), read_folder)
+    removals, removed_files, layouts = _laid_out(job, _staying(job.plan, environment), read_folder)
     unchanged = {
-        layout.wheel.pin.name: _unchanged(layout, job, leaving, read_folder) for layout in layouts
+        layout.wheel.pin.name: _unchanged(layout, job, removed_files, read_folder)
+        for layout in layouts
     }
     for folders in unchanged.values():
         for folder in folders.values():
-            del leaving[folder]
+            del removed_files[folder]
     progress.start(sum(wheel.size for wheel in job.checked))
     for layout in layouts:
         _stage(layout, job, transaction, unchanged[layout.wheel.pin.name])
     if job.compile_bytecode:
         _compile_modules(environment, transaction.stage)
-    transaction.switch(leaving, changes=_describe_changes(job.plan), replace=job.replace)
+    transaction.switch(removed_files, changes=_describe_changes(job.plan), replace=job.replace)
     progress.done()
     notes = [note for removal in removals for note in removal.notes]
     notes += [note for wheel in job.checked for note in wheel.notes]
@@ -246,14 +247,14 @@ def _laid_out(
         plan_removal(entry, environment, staying, real, read_folder) for entry in job.plan.remove
     )
     # Two distributions to remove may share a file.
-    leaving: dict[str, dict[str, str]] = {}
+    removed_files: dict[str, dict[str, str]] = {}
     for removal in removals:
         for folder, names in removal.files.items():
-            leaving.setdefault(folder, {}).update(dict.fromkeys(names, removal.name))
+            removed_files.setdefault(folder, {}).update(dict.fromkeys(names, removal.name))
     layouts = lay_out(
         job.checked,
         environment,
-        leaving=leaving,
+        removed_files=removed_files,
         staying=staying,
         replace=job.replace,
         startup_files=job.startup_files,
@@ -261,7 +262,7 @@ def _laid_out(
         real=real,
         read_folder=read_folder,
     )
-    return removals, leaving, layouts
+    return removals, removed_files, layouts
 
 
 def _describe_changes(plan: Plan) -> list[str]:
@@ -293,7 +294,10 @@ def _staying(plan: Plan, environment: Environment) -> tuple[Installed, ...]:
 
 
 def _unchanged(
-    layout: FolderLayout, job: _Job, leaving: Mapping[str, Collection[str]], read_folder: FolderScan
+    layout: FolderLayout,
+    job: _Job,
+    removed_files: Mapping[str, Collection[str]],
+    read_folder: FolderScan,
 ) -> Mapping[str, str]:
     """Return the folders of a wheel that are installed already, with their places.
 
@@ -308,7 +312,7 @@ def _unchanged(
         return {}
     folders = scheme_folders(environment.schemes.folders(), wheel.pin.name)
     roots = {scheme: str(folder) for scheme, folder in folders.items()}
-    return unchanged_folders(wheel, roots, leaving, read_folder)
+    return unchanged_folders(wheel, roots, removed_files, read_folder)
 
 
 def _stage(

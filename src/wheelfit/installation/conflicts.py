@@ -71,7 +71,7 @@ def lay_out(
     wheels: Sequence[CheckedWheel],
     environment: Environment,
     *,
-    leaving: Mapping[str, Collection[str]],
+    removed_files: Mapping[str, Collection[str]],
     staying: Iterable[Installed],
     replace: bool = False,
     startup_files: StartupFiles = StartupFiles.WARN,
@@ -81,7 +81,7 @@ def lay_out(
 ) -> tuple[FolderLayout, ...]:
     """Compare the files to write with existing ones, and with each other.
 
-    :param leaving: by folder, an absolute path, the names of files that are removed first.
+    :param removed_files: by folder, an absolute path, the names of files that are removed first.
     :param staying: the distributions that are not removed; used only if there is a conflict.
     :param replace: whether files without a distribution may be replaced.
     :raises IntegrityError: ``file-conflict``; a file would be overwritten; names all conflicts of a
@@ -95,7 +95,7 @@ def lay_out(
     ignores_case = library.is_dir() and not file_system.is_case_sensitive(library)
     read_folder = FolderScan() if read_folder is None else read_folder
     existing_files = _ExistingFiles(
-        leaving, staying, real, read_folder, replace=replace, ignores_case=ignores_case
+        removed_files, staying, real, read_folder, replace=replace, ignores_case=ignores_case
     )
     places = StartupPlaces(environment)
     scripts = str(environment.schemes.scripts)
@@ -216,7 +216,7 @@ class _ExistingFiles:
 
     def __init__(
         self,
-        leaving: Mapping[str, Collection[str]],
+        removed_files: Mapping[str, Collection[str]],
         staying: Iterable[Installed],
         real: RealPaths,
         read_folder: FolderReader,
@@ -225,12 +225,12 @@ class _ExistingFiles:
         ignores_case: bool,
     ) -> None:
         self._ignores_case = ignores_case
-        self._leaving = leaving
+        self._removed_files = removed_files
         if ignores_case:
             folded: dict[str, set[str]] = {}
-            for folder, names in leaving.items():
+            for folder, names in removed_files.items():
                 folded.setdefault(_fold(folder), set()).update(map(_fold, names))
-            self._leaving = folded
+            self._removed_files = folded
         self._owners = _Owners(staying, real)
         self._real = real
         self._read_folder = read_folder
@@ -290,7 +290,7 @@ class _ExistingFiles:
         if self._ignores_case or not self._inner.get(folder, _NONE).isdisjoint(names):
             return False
         existing_names = (self._listing(folder) or _NONE).intersection(names)
-        return not existing_names or existing_names.issubset(self._leaving.get(folder, _NONE))
+        return not existing_names or existing_names.issubset(self._removed_files.get(folder, _NONE))
 
     def _note_folder(self, folder: str, where: str) -> None:
         """Note that a wheel writes into a folder."""
@@ -345,7 +345,7 @@ class _ExistingFiles:
 
     def _is_removed(self, path: str) -> bool:
         folder, name = os.path.split(_fold(path) if self._ignores_case else path)
-        return name in self._leaving.get(folder, _NONE)
+        return name in self._removed_files.get(folder, _NONE)
 
     def _has_remaining(self, folder: str) -> bool:
         """Return whether a folder has files that are not removed first."""

@@ -44,7 +44,7 @@ class Destination(Struct, eq=False):
     """Called with the count of bytes written or linked."""
     linker: Linker
     files: FileSystem
-    made: dict[tuple[str, str], str] = field(default_factory=dict)
+    _created: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def fill(self, wheel: CheckedWheel) -> None:
         """Write all files of a wheel, RECORD last.
@@ -114,7 +114,7 @@ class Destination(Struct, eq=False):
         return Move(part.source, folder, names, [marks[number] for number in numbers])
 
     def _folder(self, scheme: str, path: str) -> str:
-        folder = self.made.get((scheme, path))
+        folder = self._created.get((scheme, path))
         if folder is None:
             if path:
                 parent, _, name = path.rpartition("/")
@@ -124,7 +124,7 @@ class Destination(Struct, eq=False):
             else:
                 folder = str(self.stages[scheme])
                 make_with_parents(self.files, folder)
-            self.made[scheme, path] = folder
+            self._created[scheme, path] = folder
         return folder
 
     def _with_interpreter(self, path: Path) -> bytes | None:

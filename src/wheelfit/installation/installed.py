@@ -166,22 +166,22 @@ def scan(folders: Iterable[Path], own: Iterable[Path] | None = None) -> Scan:
         None: all.
     """
     folders = tuple(folders)
-    ours = {os.path.realpath(folder) for folder in (folders if own is None else own)}
+    own_paths = {os.path.realpath(folder) for folder in (folders if own is None else own)}
     installed: list[Installed] = []
     broken: list[Broken] = []
-    seen: set[str] = set()
+    scanned: set[str] = set()
     for folder in folders:
         real = os.path.realpath(folder)
-        if real in seen:  # lib64 may be a link to lib
+        if real in scanned:  # lib64 may be a link to lib
             continue
-        seen.add(real)
+        scanned.add(real)
         try:
             candidates = _candidates(folder)
         except PermissionError:
             broken.append(Broken(folder, "this user may not look into the folder"))
             continue
         for path in candidates:
-            entry = _read(folder, path, outside=real not in ours)
+            entry = _read(folder, path, outside=real not in own_paths)
             (broken if isinstance(entry, Broken) else installed).append(entry)  # type: ignore[arg-type]
     # The sort is stable: within a name the order of the folders stays.
     return Scan(tuple(sorted(installed, key=lambda entry: entry.name)), tuple(broken))

@@ -113,5 +113,5 @@ def mend(
     except OSError as error:
         raise environment_error(error, "nothing is worse than before") from None
     if recovered is not None:
-        remove_folders(recovered.made)
+        remove_folders(recovered.created)
     return recovered

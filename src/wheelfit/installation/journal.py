@@ -74,8 +74,8 @@ class Journal:
                     places.encode(step.place),
                     places.encode(step.aside) if step.aside else "",
                     sorted(step.owners),
-                    step.coming,
-                    step.going,
+                    step.new_number,
+                    step.old_number,
                 ]
                 for step in self.steps
             ],
@@ -85,16 +85,16 @@ class Journal:
 
 
 def format_folders(
-    places: EnvironmentFolders, workplaces: list[str], made: dict[str, int]
+    places: EnvironmentFolders, workplaces: list[str], created: dict[str, int]
 ) -> bytes:
     """Return the list of folders made elsewhere for a change, as bytes.
 
-    :param made: by scheme, the number of folders created: its own and those above.
+    :param created: by scheme, the number of folders created: its own and those above.
     """
     document = {
         "workplace": _workplace_inode(places),
         "workplaces": [places.encode(path) for path in workplaces],
-        "made": made,
+        "made": created,
     }
     return _signed(document, places)
 
@@ -113,13 +113,13 @@ def mark_of(places: EnvironmentFolders, workplace: str, disk: FileSystem) -> str
 
 
 def mark_workplace(
-    places: EnvironmentFolders, workplace: str, disk: FileSystem, *, made: bool
+    places: EnvironmentFolders, workplace: str, disk: FileSystem, *, created: bool
 ) -> None:
     """Mark a workplace as this user's; an existing one is checked first.
 
-    :param made: whether this process has just made it.
+    :param created: whether this process has just made it.
     """
-    if not made:
+    if not created:
         check_workplace(places, workplace, disk)
     mark = os.path.join(workplace, mark_of(places, workplace, disk))  # noqa: PTH118
     if disk.exists(mark):
@@ -250,11 +250,11 @@ def read_folders(
         if document["workplace"] != _workplace_inode(places):
             return [], {}
         workplaces = [places.decode(text) for text in document["workplaces"]]
-        made = {str(scheme): int(levels) for scheme, levels in document["made"].items()}
+        created = {str(scheme): int(levels) for scheme, levels in document["made"].items()}
     except (NotRecoverable, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return [], {}
     valid = [folder for folder in workplaces if os.path.basename(folder) == WORKPLACE]  # noqa: PTH119
-    return valid, {scheme: levels for scheme, levels in made.items() if scheme in places.roots}
+    return valid, {scheme: levels for scheme, levels in created.items() if scheme in places.roots}
 
 
 def _document(

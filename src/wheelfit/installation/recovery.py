@@ -78,7 +78,7 @@ class Recovery:
     """The parts of the change, as ``install demo 2.0``; empty if unknown."""
     notes: tuple[str, ...] = ()
     """The paths that stay as another tool made them, or cannot be removed; a sentence each."""
-    made: tuple[str, ...] = ()
+    created: tuple[str, ...] = ()
     """Folders created for the change, the deepest first, to remove once the lock is released."""
 
     def __str__(self) -> str:
@@ -219,7 +219,7 @@ class _Undo:
     def _undo_swap(self, step: Step) -> None:
         if not self._disk.exists(step.aside):
             return  # all steps were undone before, and it was removed
-        if number_of(step.place) == step.coming and number_of(step.aside) != step.coming:
+        if number_of(step.place) == step.new_number and number_of(step.aside) != step.new_number:
             if self._is_superseded(step):
                 # The old path must not be restored, but the new one is removed.
                 self._remove_own(step.place)
@@ -230,11 +230,11 @@ class _Undo:
                     self._disk.remove_file(old)
             if not self._disk.exchange(step.place, step.aside):
                 raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP), step.place)
-        elif not self._disk.exists(step.place) and number_of(step.aside) != step.coming:
+        elif not self._disk.exists(step.place) and number_of(step.aside) != step.new_number:
             if not self._is_superseded(step):
                 self._move_back(step)
             return
-        if self._is_superseded(step) and number_of(step.aside) == step.going:
+        if self._is_superseded(step) and number_of(step.aside) == step.old_number:
             return  # no process could add files to the folder moved aside
         self._bring_back(step.aside, step.place)
 
@@ -311,7 +311,7 @@ class _Undo:
             if step.kind is StepKind.DROP or not _is_record(step.place):
                 continue
             for path in (step.aside, step.place):
-                if number_of(path) in {step.coming, step.going}:
+                if number_of(path) in {step.new_number, step.old_number}:
                     is_whole = step.place.endswith(".dist-info")
                     record = os.path.join(path, "RECORD") if is_whole else path  # noqa: PTH118
                     folder = step.place if is_whole else os.path.dirname(step.place)  # noqa: PTH120
@@ -322,7 +322,7 @@ class _Undo:
         """Return whether a ``.dist-info`` folder is part of this change."""
         for step in self._steps:
             if step.place == record and step.kind is not StepKind.DROP:
-                if number_of(record) in {step.coming, step.going}:
+                if number_of(record) in {step.new_number, step.old_number}:
                     return True
             elif step.place.startswith(record + os.sep) or step.place == record:
                 return True
@@ -330,7 +330,7 @@ class _Undo:
 
     def _is_somewhere(self, step: Step) -> bool:
         """Return whether the old record still exists, or the new one if there is no old one."""
-        number = step.coming if step.kind is StepKind.PUT else step.going
+        number = step.new_number if step.kind is StepKind.PUT else step.old_number
         return number in {number_of(step.place), number_of(step.aside)}
 
     def _is_superseded(self, step: Step) -> bool:

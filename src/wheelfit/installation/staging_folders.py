@@ -35,21 +35,21 @@ def make_folders(folder: str, make: Callable[[str], None] = os.mkdir) -> list[st
     while not os.path.isdir(folder):  # noqa: PTH112
         missing.append(folder)
         folder = os.path.dirname(folder)  # noqa: PTH120
-    made: list[str] = []
+    created: list[str] = []
     try:
         for path in reversed(missing):
             with suppress(FileExistsError):  # of another process, a moment ago
                 make(path)
-                made.insert(0, path)
+                created.insert(0, path)
     except OSError:
-        remove_folders(made)
+        remove_folders(created)
         raise
-    return made
+    return created
 
 
-def remove_folders(made: Sequence[str]) -> None:
+def remove_folders(created: Sequence[str]) -> None:
     """Remove folders that `make_folders` created, if they are empty."""
-    for folder in made:
+    for folder in created:
         with suppress(OSError):
             os.rmdir(folder)  # noqa: PTH106
 
@@ -57,13 +57,13 @@ def remove_folders(made: Sequence[str]) -> None:
 class Workplaces:
     """The workplaces of one change.
 
-    :param made: folders that were created for this change, the deepest first.
+    :param created: folders that were created for this change, the deepest first.
     """
 
     def __init__(
         self,
         places: EnvironmentFolders,
-        made: Sequence[str],
+        created: Sequence[str],
         disk: FileSystem,
         file_system: FileSystem,
     ) -> None:
@@ -72,8 +72,8 @@ class Workplaces:
         self._file_system = file_system
         # A workplace may still have files of an earlier change that could not be removed.
         self._token = secrets.token_hex(4)
-        self._made_before = tuple(made)
-        self._made: list[str] = []
+        self._created_before = tuple(created)
+        self._created: list[str] = []
         self._devices: dict[str, Hashable] = {}
         self._workplaces: dict[Hashable, str] = {}
         self._stages: dict[str, str] = {}
@@ -108,16 +108,16 @@ class Workplaces:
                 )
             time.sleep(_PAUSE)
 
-    def open(self, *, made: bool) -> None:
+    def open(self, *, created: bool) -> None:
         """Mark the workplace in the library folder as one of this user."""
-        mark_workplace(self._places, self._places.workplace, self._disk, made=made)
+        mark_workplace(self._places, self._places.workplace, self._disk, created=created)
         self.near(self._places.library)
-        if self._made_before:
+        if self._created_before:
             self._record_folders()
 
-    def remove_made(self) -> None:
+    def remove_created(self) -> None:
         """Remove the folders of the environment that were created here, if they are empty."""
-        remove_folders(self._made)
+        remove_folders(self._created)
 
     def stage(self, scheme: str) -> Path:
         """Return the staged folder of a scheme."""
@@ -150,11 +150,11 @@ class Workplaces:
             self._workplaces[device] = workplace
             if workplace != self._places.workplace:
                 self._record_folders()
-                made = False
+                created = False
                 with suppress(FileExistsError):
                     self._disk.make_folder(workplace, 0o700)
-                    made = True
-                mark_workplace(self._places, workplace, self._disk, made=made)
+                    created = True
+                mark_workplace(self._places, workplace, self._disk, created=created)
         return self._workplaces[device]
 
     def is_near(self, path: str, folder: str) -> bool:
@@ -186,8 +186,8 @@ class Workplaces:
         return folder
 
     def _make_root(self, folder: str) -> None:
-        if made := make_folders(folder, self._make_one):
-            self._made = [*made, *self._made]
+        if created := make_folders(folder, self._make_one):
+            self._created = [*created, *self._created]
             self._record_folders()
 
     def _make_one(self, folder: str) -> None:
@@ -200,15 +200,17 @@ class Workplaces:
 
     def _record_folders(self) -> None:
         """Record the created folders, so that another process can remove them."""
-        made = {*self._made_before, *self._made}
+        created = {*self._created_before, *self._created}
         main_workplace = self._places.workplace
         data = format_folders(
             self._places,
             [path for path in self._workplaces.values() if path != main_workplace],
             {
-                scheme: sum(root == folder or root.startswith(folder + os.sep) for folder in made)
+                scheme: sum(
+                    root == folder or root.startswith(folder + os.sep) for folder in created
+                )
                 for scheme, root in self._places.roots.items()
-                if root in made
+                if root in created
             },
         )
         final = os.path.join(main_workplace, FOLDERS)  # noqa: PTH118

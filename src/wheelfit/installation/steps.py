@@ -51,10 +51,10 @@ class Step:
     """The path that it is moved from, moved to or exchanged with."""
     owners: frozenset[str] = frozenset()
     """The distributions that own the removed files."""
-    coming: int = 0
+    new_number: int = 0
     """The number of the new path (`wheelfit.installation.recovery.number_of`), recorded before the
     first step."""
-    going: int = 0
+    old_number: int = 0
     """The number of the old path."""
 
 
@@ -78,7 +78,7 @@ class FolderReader(Protocol):
 
 def plan_steps(
     stages: Iterable[tuple[str, str]],
-    leaving: Mapping[str, Mapping[str, str]],
+    removed_files: Mapping[str, Mapping[str, str]],
     *,
     read_folder: FolderReader,
     store: Callable[[str], str],
@@ -92,7 +92,7 @@ def plan_steps(
     """Return the steps in their order; the records of distributions come last.
 
     :param stages: pairs of a staged folder and its existing target folder.
-    :param leaving: by folder, an absolute path, the owner of each file to remove from it.
+    :param removed_files: by folder, an absolute path, the owner of each file to remove from it.
     :param store: returns the folder to which removed files of a folder are moved.
     :param kept: folders that always stay: those of the environment.
     :param replace: whether existing files without an owner may be replaced.
@@ -104,8 +104,8 @@ def plan_steps(
     """
     planner = _Planner(read_folder, store, replace, whole_folders, exchange, fold, real)
     planner.kept.update(map(planner.key, kept))
-    for folder, names in leaving.items():
-        planner.add_leaving(folder, names)
+    for folder, names in removed_files.items():
+        planner.add_removed(folder, names)
     for staged, final in stages:
         planner.merge(staged, final)
     planner.take_the_rest()
@@ -125,7 +125,7 @@ class _Planner:
     fold: Callable[[str], str] | None
     real: Callable[[str], str]
     # Where case is ignored, the keys of everything below are folded names.
-    gone: dict[str, Mapping[str, str]] = field(default_factory=dict)
+    removed: dict[str, Mapping[str, str]] = field(default_factory=dict)
     """The owners of the files to remove, by folder and name."""
     folders: dict[str, str] = field(default_factory=dict)
     """The spelling of the folders with files to remove."""
@@ -140,14 +140,14 @@ class _Planner:
     """The owners of folders that are removed completely; None: something stays."""
     count: int = 0
 
-    def add_leaving(self, folder: str, names: Mapping[str, str]) -> None:
+    def add_removed(self, folder: str, names: Mapping[str, str]) -> None:
         """Add files to remove from a folder."""
         key = self.key(folder)
         self.folders.setdefault(key, folder)
         if self.fold is not None:
             folded = {self.key(name): owner for name, owner in names.items()}
-            names = {**self.gone.get(key, {}), **folded}
-        self.gone[key] = names
+            names = {**self.removed.get(key, {}), **folded}
+        self.removed[key] = names
 
     def turn(self, step: Step) -> tuple[bool, str]:
         """Return a sort key that puts the records of distributions last, by project."""
@@ -212,7 +212,7 @@ class _Planner:
 
     def take_the_rest(self) -> None:
         """Plan all other removals, of whole folders where possible."""
-        for key, names in self.gone.items():
+        for key, names in self.removed.items():
             folder = self.folders[key]
             if self.is_moved(key):
                 continue
@@ -249,7 +249,7 @@ class _Planner:
         if is_folder:
             return self.whole(path)
         folder, name = os.path.split(self.key(path))
-        owner = self.gone.get(folder, {}).get(name)
+        owner = self.removed.get(folder, {}).get(name)
         return None if owner is None else frozenset({owner})
 
     def whole(self, folder: str) -> frozenset[str] | None:
@@ -267,10 +267,10 @@ class _Planner:
             # The program that created an empty folder may need it.
             is_cache = os.path.basename(folder) == "__pycache__"  # noqa: PTH119
             return frozenset() if is_cache else None
-        gone = self.gone.get(self.key(folder), {})
+        removed = self.removed.get(self.key(folder), {})
         names = listing.files if self.fold is None else map(self.fold, listing.files)
         owners: set[str] = set()
-        for owner in set(map(gone.get, names)):  # of ten thousands of files there are few
+        for owner in set(map(removed.get, names)):  # of ten thousands of files there are few
             if owner is None:
                 return None
             owners.add(owner)

@@ -101,7 +101,7 @@ class Transaction:
     Use it as a context manager, with the environment locked. Fill the folders that `stage` returns,
     then call `switch` once. Leaving the block without that removes the staged files.
 
-    :param made: folders that were created for this change, the deepest first.
+    :param created: folders that were created for this change, the deepest first.
     :param patience: where the file system has no locks and the workplace serves as lock, seconds to
         wait for another process; None: the environment is locked.
     """
@@ -110,7 +110,7 @@ class Transaction:
         self,
         places: EnvironmentFolders,
         *,
-        made: Sequence[str] = (),
+        created: Sequence[str] = (),
         patience: float | None = None,
         file_system: FileSystem = NATIVE,
     ) -> None:
@@ -119,7 +119,7 @@ class Transaction:
         self._file_system = file_system
         self._disk = file_system
         self._open: AbstractContextManager[FileSystem] | None = None
-        self._made = made
+        self._created = created
         self._workplaces: Workplaces
         self._notes: tuple[str, ...] = ()
 
@@ -137,10 +137,12 @@ class Transaction:
         self._open = self._file_system.limited_to(self._places.roots.values())
         self._disk = self._open.__enter__()
         try:
-            self._workplaces = Workplaces(self._places, self._made, self._disk, self._file_system)
-            made = self._workplaces.claim(self._patience)
+            self._workplaces = Workplaces(
+                self._places, self._created, self._disk, self._file_system
+            )
+            created = self._workplaces.claim(self._patience)
             try:
-                self._workplaces.open(made=made)
+                self._workplaces.open(created=created)
             except BaseException as error:
                 self._recover_after(error)
                 raise
@@ -176,7 +178,7 @@ class Transaction:
         if recovered is not None:
             self._notes = recovered.notes
         if recovered is None or recovered.outcome is not RecoveryOutcome.FINISHED:
-            self._workplaces.remove_made()
+            self._workplaces.remove_created()
 
     def _recover(self) -> Recovery | None:
         try:
@@ -196,24 +198,24 @@ class Transaction:
 
     def switch(
         self,
-        leaving: Mapping[str, Mapping[str, str]],
+        removed_files: Mapping[str, Mapping[str, str]],
         *,
         changes: Sequence[str] = (),
         replace: bool = False,
     ) -> None:
         """Move the staged files to their places, and remove leaving ones; all or nothing.
 
-        :param leaving: by folder, an absolute path, the owner of each file to remove from it.
+        :param removed_files: by folder, an absolute path, the owner of each file to remove from it.
         :param changes: descriptions of the changes, for readers of the journal.
         :param replace: whether existing files without an owner may be replaced.
         :raises IntegrityError: ``file-conflict``; an existing file may not be replaced.
         :raises OSError: an operation failed; leaving the block restores the old state.
         """
         self._workplaces.make_tops()
-        modes = iter(_RENAME_MODES)
+        modes = iter(_MODES)
         mode = next(modes)
         while True:
-            steps = self._plan(leaving, replace=replace, mode=mode)
+            steps = self._plan(removed_files, replace=replace, mode=mode)
             try:
                 self._carry_out(Journal(tuple(changes), steps))
             except OSError as error:
@@ -225,17 +227,17 @@ class Transaction:
                 return
 
     def _plan(
-        self, leaving: Mapping[str, Mapping[str, str]], *, replace: bool, mode: _RenameMode
+        self, removed_files: Mapping[str, Mapping[str, str]], *, replace: bool, mode: _Mode
     ) -> tuple[Step, ...]:
         ignores_case = not self._disk.is_case_sensitive(self._places.library)
         real = RealPaths()
         # Links within the environment are followed here, so that steps name folders themselves.
         removed: dict[str, dict[str, str]] = {}
-        for folder, names in leaving.items():
+        for folder, names in removed_files.items():
             removed.setdefault(real.folder(folder), {}).update(names)
         # The target of such a link stays, even if it becomes empty.
         linked = set()
-        for folder in leaving:
+        for folder in removed_files:
             parent, name = os.path.split(folder)
             if real.folder(folder) != os.path.join(real.folder(parent), name):  # noqa: PTH118
                 linked.add(real.folder(folder))
@@ -275,12 +277,12 @@ class Transaction:
         return replace_fields(step, aside=near)
 
     def _numbered(self, step: Step) -> Step:
-        coming = step.aside if step.kind in {StepKind.PUT, StepKind.SWAP} else ""
-        going = step.place if step.kind in {StepKind.SWAP, StepKind.TAKE} else ""
+        new_path = step.aside if step.kind in {StepKind.PUT, StepKind.SWAP} else ""
+        old_path = step.place if step.kind in {StepKind.SWAP, StepKind.TAKE} else ""
         return replace_fields(
             step,
-            coming=number_of(coming) if coming else 0,
-            going=number_of(going) if going else 0,
+            new_number=number_of(new_path) if new_path else 0,
+            old_number=number_of(old_path) if old_path else 0,
         )
 
     def _carry_out(self, journal: Journal) -> None:
@@ -334,7 +336,7 @@ class Transaction:
 
 
 @dataclass(frozen=True, slots=True)
-class _RenameMode:
+class _Mode:
     """The kinds of renames that a plan may use."""
 
     whole_folders: bool = True
@@ -344,12 +346,7 @@ class _RenameMode:
 # In an overlay file system, as in containers, folders of the lower layer cannot be renamed, but
 # files can; and not every file system can exchange two names.
 _UNSUPPORTED = frozenset({errno.EXDEV, errno.ENOTSUP, errno.EOPNOTSUPP})
-_RENAME_MODES = (
-    _RenameMode(),
-    _RenameMode(exchange=False),
-    _RenameMode(whole_folders=False),
-    _RenameMode(False, False),
-)
+_MODES = (_Mode(), _Mode(exchange=False), _Mode(whole_folders=False), _Mode(False, False))
 
 
 def _fold(name: str) -> str:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def unchanged_folders(
     wheel: CheckedWheel,
     roots: Mapping[str, str],
-    leaving: Mapping[str, Collection[str]],
+    removed_files: Mapping[str, Collection[str]],
     read_folder: FolderReader,
 ) -> dict[str, str]:
     """Return the folders of a wheel whose files are installed already, as links.
@@ -30,15 +30,17 @@ def unchanged_folders(
     A folder that would be exchanged as a whole counts only if it is unchanged as a whole, so that
     other processes never see a mixture of old and new.
 
-    :param leaving: by folder, an absolute path, the names of files to remove.
+    :param removed_files: by folder, an absolute path, the names of files to remove.
     :return: by folder of the wheel, the absolute path of the installed one.
     """
-    coming: dict[str, WheelFolder] = {}
+    new_folders: dict[str, WheelFolder] = {}
     for part in wheel.parts:
         folder = os.path.normpath(os.path.join(roots[part.scheme], part.path))  # noqa: PTH118
-        if coming.setdefault(folder, part) is not part:
+        if new_folders.setdefault(folder, part) is not part:
             return {}  # rare: two folders of the wheel have one destination
-    return _Comparison(wheel, coming, leaving, read_folder, frozenset(roots.values())).found()
+    return _Comparison(
+        wheel, new_folders, removed_files, read_folder, frozenset(roots.values())
+    ).unchanged_folders_of()
 
 
 class _Comparison:
@@ -47,20 +49,20 @@ class _Comparison:
     def __init__(
         self,
         wheel: CheckedWheel,
-        coming: Mapping[str, WheelFolder],
-        leaving: Mapping[str, Collection[str]],
+        new_folders: Mapping[str, WheelFolder],
+        removed_files: Mapping[str, Collection[str]],
         read_folder: FolderReader,
         roots: frozenset[str],
     ) -> None:
         self._wheel = wheel.unpacked
-        self._coming = coming
-        self._leaving = leaving
+        self._new_folders = new_folders
+        self._removed_files = removed_files
         self._read_folder = read_folder
         self._numbers: Sequence[int] | None = None
         self._device = 0
         self._inner: dict[str, set[str]] = {}
         self._roots = roots
-        for folder in coming:
+        for folder in new_folders:
             path = folder
             while path not in roots:
                 path, name = os.path.split(path)
@@ -69,7 +71,7 @@ class _Comparison:
                     break
                 names.add(name)
 
-    def found(self) -> dict[str, str]:
+    def unchanged_folders_of(self) -> dict[str, str]:
         """Return the unchanged folders, as in `unchanged_folders`."""
         unchanged: dict[str, str] = {}
         pending = [*self._roots]
@@ -79,7 +81,7 @@ class _Comparison:
                 if self._is_same(path):
                     unchanged |= {
                         part.source: part_folder
-                        for part_folder, part in self._coming.items()
+                        for part_folder, part in self._new_folders.items()
                         if part_folder == path or part_folder.startswith(path + os.sep)
                     }
                 elif not self._goes(path):
@@ -98,14 +100,14 @@ class _Comparison:
         listing = self._listing(folder)
         if folder in self._roots:
             return False
-        return listing.files.keys() <= set(self._leaving.get(folder, ())) and all(
+        return listing.files.keys() <= set(self._removed_files.get(folder, ())) and all(
             self._goes(os.path.join(folder, name))  # noqa: PTH118
             for name in listing.folders
         )
 
     def _is_same(self, folder: str) -> bool:
         """Return whether a folder equals the wheel's, and all of it leaves with the old version."""
-        listing, part = self._listing(folder), self._coming.get(folder)
+        listing, part = self._listing(folder), self._new_folders.get(folder)
         names, folders = listing.files.keys(), listing.folders
         # A folder with bytecode that was compiled since differs from the wheel's.
         if folders != self._inside(folder):
@@ -115,7 +117,7 @@ class _Comparison:
                 return False
         elif not (
             names == set(part.names)
-            and names == set(self._leaving.get(folder, ()))
+            and names == set(self._removed_files.get(folder, ()))
             and self._is_linked(folder, listing, part)
         ):
             return False

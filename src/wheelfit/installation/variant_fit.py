@@ -21,17 +21,17 @@ def judge(
     installed: Iterable[Installed],
     ask: Ask,
     *,
-    coming: Mapping[NormalizedName, Version] = MappingProxyType({}),
+    new_versions: Mapping[NormalizedName, Version] = MappingProxyType({}),
 ) -> tuple[FitVerdict, ...]:
     """Judge the installed variants that can be imported (F-96, P-56).
 
-    :param coming: the packages to install beside them.
+    :param new_versions: the packages to install beside them.
     """
     first = by_name(installed)
     labelled = [
         (entry, entry.label)
         for entry in first.values()
-        if entry.label is not None and entry.name not in coming
+        if entry.label is not None and entry.name not in new_versions
     ]
     if not labelled:
         return ()
@@ -51,5 +51,5 @@ def judge(
         )
         for entry, label in labelled
     ]
-    versions = {**{name: entry.version for name, entry in first.items()}, **coming}
+    versions = {**{name: entry.version for name, entry in first.items()}, **new_versions}
     return tuple(judge_installed(variants, versions, ask))

@@ -143,11 +143,11 @@ class Conditions:
 def _grouped(pairs: Iterable[tuple[Left, Right]]) -> dict[frozenset[Right], list[Left]]:
     """Group the left sides by their sets of right sides."""
     rights_of: dict[Left, set[Right]] = {}
-    for left, right in pairs:
-        rights_of.setdefault(left, set()).add(right)
+    for left_side, right in pairs:
+        rights_of.setdefault(left_side, set()).add(right)
     groups: dict[frozenset[Right], list[Left]] = {}
-    for left, rights in rights_of.items():
-        groups.setdefault(frozenset(rights), []).append(left)
+    for left_side, rights in rights_of.items():
+        groups.setdefault(frozenset(rights), []).append(left_side)
     return groups
 
 

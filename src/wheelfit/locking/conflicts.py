@@ -99,15 +99,9 @@ class Kinds:
 
     def _joined(self, kinds_by_fork: Mapping[Fork, frozenset[str]]) -> frozenset[str]:
         terms: set[str] = set()
-        kinds = {
-            kind for kinds_of_fork in kinds_by_fork.values() for kind in kinds_of_fork or ("",)
-        }
-        for kind in kinds:
-            with_kind = [
-                fork
-                for fork, kinds_of_fork in kinds_by_fork.items()
-                if kind in (kinds_of_fork or ("",))
-            ]
+        always = frozenset([""])
+        for kind in frozenset().union(*(kinds or always for kinds in kinds_by_fork.values())):
+            with_kind = [fork for fork, kinds in kinds_by_fork.items() if kind in (kinds or always)]
             allowed = [fork for fork in self._forks if kind not in fork.left_out]
             if len(with_kind) == len(allowed):
                 if not kind:

@@ -50,22 +50,17 @@ class LockChange:
         }
 
 
-def changes(old: Lock | None, new: Lock) -> tuple[LockChange, ...]:
+def changes(old_lock: Lock | None, new_lock: Lock) -> tuple[LockChange, ...]:
     """Return the differences between the packages of two locks, by name.
 
-    :param old: the older lock; None: there is none.
-    :param new: the newer lock.
+    :param old_lock: the older lock; None: there is none.
+    :param new_lock: the newer lock.
     """
-    before, after = _by_name(old), _by_name(new)
+    before, after = _by_name(old_lock), _by_name(new_lock)
     lock_changes = []
     for name in sorted(before.keys() | after.keys()):
-        old_packages, new_packages = before.get(name, []), after.get(name, [])
-        change = LockChange(
-            name,
-            _versions(old_packages),
-            _versions(new_packages),
-            "; ".join(_details(old_packages, new_packages)),
-        )
+        old, new = before.get(name, []), after.get(name, [])
+        change = LockChange(name, _versions(old), _versions(new), "; ".join(_details(old, new)))
         if change.before != change.after or change.what:
             lock_changes.append(change)
     return tuple(lock_changes)
@@ -79,8 +74,8 @@ def _by_name(lock: Lock | None) -> dict[NormalizedName, list[LockedPackage]]:
 
 
 def _versions(packages: list[LockedPackage]) -> tuple[str, ...]:
-    known = sorted({package.version for package in packages if package.version is not None})
-    return tuple(map(str, known)) or (("?",) if packages else ())  # a folder has no version
+    versions = sorted({package.version for package in packages if package.version is not None})
+    return tuple(map(str, versions)) or (("?",) if packages else ())  # a folder has no version
 
 
 def _details(old: list[LockedPackage], new: list[LockedPackage]) -> Iterator[str]:

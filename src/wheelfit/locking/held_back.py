@@ -49,21 +49,13 @@ def held_back(settled: Sequence[ListedEnvironment]) -> Iterator[LockHeldBack]:
     for listed in settled:
         reasons |= dict.fromkeys(listed.solution.resolution.held_back)
     for release in reasons:
-        with_package = [listed for listed in settled if release.name in listed.parts]
-        with_release = [
-            listed
-            for listed in with_package
-            if listed.parts[release.name].version == release.version
+        versions = [
+            (listed.environment, listed.parts[release.name].version)
+            for listed in settled
+            if release.name in listed.parts
         ]
-        platforms_with_latest = {
-            listed.environment.platform
-            for listed in with_package
-            if listed.parts[release.name].version == release.latest
-        }
-        environments = dict.fromkeys(
-            listed.environment
-            for listed in with_release
-            if listed.environment.platform not in platforms_with_latest
-        )
+        with_latest = {env.platform for env, version in versions if version == release.latest}
+        with_release = [env for env, version in versions if version == release.version]
+        environments = dict.fromkeys(env for env in with_release if env.platform not in with_latest)
         if environments:
-            yield LockHeldBack(release, tuple(environments), len(with_release) == len(with_package))
+            yield LockHeldBack(release, tuple(environments), len(with_release) == len(versions))

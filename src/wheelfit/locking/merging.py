@@ -85,6 +85,7 @@ class _Merging:
         folder: Path | None,
     ) -> None:
         self._settled = settled
+        self._forks = [listed.fork for listed in settled]
         self._request = solver.request
         self._repository = solver.repository
         self._policy = solver.policy.metadata
@@ -119,9 +120,7 @@ class _Merging:
             key = part.name, part.version
             entry = self._entries.get(key)
             if entry is None:
-                entry = self._entries[key] = _Entry(
-                    Kinds(listed_environment.fork for listed_environment in self._settled)
-                )
+                entry = self._entries[key] = _Entry(Kinds(self._forks))
             entry.parts.append((listed, part))
             entry.kinds.add(place, listed.fork, kinds.get(part.name, frozenset()))
 
@@ -131,12 +130,10 @@ class _Merging:
             for listed, _ in entry.parts:
                 place = listed.environment.marker_values
                 key = name, place, listed.fork
-                earlier_version, earlier_name = seen.setdefault(
-                    key, (version, listed.environment.name)
-                )
-                if earlier_version != version:
+                earlier, earlier_name = seen.setdefault(key, (version, listed.environment.name))
+                if earlier != version:
                     raise NoFit(
-                        f"{earlier_name} needs {name} {earlier_version}, "
+                        f"{earlier_name} needs {name} {earlier}, "
                         f"{listed.environment.name} needs {version}, and no marker of a lock file "
                         "distinguishes the two",
                         hint="lock them one by one, each into its own file: -o pylock.NAME.toml",
@@ -179,9 +176,9 @@ class _Merging:
         for reason, labels in reasons.items():
             note = f"{first.name} {first.version}: {', '.join(labels)} not locked, {reason}"
             self._notes[note] = None
-        kept = [self._hashed(wheels[text]) for text in sorted(wheels) if text not in refused]
-        self._note_lost_fallback(entry, {wheel.filename.text for wheel in kept})
-        return replace(first, wheels=tuple(kept))
+        lockable = [self._hashed(wheels[text]) for text in sorted(wheels) if text not in refused]
+        self._note_lost_fallback(entry, {wheel.filename.text for wheel in lockable})
+        return replace(first, wheels=tuple(lockable))
 
     def _hashed(self, wheel: Wheel) -> Wheel:
         """Add the computed hash to a wheel for which no index promises one."""
@@ -227,16 +224,14 @@ class _Merging:
                     if needed.name in listed.parts:
                         text = str(Requirement(needed.name, needed.extras))
                         places = kinds.setdefault(text, {})
-                        extra_markers = places.setdefault(listed.environment.marker_values, set())
-                        extra_markers.add(None if extra is None else f"extra == '{extra}'")
+                        markers = places.setdefault(listed.environment.marker_values, set())
+                        markers.add(None if extra is None else f"extra == '{extra}'")
         conditions = Conditions(listed.environment for listed, _ in needs_by_environment)
         for text, places in kinds.items():
             marker = conditions.marker(
                 {
-                    place: frozenset()
-                    if None in extra_markers
-                    else frozenset(filter(None, extra_markers))
-                    for place, extra_markers in places.items()
+                    place: frozenset() if None in markers else frozenset(filter(None, markers))
+                    for place, markers in places.items()
                 }
             )
             yield text if marker is None else f"{text}; {marker}"
@@ -250,9 +245,9 @@ class _Merging:
             }
             for name in names
         }
-        dependency_entries = dependencies(versions, self._names)
-        if dependency_entries:
-            table["dependencies"] = dependency_entries
+        entries = dependencies(versions, self._names)
+        if entries:
+            table["dependencies"] = entries
 
 
 def _requires_python(entry: _Entry) -> str | None:

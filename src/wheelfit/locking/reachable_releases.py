@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.core.labels import Label
+    from wheelfit.core.requirements import Requirement
     from wheelfit.locking.listed_wheels import ListedEnvironment
     from wheelfit.locking.request import LockNeeds, Root
 
@@ -61,10 +62,14 @@ def _reached(
     """Return the direct and indirect requirements of some roots."""
     target = listed.environment.target
     pending: list[tuple[NormalizedName, NormalizedName | None]] = []
+
+    def add(requirement: Requirement) -> None:
+        for needed in request.apply_to(requirement, target):
+            pending.extend((needed.name, extra) for extra in (None, *needed.extras))
+
     for root in roots:
         if root.requirement.applies(target.environment):
-            for replacement in request.apply_to(root.requirement, target):
-                pending += [(replacement.name, extra) for extra in (None, *replacement.extras)]
+            add(root.requirement)
     seen: set[tuple[NormalizedName, NormalizedName | None]] = set()
     while pending:
         name, extra = node = pending.pop()
@@ -75,8 +80,5 @@ def _reached(
         for label in labels_of(part):
             for requiring_extra, requirement in part.needs.get(label, ()):
                 if requiring_extra == extra:
-                    for needed in request.apply_to(requirement, target):
-                        pending += [
-                            (needed.name, needed_extra) for needed_extra in (None, *needed.extras)
-                        ]
+                    add(requirement)
     return {name for name, _ in seen}

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.core.filename import index_file_name
+from wheelfit.sources.file_readers import DelegatedFiles
 from wheelfit.sources.page import BRIDGE, File, ProjectPage
-from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.sources.repository import READ_LIMIT
 from wheelfit.sources.urls import (
     file_url,
@@ -31,18 +31,16 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.locking.document import LockedPackage, LockedSource, LockedWheel
-    from wheelfit.sources.progress import Progress
-    from wheelfit.sources.repository import Files, FileSize
-    from wheelfit.wheels.bytes_source import ByteSource
-    from wheelfit.wheels.unpacked import UnpackedWheel
+    from wheelfit.sources.repository import Files
 
 
-class LockedRepository:
+class LockedRepository(DelegatedFiles):
     """A ``Repository`` with the packages of a lock.
 
     :param packages: the packages that apply, one for each name.
     :param name: the lock file, for messages.
-    :param files: reads the wheels; None: only the metadata in the lock is used.
+    :param files: reads the wheels; None: only the metadata in the lock is used, and reading a wheel
+        raises ``FileProblem``.
     :param folder: the folder of the lock file, for its relative paths; None: the lock is not a file
         of this machine, and may not name files of it.
     :param built: returns the wheel to be built from the source of a package, or None to leave it
@@ -59,9 +57,9 @@ class LockedRepository:
         built: Callable[[LockedPackage], File | None] | None = None,
     ) -> None:
         self.name = name
+        self._reader_of_wheels = files
         self._built = built
         self._packages = {package.name: package for package in packages}
-        self._files = files
         self._folder = folder
         self._documents: dict[str, LockedPackage] = {}
 
@@ -92,15 +90,8 @@ class LockedRepository:
         """Return the variant metadata that the lock inlines, as JSON."""
         package = self._documents.get(file.filename)
         if package is None:
-            return self._reader(file).read(file, limit=limit)
+            return super().read(file, limit=limit)
         return json.dumps(_json(dict(package.table or {}))).encode()
-
-    def metadata(self, file: File) -> bytes:
-        """Return the METADATA of a wheel; see `Files`.
-
-        :raises FileProblem: no reader of wheels was given.
-        """
-        return self._reader(file).metadata(file)
 
     def variant_document(self, file: File) -> bytes | None:
         """Return the ``variant.json`` in a wheel that is on this machine (F-122).
@@ -114,43 +105,15 @@ class LockedRepository:
                 "the lock does not describe its variants, and the wheel is not on this machine",
                 where=file.filename,
             )
-        return self._reader(file).variant_document(file)
-
-    def size(self, file: File, *, unpacked: bool = False) -> FileSize:
-        """Return the size of a wheel; see `Files`.
-
-        :raises FileProblem: no reader of wheels was given.
-        """
-        return self._reader(file).size(file, unpacked=unpacked)
-
-    def open(self, file: File) -> ByteSource:
-        """Return the bytes of a wheel; see `Files`.
-
-        :raises FileProblem: no reader of wheels was given.
-        """
-        return self._reader(file).open(file)
-
-    def download(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> Path:
-        """Fetch a file into a folder; see `Files`.
-
-        :raises FileProblem: no reader of wheels was given.
-        """
-        return self._reader(file).download(file, folder, progress)
-
-    def unpacked(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> UnpackedWheel:
-        """Return a wheel unpacked and verified; see `Files`.
-
-        :raises FileProblem: no reader of wheels was given.
-        """
-        return self._reader(file).unpacked(file, folder, progress)
+        return super().variant_document(file)
 
     def _reader(self, file: File) -> Files:
-        if self._files is None:
+        if self._reader_of_wheels is None:
             raise FileProblem(
                 f"{file.filename} would have to be read, but only the lock is used here",
                 where=self.name,
             )
-        return self._files
+        return self._reader_of_wheels
 
     def _is_archive(self, file: File) -> bool:
         return any(

@@ -57,7 +57,7 @@ class Root(Struct, frozen=True):
             return in_groups(self.group)
         return None
 
-    def asked(self) -> RequestedRequirement:
+    def to_requested(self) -> RequestedRequirement:
         """Return it as a requirement for the resolver, without its extra or group."""
         return RequestedRequirement(self.requirement, self.where)
 

@@ -86,10 +86,8 @@ class LockSelection(Struct, frozen=True):
 
     def resolution(self) -> Resolution:
         """Return the selection as a resolution to install."""
-        edges = [Edge(choice.package.name, name) for choice in self.chosen for name in choice.needs]
-        pins = (
-            Pin.of(choice.choice, requested=choice.requested) for choice in self._needed_first()
-        )
+        edges = [Edge(entry.package.name, name) for entry in self.chosen for name in entry.needs]
+        pins = (Pin.of(entry.choice, requested=entry.requested) for entry in self._needed_first())
         return Resolution(
             tuple(pins),
             edges=tuple(edges),
@@ -100,7 +98,7 @@ class LockSelection(Struct, frozen=True):
 
     def _needed_first(self) -> Iterator[PackageChoice]:
         """Yield the packages, dependencies before dependents; a cycle has no order."""
-        chosen = {choice.package.name: choice for choice in self.chosen}
+        chosen = {entry.package.name: entry for entry in self.chosen}
         seen: set[NormalizedName] = set()
         for start, root in chosen.items():
             path = [] if start in seen else [(start, iter(root.needs))]
@@ -290,15 +288,15 @@ class LockCandidates:
             ]
 
             def seen() -> Iterator[PropertySet]:
-                return self._seen(candidates, walk)
+                return self._declared_properties(candidates, walk)
 
             error = self._incompatible(walk) or self._clash(candidates, staying, only)
             if error is not None:
                 return RefusedAttempt(agreed, lambda: error, seen)
-            package_choices = {present.name: ChosenBuild.that_stays(present) for present in staying}
+            builds = {present.name: ChosenBuild.that_stays(present) for present in staying}
             for name, choice in walk.choices.items():
-                package_choices[name] = ChosenBuild.of_release(choice, choice.chosen_label)
-            return Attempt(agreed, package_choices, seen, walk)
+                builds[name] = ChosenBuild.of_release(choice, choice.chosen_label)
+            return Attempt(agreed, builds, seen, walk)
 
         settled = settle(
             choose,
@@ -309,7 +307,7 @@ class LockCandidates:
             efforts=[Effort.AS_NEW],
         )
         walk, held = settled.found, settled.held
-        package_choices = tuple(
+        choices = tuple(
             PackageChoice(package, walk.choices[name], tuple(walk.needs[name]), name in roots)
             for name, package in self.packages.items()
             if name in walk.choices
@@ -317,11 +315,9 @@ class LockCandidates:
         reason = "no chosen wheel needs it" if only is None else "it is not requested"
         left_out = {name: reason for name in self.packages if name not in walk.choices}
         notes = [*warnings_about_mixture(held), *walk.notes, *self._gaps(roots, walk)]
-        notes += [
-            note for package_choice in package_choices for note in package_choice.choice.notes
-        ]
+        notes += [note for choice in choices for note in choice.choice.notes]
         return LockSelection(
-            package_choices,
+            choices,
             MappingProxyType(left_out),
             tuple(dict.fromkeys(notes)),
             held,
@@ -360,14 +356,14 @@ class LockCandidates:
         for present in staying:
             objection = candidates.objection(present.properties, is_installed=True)
             if objection is not None:
-                beside = "not in the lock" if only is None else "stays"
+                situation = "not in the lock" if only is None else "stays"
                 return NoCompatibleWheel(
-                    f"{present} is installed and {beside}, and it {objection}",
+                    f"{present} is installed and {situation}, and it {objection}",
                     where=self._lock.where,
                 )
         return None
 
-    def _seen(self, candidates: Candidates, walk: _Walk) -> Iterator[PropertySet]:
+    def _declared_properties(self, candidates: Candidates, walk: _Walk) -> Iterator[PropertySet]:
         """Yield the declared properties of the compatible builds of every package on a walk."""
         for name in (*walk.choices, *walk.without_wheel):
             version = self.packages[name].version
@@ -418,7 +414,7 @@ class _Walk:
         self.candidates = candidates
         self._packages = packages
         self._builds = builds
-        self._seen: dict[NormalizedName, frozenset[NormalizedName]] = {}
+        self._declared_properties: dict[NormalizedName, frozenset[NormalizedName]] = {}
 
     def visit(self, roots: Mapping[NormalizedName, frozenset[NormalizedName]]) -> None:
         """Add packages and all their dependencies."""
@@ -426,23 +422,23 @@ class _Walk:
         complete = True
         while pending:
             name, extras = pending.pop()
-            known_extras = self._seen.get(name)
+            known_extras = self._declared_properties.get(name)
             if known_extras is not None and extras <= known_extras:
                 continue
-            self._seen[name] = extras | (known_extras or frozenset())
+            self._declared_properties[name] = extras | (known_extras or frozenset())
             if name not in self._packages:
                 continue  # its marker is false here, or the writer of the lock left it out
             choice = self._choose(name)
             if choice is None:
                 continue
             try:
-                needs = self._needed(self._packages[name], choice, self._seen[name])
+                needs = self._needed(self._packages[name], choice, self._declared_properties[name])
             except (InvalidWheel, InvalidRequirement) as error:
                 if choice.release.is_given or choice.selection.chosen is None:
                     raise
                 reason = f"its metadata cannot be used: {error.message}"
                 self.candidates.reject(choice.selection.chosen, reason)
-                pending.append((name, self._seen.pop(name)))
+                pending.append((name, self._declared_properties.pop(name)))
                 continue
             if needs is None:
                 complete = False

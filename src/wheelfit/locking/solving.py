@@ -223,7 +223,7 @@ class Solver:
         request, variables = self.request, environment.target.environment
         roots = [root for root in request.roots if root.requirement.applies(variables)]
         resolution_request = ResolutionRequest(
-            requirements=(*(root.asked() for root in roots), *further),
+            requirements=(*(root.to_requested() for root in roots), *further),
             wheels=tuple(dict.fromkeys(root.wheel for root in roots if root.wheel is not None)),
             constraints=request.constraints,
             overrides=request.overrides,

@@ -67,6 +67,7 @@ class WithoutVariants:
         tables: Mapping[_Key, dict[str, Any]],
     ) -> None:
         self._settled = settled
+        self._forks = [listed.fork for listed in settled]
         self._request = request
         self._conditions = conditions
         self._tables = tables
@@ -108,25 +109,22 @@ class WithoutVariants:
             labels = self._at_place[_key(part), listed.environment.marker_values]
             return fallback(labels, is_chosen=not listed.environment.platform_name)
 
-        place = listed.environment.marker_values
+        place, target = listed.environment.marker_values, listed.environment.target
         for name, kinds in kinds_of(listed, self._request, labels_of).items():
             part = listed.parts[name]
             key, fallback_labels = _key(part), labels_of(part)
-            filenames = {
-                text for text in self._wheels(part) if self._labels[key][text] in fallback_labels
-            }
+            labels = self._labels[key]
+            filenames = {text for text in self._wheels(part) if labels[text] in fallback_labels}
             if filenames and filenames <= self._bridged:
                 continue  # its member is required directly
             entry = self._entries.get(key)
             if entry is None:
-                entry = self._entries[key] = _Entry(
-                    Kinds(listed_environment.fork for listed_environment in self._settled)
-                )
+                entry = self._entries[key] = _Entry(Kinds(self._forks))
             entry.kinds.add(place, listed.fork, kinds)
             entry.filenames |= filenames
             for label in fallback_labels:
                 for _, requirement in part.needs.get(label, ()):
-                    for needed in self._request.apply_to(requirement, listed.environment.target):
+                    for needed in self._request.apply_to(requirement, target):
                         if needed.name in listed.parts:
                             versions = entry.needs.setdefault(str(needed.name), set())
                             versions.add(str(listed.parts[needed.name].version))

@@ -248,7 +248,7 @@ def _misfits(
     if planned and judged:
         staying = [entry for entry in present.installed if entry not in planned.remove]
         coming = {pin.name: pin.version for pin in planned.install}
-        judged = judge(staying, ground.candidates.support_of, coming=coming)
+        judged = judge(staying, ground.candidates.support_of, new_versions=coming)
     return tuple(one for one in judged if one.fits is False)
 
 

@@ -217,7 +217,7 @@ def open_for_choice(
         direct_urls_whole=changes and request.max_download is None,
     )
     if repository.bridged is not None:
-        repository.bridged.here = machine.target.tags
+        repository.bridged.machine_tags = machine.target.tags
     by = rules.origin_of("require-hashes") if rules.require_hashes else ""
     building = DeferredBuilding(
         repository,

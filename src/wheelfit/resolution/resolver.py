@@ -214,7 +214,7 @@ class _RequestResolver:
         self._requirements: list[RequestedRequirement] = []
         for requirement in request.requirements:
             if self._applies(requirement):
-                self._requirements += self._apply_overrides(requirement)
+                self._requirements += self._apply_to(requirement)
         self._limits = [limit for limit in request.constraints if self._applies(limit)]
         self._wheels = [*request.wheels, *_wheels_from_urls(self._requirements)]
         self._check_constraints()
@@ -360,7 +360,7 @@ class _RequestResolver:
         self._details.append(f"{line}: its marker does not match, so it is ignored")
         return False
 
-    def _apply_overrides(self, line: RequestedRequirement) -> list[RequestedRequirement]:
+    def _apply_to(self, line: RequestedRequirement) -> list[RequestedRequirement]:
         """Return the overrides of a requested requirement, or the requirement itself."""
         if not self._replacements.concerns(line.requirement.name):
             return [line]

@@ -237,10 +237,10 @@ class CachedPages(Struct, frozen=True):
             return previous.revalidated(answer.headers, self.clock())
         if answer.status != 200:
             return answer
-        kept = _kept_headers(answer.headers)
+        headers_to_keep = _kept_headers(answer.headers)
         if not self.packed:
-            kept.pop("content-encoding", None)
-        return Copy(answer.body, answer.url, kept, self.clock())
+            headers_to_keep.pop("content-encoding", None)
+        return Copy(answer.body, answer.url, headers_to_keep, self.clock())
 
     def keep(self, url: str, accept: str, copy: Copy, previous: Copy | None) -> Copy:
         """Write a copy to disk if that is allowed and useful.
@@ -434,8 +434,8 @@ class SharedPages(Generic[_T]):
         is_same = cached is not None and answer.is_page_of(cached[0])
         content = cached[1] if cached is not None and is_same else read(answer.answer)
         self._note_asked("revalidated" if is_same else "fetched")
-        kept = self._pages.keep(url, accept, answer, previous)
-        return replace(kept, body=b"", digest=kept.sha256), content
+        written = self._pages.keep(url, accept, answer, previous)
+        return replace(written, body=b"", digest=written.sha256), content
 
     def _stored(self, key: tuple[str, str], read: Callable[[Answer], _T]) -> tuple[Copy, _T] | None:
         """Return the copy on disk and its value; None if there is none or it cannot be read."""

@@ -268,7 +268,7 @@ class Exchange:
         self._ended = threading.Event()
         self._error: BaseException | None = None
         work = [self._fetch, self._hash, *([self._copy] if self.is_whole else [])]
-        self._threads = [self._started(each) for each in work]
+        self._threads = [self._started(function) for function in work]
 
     def __enter__(self) -> Self:
         return self

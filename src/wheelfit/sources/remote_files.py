@@ -167,8 +167,12 @@ class RemoteFiles:
         entry = self._store.read("members", member_key(name, sha256, file.url))
         if entry is not None:
             return entry.body
-        kept = self._kept_wheel(file)
-        return read_local_members(kept, [name], file.filename).get(name) if kept else None
+        cached_path = self._cached_wheel(file)
+        return (
+            read_local_members(cached_path, [name], file.filename).get(name)
+            if cached_path
+            else None
+        )
 
     def _members(self, file: File) -> dict[str, bytes]:
         """Read the needed members of a wheel by ranges, and cache them.
@@ -232,19 +236,19 @@ class RemoteFiles:
         if whole is not None:
             return size_of_local(whole, unpacked=unpacked)
         sha256 = file.hashes.get("sha256")
-        kept = self._store.wheel(sha256) if sha256 is not None else None
+        cached_path = self._store.wheel(sha256) if sha256 is not None else None
         if not unpacked:
-            if kept is not None:
-                return size_of_local(kept, unpacked=False)
+            if cached_path is not None:
+                return size_of_local(cached_path, unpacked=False)
             if file.size is not None:
                 return FileSize(file.size)
         key = wheel_size_key(sha256, file.url)
         entry = self._store.read("members", key) if sha256 is not None else None
         if entry is not None:
             total, inside = map(int, entry.body.split())
-            return FileSize(total, inside, is_on_disk=kept is not None)
-        if kept is not None:  # its bytes are checked when they are used
-            size = size_of_local(kept, unpacked=True)
+            return FileSize(total, inside, is_on_disk=cached_path is not None)
+        if cached_path is not None:  # its bytes are checked when they are used
+            size = size_of_local(cached_path, unpacked=True)
             if size.unpacked is not None:
                 self._remember_size(key, size)
             return size
@@ -307,9 +311,9 @@ class RemoteFiles:
         from wheelfit.wheels.bytes_source import open_local
         from wheelfit.wheels.remote import RangeUnsupported
 
-        kept = self._whole_wheels.find(file) or self._kept_wheel(file)
-        if kept is not None:
-            return open_local(kept)
+        cached_path = self._whole_wheels.find(file) or self._cached_wheel(file)
+        if cached_path is not None:
+            return open_local(cached_path)
         if self._pages.offline:
             raise offline(file.url)
         try:
@@ -325,9 +329,9 @@ class RemoteFiles:
     def download(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> Path:
         """Fetch the whole file into a folder and return its path there."""
         try:
-            kept = self._whole_wheels.find(file) or self._kept_wheel(file)
-            if kept is not None:
-                return self._link_kept(kept, file, folder, progress)
+            cached_path = self._whole_wheels.find(file) or self._cached_wheel(file)
+            if cached_path is not None:
+                return self._link_cached(cached_path, file, folder, progress)
             if self._pages.offline:
                 raise offline(file.url)
             sha256 = file.hashes.get("sha256")
@@ -348,13 +352,13 @@ class RemoteFiles:
         filename, where = parse_wheel_filename(file.filename), redact(file.url)
         sha256 = file.hashes.get("sha256")
         if sha256 is not None:
-            kept = self._wheels.find(sha256, filename, where=where, hashes=file.hashes)
-            if kept is not None:
-                return kept
+            cached = self._wheels.find(sha256, filename, where=where, hashes=file.hashes)
+            if cached is not None:
+                return cached
             with self._wheels.exclusive(sha256, progress):
                 # Another process may have fetched it meanwhile.
-                kept = self._wheels.find(sha256, filename, where=where, hashes=file.hashes)
-                return kept or self._unpacked_anew(file, folder, progress)
+                cached = self._wheels.find(sha256, filename, where=where, hashes=file.hashes)
+                return cached or self._unpacked_anew(file, folder, progress)
         return self._unpacked_anew(file, folder, progress)
 
     def _unpacked_anew(self, file: File, folder: Path, progress: Progress) -> UnpackedWheel:
@@ -454,15 +458,15 @@ class RemoteFiles:
         target.truncate()
         return None
 
-    def _kept_wheel(self, file: File) -> Path | None:
+    def _cached_wheel(self, file: File) -> Path | None:
         """Return the cached archive if its bytes still have their hash."""
         sha256 = file.hashes.get("sha256")
         return None if sha256 is None else self._store.sound_wheel(sha256, file.hashes)
 
-    def _link_kept(self, kept: Path, file: File, folder: Path, progress: Progress) -> Path:
-        size = kept.stat().st_size
+    def _link_cached(self, cached_path: Path, file: File, folder: Path, progress: Progress) -> Path:
+        size = cached_path.stat().st_size
         progress.start(size)
-        path = link_or_copy(kept, folder, file.filename)
+        path = link_or_copy(cached_path, folder, file.filename)
         progress.advance(size)
         progress.done()
         return path

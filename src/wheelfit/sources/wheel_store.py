@@ -271,11 +271,11 @@ class WheelStore:
                     no_space_message,
                 )
 
-                why = error.strerror or type(error).__name__
+                reason = error.strerror or type(error).__name__
                 if error.errno in FULL:
-                    why = no_space_message(folder, size, error=error)
+                    reason = no_space_message(folder, size, error=error)
                 raise FileProblem(
-                    f"{filename.text} cannot be unpacked: {why}",
+                    f"{filename.text} cannot be unpacked: {reason}",
                     where=str(folder),
                     hint="make room, or set TMPDIR to a folder on another disk",
                 ) from error

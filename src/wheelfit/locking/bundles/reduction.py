@@ -70,7 +70,7 @@ class KeptEntry:
 
 def reduced(
     lock: Lock,
-    kept: Mapping[int, KeptEntry],
+    entries: Mapping[int, KeptEntry],
     files: Mapping[str, BundledFile],
     *,
     extras: Iterable[str] = (),
@@ -80,7 +80,7 @@ def reduced(
     """Return a lock with some wheels of another, as files of a bundle.
 
     :param lock: the lock to reduce.
-    :param kept: the entries to keep, by their position in the lock.
+    :param entries: the entries to keep, by their position in the lock.
     :param files: hash and size of each wheel and archive, by its file name.
     :param extras: the extras that may still be requested.
     :param groups: dependency groups that may still be requested, and apply by default; None:
@@ -88,11 +88,11 @@ def reduced(
     :param environments: markers of the machines it is for; None: unchanged.
     """
     table = lock.to_mapping()
-    names = {entry.package.name for entry in kept.values()}
+    names = {entry.package.name for entry in entries.values()}
     packages = [
-        _entry(dict(entry), kept[index], files, names)
+        _entry(dict(entry), entries[index], files, names)
         for index, entry in enumerate(effective_entries(table))
-        if index in kept
+        if index in entries
     ]
     standard_keys = {entry_key(entry) for entry in table["packages"]}
     plain = (_plain(entry) for entry in packages if entry_key(entry) in standard_keys)
@@ -108,14 +108,14 @@ def reduced(
     return Lock.of(table, where=lock.where)
 
 
-def index_files(kept: Iterable[KeptEntry]) -> dict[NormalizedName, dict[str, bytes]]:
+def index_files(entries: Iterable[KeptEntry]) -> dict[NormalizedName, dict[str, bytes]]:
     """Return the index-level variant metadata of the releases in a bundle, by project and name.
 
-    :param kept: the entries; those of one release share a file.
+    :param entries: the entries; those of one release share a file.
     :raises InconsistentDocuments: they contradict each other.
     """
     parts: dict[tuple[NormalizedName, str], list[VariantDocument]] = {}
-    for entry in kept:
+    for entry in entries:
         if entry.document is None:
             continue
         labels: dict[str, set[Label]] = {}
@@ -198,22 +198,22 @@ def _name(wheel: Mapping[str, Any]) -> str:
 
 def _entry(
     entry: dict[str, Any],
-    kept: KeptEntry,
+    kept_entry: KeptEntry,
     files: Mapping[str, BundledFile],
     names: set[NormalizedName],
 ) -> dict[str, Any]:
-    if not kept.has_source:
+    if not kept_entry.has_source:
         entry.pop("sdist", None)
     for key in ("sdist", "archive"):
         if key in entry:
             entry[key] = _file(entry[key], files)
     if "wheels" in entry:
-        wheels = [wheel for wheel in entry["wheels"] if file_name_of(wheel) in kept.filenames]
+        wheels = [wheel for wheel in entry["wheels"] if file_name_of(wheel) in kept_entry.filenames]
         _put(entry, "wheels", [_file(wheel, files) for wheel in wheels])
     tool = entry.get("tool", {}).get(TOOL, {})
     needs = tool.get(VARIANT_DEPENDENCIES)
-    labels = {wheel.filename.label or "" for wheel in kept.wheels}
-    labels |= {""} if kept.has_source else set()
+    labels = {wheel.filename.label or "" for wheel in kept_entry.wheels}
+    labels |= {""} if kept_entry.has_source else set()
     if needs is not None:
         needs = {label: texts for label, texts in needs.items() if label in labels}
         tool[VARIANT_DEPENDENCIES] = needs
@@ -227,11 +227,11 @@ def _entry(
             }
         dependencies = [texts for texts in entry["dependencies"] if texts.get("name") in names_left]
         _put(entry, "dependencies", dependencies)
-    if kept.document is not None and kept.labels and "wheels" in entry:
-        pruned = prune(kept.document, kept.labels)
+    if kept_entry.document is not None and kept_entry.labels and "wheels" in entry:
+        pruned = prune(kept_entry.document, kept_entry.labels)
         written = to_mapping(pruned, _layout(pruned), accept_losses=True)
         entry[VARIANTS] = {SCHEMA: written.pop(SCHEMA), **written}
-    elif not kept.labels:
+    elif not kept_entry.labels:
         entry.pop(VARIANTS, None)
     return entry
 

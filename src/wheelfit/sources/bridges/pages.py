@@ -44,11 +44,13 @@ def page_of_names(
     own = pages[family.name]
     if own is not None and any(_is_of_variants(file) for file in own.files):
         return own
-    known = [page for page in pages.values() if page is not None]
-    if not known:
+    existing_pages = [page for page in pages.values() if page is not None]
+    if not existing_pages:
         return None
-    first = own or known[0]
-    if own is not None and any(page.source != own.source for page in known if page.bridge is None):
+    first = own or existing_pages[0]
+    if own is not None and any(
+        page.source != own.source for page in existing_pages if page.bridge is None
+    ):
         return own  # the owner of a name in one source may own no member in another
     builder = _PageBuilder(family, first.source, machine_platforms=machine_platforms)
     for member in family.members:
@@ -75,19 +77,20 @@ def page_of_indexes(
     :param hosts: the hosts from which files may come; empty: any.
     :return: None if no index has the project.
     """
-    known = [page for page in pages.values() if page is not None]
-    if not known:
+    existing_pages = [page for page in pages.values() if page is not None]
+    if not existing_pages:
         return None
     own = pages.get(()) if family.registry else None
     if own is not None and any(_is_of_variants(file) for file in own.files):
         return own
     statuses = sorted(
-        (page.status for page in known if page.status), key=lambda status: not status.is_quarantined
+        (page.status for page in existing_pages if page.status),
+        key=lambda status: not status.is_quarantined,
     )
     status = statuses[0] if statuses else ACTIVE
     if status.is_quarantined:  # the status of one folder is that of the whole project
-        return ProjectPage(name, (), known[0].source, bridge=family, status=status)
-    builder = _PageBuilder(family, known[0].source, hosts)
+        return ProjectPage(name, (), existing_pages[0].source, bridge=family, status=status)
+    builder = _PageBuilder(family, existing_pages[0].source, hosts)
     for member in family.members:
         page = pages.get(member.locations)
         if page is not None:
@@ -95,8 +98,8 @@ def page_of_indexes(
     for locations, page in pages.items():
         if page is not None and (locations or own is page):
             builder.add_sources(page, is_of_registry=not locations)
-    source = ", ".join(dict.fromkeys(page.source for page in known))
-    notes = [note for page in known for note in page.notes]
+    source = ", ".join(dict.fromkeys(page.source for page in existing_pages))
+    notes = [note for page in existing_pages for note in page.notes]
     return replace(builder.page(name, source, notes), status=status)
 
 
@@ -190,15 +193,15 @@ class _PageBuilder:
         declared = document_bytes(self._family, member)
         for file, filename in self._wheels(member, page):
             if member.distribution == self._family.name or self._family.is_of_indexes:
-                made = self._declared(member, file, filename, declared)
+                presented = self._declared(member, file, filename, declared)
             else:
-                made = self._selector(member, file, filename)
-            if made is None or made.filename in self._names:
+                presented = self._selector(member, file, filename)
+            if presented is None or presented.filename in self._names:
                 continue  # two builds of one wheel have one selector
-            self._names.add(made.filename)
-            self.files.append(made)
+            self._names.add(presented.filename)
+            self.files.append(presented)
             name = page.name if self._family.is_of_indexes else self._family.name
-            self._documents.setdefault((name, filename.version), made.source)
+            self._documents.setdefault((name, filename.version), presented.source)
 
     def add_sources(self, page: ProjectPage, *, is_of_registry: bool) -> None:
         """Add the source distributions of a page, each only once."""

@@ -101,7 +101,7 @@ class BridgedRepository:
         self._indexes: dict[tuple[str, tuple[str, ...]], Repository] = {}
         self._sources: dict[str, Repository] = {}
         self._lock = threading.Lock()
-        self.here: Iterable[Tag] = ()
+        self.machine_tags: Iterable[Tag] = ()
         """The tags of the machine to choose for; empty: any machine."""
 
     def narrow(self, is_wanted: Callable[[BridgeFamily, FamilyMember], bool]) -> None:
@@ -128,17 +128,16 @@ class BridgedRepository:
             return self._of_indexes(name, family)
         names = tuple(dict.fromkeys((name, *family.distributions)))
 
-        def listed(project: NormalizedName) -> ProjectPage | None:
+        def read_page(project: NormalizedName) -> ProjectPage | None:
             owner = None if project == name else self._catalogue.of(project)
             if owner is None or not owner.is_of_indexes:
                 return self._repository.project(project)
             return self._of_indexes(project, owner)
 
-        pages = dict(zip(names, map_concurrently(names, listed, most=_MOST), strict=True))
-        page = page_of_names(family, pages, {tag.platform for tag in self.here})
-        return (
-            None if page is None else structs.replace(page, fresh=0.0)
-        )  # that of a member may change
+        pages = dict(zip(names, map_concurrently(names, read_page, most=_MOST), strict=True))
+        page = page_of_names(family, pages, {tag.platform for tag in self.machine_tags})
+        # The page of a member may change.
+        return None if page is None else structs.replace(page, fresh=0.0)
 
     def owner_of(self, name: NormalizedName, file: File) -> str:
         """Return the index of a project's owner that lists a file; empty: another source does.
@@ -173,34 +172,34 @@ class BridgedRepository:
         if not all(member.is_of_registry for member in usable):
             members = usable  # if the target can use none, all members appear in the explanation
         notes: list[str] = []
-        places = {
+        by_location = {
             member.locations: member
             for member in members
             if family.registry or not member.is_of_registry
         }
+
+        def read_page(member: FamilyMember) -> ProjectPage | None:
+            return self._page_of_member(name, family, member, notes.append)
+
         try:
-            listed = map_concurrently(
-                list(places.values()),
-                lambda member: self._listed(name, family, member, notes.append),
-                most=_MOST,
-            )
+            read_pages = map_concurrently(list(by_location.values()), read_page, most=_MOST)
         except NetworkError as error:
             if not any(member.is_of_registry for member in members):
                 raise
             return self._fallback(name, family, error)
-        pages = dict(zip(places, listed, strict=True))
-        owners_places = [
-            place for place in places.values() if not (place.is_of_registry or place.has_own_url)
+        pages = dict(zip(by_location, read_pages, strict=True))
+        owner_pages = [
+            pages[location]
+            for location, member in by_location.items()
+            if not (member.is_of_registry or member.has_own_url)
         ]
-        listings = [pages[member.locations] for member in owners_places]
-        if owners_places and not (
-            family.registry or any(listing and listing.files for listing in listings)
-        ):
-            self._tell_missing(name, family)
+        has_files = any(page and page.files for page in owner_pages)
+        if owner_pages and not (family.registry or has_files):
+            self._note_missing(name, family)
         page = self._with_record(page_of_indexes(family, name, pages, self._hosts(family)))
         return page and structs.replace(page, notes=(*page.notes, *notes))
 
-    def _tell_missing(self, name: NormalizedName, family: BridgeFamily) -> None:
+    def _note_missing(self, name: NormalizedName, family: BridgeFamily) -> None:
         """Report a project that its owner's index lacks; a mirror may have fewer projects."""
         mirror = self._catalogue.bases.get(family.name)
         where = redact(mirror or family.base)
@@ -209,7 +208,7 @@ class BridgedRepository:
         if mirror is None:
             self.missed[name] = text
 
-    def _listed(
+    def _page_of_member(
         self,
         name: NormalizedName,
         family: BridgeFamily,
