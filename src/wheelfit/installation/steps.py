@@ -161,31 +161,27 @@ class _Planner:
 
     def merge(self, staged: str, final: str) -> None:
         """Plan the move of a staged folder's content into an existing folder."""
-        staged_listing, existing_listing = (
-            self.read_folder(staged),
-            self.read_folder(final) or FolderListing(),
-        )
-        if staged_listing is None:
+        listing = self.read_folder(staged)
+        if listing is None:
             return
+        present = self.read_folder(final) or FolderListing()
         self.filled.add(self.key(final))
-        names = {
-            self.key(name): name for name in (*existing_listing.files, *existing_listing.folders)
-        }
-        for name in sorted((*staged_listing.files, *staged_listing.folders)):
+        names = {self.key(name): name for name in (*present.files, *present.folders)}
+        for name in sorted((*listing.files, *listing.folders)):
             aside, place = os.path.join(staged, name), os.path.join(final, name)  # noqa: PTH118
             existing = names.get(self.key(name))
             if existing is None:
                 self.steps.append(Step(StepKind.PUT, place, aside))
                 continue
             old = os.path.join(final, existing)  # noqa: PTH118
-            owners = self.owners(old, is_folder=existing in existing_listing.folders)
-            is_merged = name in staged_listing.folders and self.read_folder(old) is not None
-            is_split = not self.whole_folders and existing in existing_listing.folders
+            owners = self.owners(old, is_folder=existing in present.folders)
+            is_merged = name in listing.folders and self.read_folder(old) is not None
+            is_split = not self.whole_folders and existing in present.folders
             if is_merged and (owners is None or is_split):
-                self.merge(aside, old if existing in existing_listing.folders else self.real(old))
+                self.merge(aside, old if existing in present.folders else self.real(old))
             elif owners is not None:
                 self.give_way(old, owners, place, aside)
-            elif existing not in existing_listing.folders and (
+            elif existing not in present.folders and (
                 # Bytecode of a removed module has no owner.
                 self.replace or os.path.basename(final) == "__pycache__"  # noqa: PTH119
             ):

@@ -40,7 +40,7 @@ def unchanged_folders(
             return {}  # rare: two folders of the wheel have one destination
     return _Comparison(
         wheel, new_folders, removed_files, read_folder, frozenset(roots.values())
-    ).unchanged_folders_of()
+    ).unchanged()
 
 
 class _Comparison:
@@ -71,7 +71,7 @@ class _Comparison:
                     break
                 names.add(name)
 
-    def unchanged_folders_of(self) -> dict[str, str]:
+    def unchanged(self) -> dict[str, str]:
         """Return the unchanged folders, as in `unchanged_folders`."""
         unchanged: dict[str, str] = {}
         pending = [*self._roots]

@@ -338,10 +338,10 @@ class LockCandidates:
 
     def _incompatible(self, walk: _Walk) -> NoCompatibleWheel | None:
         """Return the error for packages without a compatible wheel; None if all have one."""
-        if not walk.without_wheel:
+        if not walk.refusals:
             return None
-        names = ", ".join(walk.without_wheel)
-        verb = "has" if len(walk.without_wheel) == 1 else "have"
+        names = ", ".join(walk.refusals)
+        verb = "has" if len(walk.refusals) == 1 else "have"
         return NoCompatibleWheel(
             f"{names} {verb} no wheel in the lock for {self.candidates.target.name}",
             where=self._lock.where,
@@ -365,7 +365,7 @@ class LockCandidates:
 
     def _declared_properties(self, candidates: Candidates, walk: _Walk) -> Iterator[PropertySet]:
         """Yield the declared properties of the compatible builds of every package on a walk."""
-        for name in (*walk.choices, *walk.without_wheel):
+        for name in (*walk.choices, *walk.refusals):
             version = self.packages[name].version
             if version is not None and self.packages[name].wheels:
                 choice = candidates.choice(name, version)
@@ -409,12 +409,13 @@ class _Walk:
         self.needs: dict[NormalizedName, dict[NormalizedName, None]] = {}
         self.listed: dict[NormalizedName, tuple[NormalizedName, ...]] = {}
         """By package, the applicable requirements that the lock lists for its chosen wheel."""
-        self.without_wheel: dict[NormalizedName, tuple[str, ...]] = {}
+        self.refusals: dict[NormalizedName, tuple[str, ...]] = {}
+        """The reasons by package without a compatible wheel."""
         self.notes: dict[str, None] = {}
         self.candidates = candidates
         self._packages = packages
         self._builds = builds
-        self._declared_properties: dict[NormalizedName, frozenset[NormalizedName]] = {}
+        self._visited_extras: dict[NormalizedName, frozenset[NormalizedName]] = {}
 
     def visit(self, roots: Mapping[NormalizedName, frozenset[NormalizedName]]) -> None:
         """Add packages and all their dependencies."""
@@ -422,23 +423,23 @@ class _Walk:
         complete = True
         while pending:
             name, extras = pending.pop()
-            known_extras = self._declared_properties.get(name)
+            known_extras = self._visited_extras.get(name)
             if known_extras is not None and extras <= known_extras:
                 continue
-            self._declared_properties[name] = extras | (known_extras or frozenset())
+            self._visited_extras[name] = extras | (known_extras or frozenset())
             if name not in self._packages:
                 continue  # its marker is false here, or the writer of the lock left it out
             choice = self._choose(name)
             if choice is None:
                 continue
             try:
-                needs = self._needed(self._packages[name], choice, self._declared_properties[name])
+                needs = self._needed(self._packages[name], choice, self._visited_extras[name])
             except (InvalidWheel, InvalidRequirement) as error:
                 if choice.release.is_given or choice.selection.chosen is None:
                     raise
                 reason = f"its metadata cannot be used: {error.message}"
                 self.candidates.reject(choice.selection.chosen, reason)
-                pending.append((name, self._declared_properties.pop(name)))
+                pending.append((name, self._visited_extras.pop(name)))
                 continue
             if needs is None:
                 complete = False
@@ -456,9 +457,8 @@ class _Walk:
             choice = self.choices.get(name) or self._choose(name)
             if choice is None or package.needs is None:
                 continue
-            self.listed[name] = tuple(
-                requirement.name for requirement in self._listed(package, choice) or ()
-            )
+            requirements = self._listed(package, choice) or ()
+            self.listed[name] = tuple(requirement.name for requirement in requirements)
             for needed in self.listed[name]:
                 if needed in self._packages:
                     self.needs[name][needed] = None
@@ -472,9 +472,7 @@ class _Walk:
                 kept.add(name)
                 pending += self.needs.get(name, ())
         self.choices = {name: value for name, value in self.choices.items() if name in kept}
-        self.without_wheel = {
-            name: value for name, value in self.without_wheel.items() if name in kept
-        }
+        self.refusals = {name: value for name, value in self.refusals.items() if name in kept}
 
     def without_abi_dependency(self) -> Iterator[tuple[str, str]]:
         """Yield chosen wheels built for a package that is not chosen, with the reason (P-54)."""
@@ -490,14 +488,14 @@ class _Walk:
 
     def reasons(self) -> Iterator[str]:
         """Yield lines with the reasons why no wheel of a package is compatible."""
-        for name, lines in self.without_wheel.items():
+        for name, lines in self.refusals.items():
             yield f"{name}:"
             for line in lines:
                 yield f"  {line}"
 
     def hint(self) -> str | None:
         """Return the hint for packages that would have to be built; None if there are none."""
-        if not any(self._packages[name].kind in _SOURCES for name in self.without_wheel):
+        if not any(self._packages[name].kind in _SOURCES for name in self.refusals):
             return None
         return (
             "build a wheel and lock that, or lock without it; uv leaves a project out of its own "
@@ -509,13 +507,11 @@ class _Walk:
         if version is None:
             kind = self._packages[name].kind
             source = _SOURCES.get(kind, kind)
-            self.without_wheel[name] = (
-                f"only a {source} is locked, and nothing is built from source",
-            )
+            self.refusals[name] = (f"only a {source} is locked, and nothing is built from source",)
             return None
         choice = self.candidates.choice(name, version)
         if choice.chosen is None:
-            self.without_wheel[name] = choice.refusals() or (choice.reason,)
+            self.refusals[name] = choice.refusals() or (choice.reason,)
             return None
         self.choices[name] = choice
         self.needs.setdefault(name, {})
@@ -588,9 +584,8 @@ def _check_conflicts(lock: Lock, environment: Mapping[str, str | frozenset[str]]
     for members in lock.conflicts:
         requested = [str(member) for member in members if _holds(member, environment, lock.where)]
         if len(requested) > 1:
-            names = [
-                text.split("'")[1] if "'" in text else text.split('"')[1] for text in requested
-            ]
+            quotes = ["'" if "'" in text else '"' for text in requested]
+            names = [text.split(quote)[1] for text, quote in zip(requested, quotes, strict=True)]
             raise UserError(
                 f"{listed(names)} cannot be installed together: the lock says that they conflict",
                 where=lock.where,

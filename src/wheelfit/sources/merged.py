@@ -87,7 +87,7 @@ class Pool(DelegatedFiles):
     def project(self, name: NormalizedName) -> ProjectPage | None:
         """Return the files of a project of every repository that may supply it."""
         self._looked_up[name] = None
-        indexes, links = self._sources_of_project(name)
+        indexes, links = self._sources_for(name)
         linked = _pages(links, name)
         if (markers := self._markers.get(name)) is not None:
             return self._marked(name, linked, indexes, markers)
@@ -133,13 +133,13 @@ class Pool(DelegatedFiles):
 
         :return: None if several sources may supply it, or a source beside the indexes does.
         """
-        indexes, links = self._sources_of_project(name)
+        indexes, links = self._sources_for(name)
         is_first = len(indexes) == 1 or self._strategy == "first-index" or name in self._pins
         if not indexes or not is_first or name in self._markers or _pages(links, name):
             return None
         return indexes[0]
 
-    def _sources_of_project(
+    def _sources_for(
         self, name: NormalizedName
     ) -> tuple[Sequence[Repository], Sequence[Repository]]:
         """Return the indexes and the further sources that may supply a project."""
