@@ -54,8 +54,8 @@ def find_nginx() -> Path:
 def documented_forwarding(kind: Literal["x-forwarded", "forwarded"]) -> tuple[str, str]:
     """Return the documented lines that pass on the client: in ``server``, and around it."""
     blocks = re.findall(r"```nginx\n(.*?)\n```", _DOCUMENTED.read_text("utf-8"), re.DOTALL)
-    x_forwarded, forwarded, wrap = blocks[1:4]
-    return (x_forwarded, "") if kind == "x-forwarded" else (forwarded, wrap)
+    x_forwarded, forwarded, around = blocks[1:4]
+    return (x_forwarded, "") if kind == "x-forwarded" else (forwarded, around)
 
 
 class Balancer:
@@ -90,7 +90,7 @@ class Balancer:
                     servers="\n".join(f"server {host}:{port};" for host, port in servers),
                     port=self.address[1],
                     documented=documented.replace("{", f"{{\n{forwarding[0]}", 1),
-                    wrap=forwarding[1],
+                    around=forwarding[1],
                 )
             )
             # It takes over the socket that is open already, so nobody else can have its port.

@@ -124,7 +124,7 @@ def test_publishing_tools_show_the_sentence(
     upload = [twine, "upload", "--non-interactive", "--repository-url", index.upload_url]
     upload += ["-u", "__token__", "-p", index.token]
     said = run(*upload, other, folder=tmp_path, code=1)
-    assert "a file of this name with other content is there" in " ".join(said.split())
+    assert "a file of this name with other content exists" in " ".join(said.split())
     assert "name-taken" in said
     publish = [uv, "publish", "--publish-url", index.upload_url, "--token"]
     said = run(*publish, index.token, other, folder=tmp_path, code=2)

@@ -303,7 +303,7 @@ class TestElsewhere:
     @pytest.mark.parametrize(
         ("bridge", "says"),
         [
-            ("pytorch@", "does not say where"),
+            ("pytorch@", "has no URL of the indexes"),
             ("pytorch@http://", "is neither"),
             ("pytorch@nowhere", "is neither"),
             ("pytorch@ftp://mirror.example/whl", "is neither"),
