@@ -383,7 +383,7 @@ class TestArchives:
         """PEP 625: an archive that is called like another release is refused."""
         path = write_sdist(tmp_path, project, "demo", "2.0", pkg_info="")
         said = workshop.install(path, code=4)
-        assert "named like demo 2.0" in said.err
+        assert "its name is that of demo 2.0" in said.err
         assert "demo 1.0" in said.err
 
     @pytest.mark.parametrize("url", ["https://host.example/main.exe", "git+https://h.example"])
@@ -541,7 +541,7 @@ class TestIndexes:
             "demo", "--allow-source", "demo", "--json", command="explain"
         ).object["projects"][0]["candidates"]
         assert [row["verdict"] for row in rows] == ["chosen", "rejected"]
-        assert "a wheel fits" in rows[1]["reason"]
+        assert "a compatible wheel exists" in rows[1]["reason"]
 
     def test_variants(self, workshop: Workshop, project: Path) -> None:
         """F-92: for a package with variants, everything is not said by ``:all:``."""
@@ -590,7 +590,7 @@ class TestIndexes:
         """A source distribution that is another release than it is called does not count (F-94)."""
         write_sdist(workshop.wheels, project, "demo", "3.0", pkg_info="")
         said = workshop.install("demo", "--allow-source", "demo", code=3)
-        assert "named like demo 3.0" in said.err
+        assert "its name is that of demo 3.0" in said.err
 
     def test_what_building_needs(self, workshop: Workshop, tmp_path: Path) -> None:
         """What the backend needs is there while it runs, and not in the environment."""
