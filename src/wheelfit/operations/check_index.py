@@ -88,13 +88,12 @@ def _check_remote(
     url = request.index
     notes: list[str] = []
     with open_whole_index(url, request, context, note=notes.append, refresh=True) as repository:
-        names = tuple(map(canonicalize_name, request.only))
+        names = tuple(map(canonicalize_name, request.only)) or tuple(repository.projects())
         # Answers for missing projects differ most, and installers depend on them.
         repository.project(canonicalize_name("wheelfit-asks-for-a-missing-project"))
-        for name in names:
+        for name in names if request.only else ():
             if repository.project(name) is None:
                 raise ProjectNotFound(f"the index has no project {name}", where=redact(url))
-        names = names or tuple(repository.projects())
         with context.reporter.work("checking") as progress:
             report = check_index(
                 repository, names, options, now=datetime.now(UTC), progress=progress
