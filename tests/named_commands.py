@@ -126,7 +126,7 @@ def fault(line: str, commands: Mapping[str, Command]) -> str:
             return f"no subcommand {words[0]}"
         command = command.subcommands[words.pop(0)]
     known = {"-h", "--help"}
-    for option in command.shown():
+    for option in command.command_line_options():
         known |= set(option.names)
     for word in words:
         if word == "--":

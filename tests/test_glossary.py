@@ -48,7 +48,7 @@ def public_names() -> Iterator[str]:
     yield from (*wheelfit.__all__, *wheelfit_runtime.__all__)
     for name, command in working_commands().items():
         yield name
-        for option in command.shown():
+        for option in command.command_line_options():
             yield from (name for name in option.names if name.startswith("--"))
     for path in REFERENCE.glob("schemas/*.json"):
         yield from json.loads(path.read_bytes()).get("properties", ())

@@ -65,7 +65,7 @@ def test_messages_name_options_that_exist() -> None:
     """Every option that a message names is one of some command, or of a known other program."""
     known = {"--help", "--version"}
     for command in working_commands().values():
-        for option in command.shown():
+        for option in command.command_line_options():
             known |= set(option.names)
     folders = ("resolution", "operations", "installation", "locking", "cli/render")
     named = {

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from wheelfit.building.batch import Batch, Outcome, may_pass
+from wheelfit.building.batch import Batch, Outcome, is_transient
 from wheelfit.building.batch_record import WorkRecord, digest_of
 from wheelfit.building.executors import open_workers
 from wheelfit.errors import LinkInTheWay, WorkerLost
@@ -157,7 +157,7 @@ def test_processes_are_other_processes(tmp_path: Path) -> None:
     """With several jobs nothing is done in this process; with one, all is."""
     errands = [BatchItem(n, tmp_path) for n in range(4)]
     with open_workers(jobs=2) as workers:
-        assert workers.words == "2 processes"
+        assert workers.description == "2 processes"
         there = Batch(carry_out, errands, executor=workers.executor, workers=2).run()
     assert os.getpid() not in {one.value["process"] for one in there if one.value}
     assert {one.value["process"] for one in here(errands) if one.value} == {os.getpid()}
@@ -220,7 +220,7 @@ def test_pauses_grow(tmp_path: Path) -> None:
 )
 def test_what_may_pass(error: Exception, passes: bool) -> None:  # noqa: FBT001 - a table
     """Faults of networks and disks may pass, wrong input and missing files do not."""
-    assert may_pass(error) is passes
+    assert is_transient(error) is passes
 
 
 def test_what_lies_behind_an_error_decides() -> None:
@@ -228,7 +228,7 @@ def test_what_lies_behind_an_error_decides() -> None:
     for cause, passes in ((OSError(5, "I/O"), True), (OSError(2, "missing"), False)):
         error = FileProblem("the file cannot be read")
         error.__context__ = cause  # as `raise ... from None` leaves it
-        assert may_pass(error) is passes
+        assert is_transient(error) is passes
 
 
 # --- going on where it was ended ------------------------------------------------------------
@@ -243,7 +243,7 @@ def _record(
         sign=lambda text: digest_of(secret, text),
         key=digest_of,
         to_data=lambda value: {"text": value},
-        of_data=lambda data: str(data["text"]),
+        from_data=lambda data: str(data["text"]),
         note=notes.append,
     )
 
@@ -268,7 +268,7 @@ class Shouting:
         with _record(self.record, self.notes, purpose=purpose) as record, open_workers() as workers:
             found = Batch(shout, self.files, executor=workers.executor, record=record).run()
         assert [one.value for one in found] == [shout(file) for file in self.files]
-        return "".join("k" if one.is_kept else "d" for one in found)
+        return "".join("k" if one.is_from_record else "d" for one in found)
 
 
 def test_done_once(tmp_path: Path) -> None:
@@ -280,8 +280,8 @@ def test_done_once(tmp_path: Path) -> None:
     assert work() == "kkdkk"
     assert work() == "kkkkk"
     assert work(purpose="another") == "ddddd"
-    assert [note.partition(": ")[2] for note in work.notes] == [
-        "it is of other work; everything is done again"
+    assert [note.partition(" ")[2] for note in work.notes] == [
+        "is of other work; everything is done again"
     ]
 
 
@@ -305,8 +305,8 @@ def test_damaged_record(tmp_path: Path, place: int) -> None:
     data[place] ^= 1
     work.record.write_bytes(data)
     assert work() == "ddddd"
-    assert [note.partition(": ")[2] for note in work.notes] == [
-        "it is damaged, or not yours; everything is done again"
+    assert [note.partition(" ")[2] for note in work.notes] == [
+        "is damaged, or not yours; everything is done again"
     ]
     assert work() == "kkkkk"
 
@@ -348,12 +348,12 @@ def test_value_that_does_not_hold(tmp_path: Path) -> None:
         purpose="test",
         key=digest_of,
         to_data=lambda value: {"text": value},
-        of_data=lambda data: None if "3" in data["text"] else str(data["text"]),
+        from_data=lambda data: None if "3" in data["text"] else str(data["text"]),
         sign=lambda text: digest_of("", text),
     )
     with strict, open_workers() as workers:
         found = Batch(shout, work.files, executor=workers.executor, record=strict).run()
-    assert [one.is_kept for one in found] == [True, True, True, False, True]
+    assert [one.is_from_record for one in found] == [True, True, True, False, True]
 
 
 # --- being interrupted -------------------------------------------------------------------------
@@ -425,11 +425,11 @@ def test_a_record_that_is_a_link(tmp_path: Path) -> None:
         purpose="test",
         key=str,
         to_data=lambda value: {"value": value},
-        of_data=lambda data: int(data["value"]),
+        from_data=lambda data: int(data["value"]),
         note=notes.append,
     )
     assert record.value(1) is None
     with pytest.raises(LinkInTheWay, match="link"):
         record.add(1, 2)
-    assert notes == [f"{path} is a link, so what was done earlier is done again"]
+    assert notes == [f"{path} is a link, so finished work is done again"]
     assert victim.read_text() == "precious"

@@ -88,7 +88,7 @@ def test_equal_bytes(cluster: DaskCluster, tmp_path: Path) -> None:
         folder.mkdir()
         make = partial(repack_wheel, folder=folder, label=Label("mkl"), document=document)
         with open_workers(url) as workers:
-            workers.must_see(wheels[:1], [folder])
+            workers.check_files(wheels[:1], [folder])
             outcomes = Batch(
                 make, wheels, executor=workers.executor, workers=workers.count, batch=3
             ).run()
@@ -159,7 +159,7 @@ def test_who_kills_every_worker_is_found_out(tmp_path: Path) -> None:
 
 def test_nobody_answers() -> None:
     """An address where nobody listens is said, with what to look at."""
-    with pytest.raises(Unreachable) as caught, open_workers("dask://127.0.0.1:9", patience=0.2):
+    with pytest.raises(Unreachable) as caught, open_workers("dask://127.0.0.1:9", timeout=0.2):
         pytest.fail("it was opened")
     assert caught.value.where == "dask://127.0.0.1:9"
     assert "dask scheduler" in (caught.value.hint or "")
@@ -171,7 +171,7 @@ def test_no_workers(tmp_path: Path) -> None:
     with (
         DaskCluster(tmp_path) as cluster,
         raises_code("unfit-workers", match="the scheduler has no workers"),
-        open_workers(cluster.url, patience=0.5),
+        open_workers(cluster.url, timeout=0.5),
     ):
         pytest.fail("it was opened")
 
@@ -197,24 +197,24 @@ def test_worker_without_wheelfit(tmp_path: Path) -> None:
 
 @pytest.mark.integration
 @pytest.mark.parametrize(
-    ("before", "words"),
+    ("before", "description"),
     [
         ("import sys; sys.path.insert(0, {folder!r})", "it has wheelfit 99.9, here it is"),
         (
             "import zlib; old = zlib.compressobj; zlib.compressobj = lambda _, *all: old(1, *all)",
-            "its zlib packs in another way",
+            "its zlib compresses to other bytes",
         ),
     ],
     ids=["version", "zlib"],
 )
-def test_other_worker(tmp_path: Path, before: str, words: str) -> None:
+def test_other_worker(tmp_path: Path, before: str, description: str) -> None:
     """B-39: a worker from which other results would come is refused."""
     info = tmp_path / "wheelfit-99.9.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: wheelfit\nVersion: 99.9\n")
     with DaskCluster(tmp_path / "cluster") as cluster:
         cluster.add_workers(1, before=before.format(folder=str(tmp_path)))
-        with raises_code("unfit-workers", match=words) as caught, open_workers(cluster.url):
+        with raises_code("unfit-workers", match=description) as caught, open_workers(cluster.url):
             pytest.fail("it was opened")
     assert (caught.value.where or "").startswith("tcp://127.0.0.1:")
 
@@ -224,8 +224,8 @@ def test_files_that_workers_see(cluster: DaskCluster, tmp_path: Path) -> None:
     """Files and folders that all workers share are no reason to refuse; nothing is left there."""
     (tmp_path / "a.whl").write_bytes(b"x")
     with open_workers(cluster.url) as workers:
-        assert workers.are_elsewhere
-        workers.must_see([tmp_path / "a.whl"], [tmp_path])
+        assert workers.are_remote
+        workers.check_files([tmp_path / "a.whl"], [tmp_path])
     assert [one.name for one in tmp_path.iterdir()] == ["a.whl"]
 
 
@@ -243,8 +243,8 @@ def test_files_that_a_worker_does_not_see(tmp_path: Path, *, is_written: bool) -
                 "tcp://two": [None for _ in paths],
             },
         )
-        with raises_code("unfit-workers", match="it does not see") as caught:
-            workers.must_see(*(([], [tmp_path]) if is_written else ([tmp_path / "a.whl"], [])))
+        with raises_code("unfit-workers", match="it has other files in") as caught:
+            workers.check_files(*(([], [tmp_path]) if is_written else ([tmp_path / "a.whl"], [])))
     assert caught.value.where == "tcp://two"
     assert [one.name for one in tmp_path.iterdir()] == ["a.whl"]
 
@@ -254,14 +254,14 @@ def test_folder_that_cannot_be_written(tmp_path: Path) -> None:
     with open_workers() as here:
         workers = Workers(here.executor, here.count, "a cluster", lambda _f, _paths: {})
         with pytest.raises(FileProblem, match="cannot be written"):
-            workers.must_see([], [tmp_path / "missing"])
+            workers.check_files([], [tmp_path / "missing"])
 
 
 # --- names ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("url", "jobs", "count", "words"),
+    ("url", "jobs", "count", "description"),
     [
         (None, None, 1, "this process"),
         (None, 3, 3, "3 processes"),
@@ -269,11 +269,15 @@ def test_folder_that_cannot_be_written(tmp_path: Path) -> None:
         ("processes", 1, 1, "this process"),
     ],
 )
-def test_this_machine(url: str | None, jobs: int | None, count: int, words: str) -> None:
+def test_this_machine(url: str | None, jobs: int | None, count: int, description: str) -> None:
     """Without a URL the work is done here, in as many processes as was said."""
     with open_workers(url, jobs=jobs) as workers:
-        assert (workers.count(), workers.words, workers.are_elsewhere) == (count, words, False)
-        workers.must_see([Path("/missing")], [Path("/missing")])  # nobody else has to see it
+        assert (workers.count(), workers.description, workers.are_remote) == (
+            count,
+            description,
+            False,
+        )
+        workers.check_files([Path("/missing")], [Path("/missing")])  # nobody else has to see it
 
 
 def test_all_processors() -> None:

@@ -120,7 +120,7 @@ github = { linux = "x", win32 = [] }
     assert faults(text) == [
         f'{top}.excludes: is an unknown key (did you mean "exclude"?)',
         f"{top}.labels[1]: is not in [variant.variants], which has v3, v4, cu128: 'v5'",
-        f"{top}.labels[2]: is there already: 'v3'",
+        f"{top}.labels[2]: is a duplicate: 'v3'",
         f'{top}.labels[3]: must not be empty: the plain wheel has its own key, "plain = true"',
         f"{top}.plain: must be true or false, not 'yes'",
         f"{top}.pythons[1]: {version} 'cp312'",
@@ -145,7 +145,7 @@ github = { linux = "x", win32 = [] }
         ('exclude = [{ label = "*" }]', ": excludes everything"),
         (
             'include = [{ label = "v3", python = "3.12", platform = "macosx_arm64" }]',
-            "include[0]: is there already: v3, Python 3.12, macosx_arm64",
+            "include[0]: is in the matrix already: v3, Python 3.12, macosx_arm64",
         ),
         ("plain = false\nlabels = []", "labels: must be a list of strings, not an empty list"),
     ],

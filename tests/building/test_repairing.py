@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from wheelfit.building.repairing import needs_no_repair, repair_wheel
+from wheelfit.building.repairing import is_for_any_platform, repair_wheel
 from wheelfit.errors import BuildFailed
 from wheelfit.testing.wheels import build_wheel, release_document
 from wheelfit.wheels.archive import WheelArchive
@@ -84,10 +84,10 @@ def test_the_label_stays(tool: str, tmp_path: Path, out: Path, label: str | None
     ("word", "message"),
     [
         ("fail", "failed with 1"),
-        ("none", "0 wheels came of it, not one"),
-        ("other", "the result is not a sound wheel"),
-        ("strip", "the result is not a sound wheel"),
-        ("harm", "the result is not a sound wheel"),
+        ("none", "it made 0 wheels, not one"),
+        ("other", "the result is not a valid wheel"),
+        ("strip", "the result is not a valid wheel"),
+        ("harm", "the result is not a valid wheel"),
     ],
 )
 def test_nothing_else_comes_of_it(
@@ -169,5 +169,5 @@ def test_no_such_tool(tmp_path: Path, out: Path) -> None:
 
 def test_wheels_for_any_platform(tmp_path: Path) -> None:
     """Tools refuse a wheel for any platform, so it needs no repair."""
-    assert needs_no_repair(build_wheel(tmp_path, "fast", "1.0"))
-    assert not needs_no_repair(wheel(tmp_path))
+    assert is_for_any_platform(build_wheel(tmp_path, "fast", "1.0"))
+    assert not is_for_any_platform(wheel(tmp_path))

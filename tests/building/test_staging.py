@@ -16,7 +16,7 @@ from wheelfit_runtime.errors import FileProblem
 
 def staged(staging: Staging, folder: Path, name: str, text: str) -> tuple[Path, Path]:
     """Write a result; return where it is and where it goes."""
-    result = staging.room_for(folder) / name
+    result = staging.new_folder(folder) / name
     result.write_text(text)
     return result, folder / name
 
@@ -59,7 +59,7 @@ def test_two_of_one_name(tmp_path: Path) -> None:
     """Results that would take the place of each other are refused."""
     with Staging() as staging:
         pairs = [staged(staging, tmp_path, "a", "1"), staged(staging, tmp_path, "a", "2")]
-        with pytest.raises(FileProblem, match="called a"):
+        with pytest.raises(FileProblem, match="have the name a"):
             staging.publish(pairs, overwrite=[tmp_path / "a"])
     assert contents(tmp_path) == {}
 
@@ -80,18 +80,18 @@ def test_rehearsal(tmp_path: Path) -> None:
     """A rehearsal moves nothing, and tells what would be in the way."""
     with Staging() as staging:
         pairs = [staged(staging, tmp_path, "a", "1")]
-        staging.publish(pairs, rehearse=True)
+        staging.publish(pairs, dry_run=True)
         assert contents_of_files(tmp_path) == set()
         (tmp_path / "a").write_text("old")
         with pytest.raises(FileProblem, match="exists"):
-            staging.publish(pairs, rehearse=True)
+            staging.publish(pairs, dry_run=True)
     assert contents(tmp_path) == {"a": "old"}
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
     """Where nothing can be written there is an error that names the place."""
     with Staging() as staging, pytest.raises(FileProblem) as caught:
-        staging.room_for(tmp_path / "nowhere")
+        staging.new_folder(tmp_path / "nowhere")
     assert caught.value.where == str(tmp_path / "nowhere")
 
 
@@ -100,7 +100,7 @@ def test_abandoned(tmp_path: Path) -> None:
     """What a process left that was killed goes with the next one; that of a living one stays."""
     script = (
         "import os, sys; from pathlib import Path; from wheelfit.building.staging import Staging\n"
-        "room = Staging().room_for(Path(sys.argv[1])); (room / 'half').touch()\n"
+        "room = Staging().new_folder(Path(sys.argv[1])); (room / 'half').touch()\n"
         "print(room.parent, flush=True)\n"
         "os._exit(9) if sys.argv[2] == 'die' else sys.stdin.read()\n"
     )
@@ -114,12 +114,12 @@ def test_abandoned(tmp_path: Path) -> None:
         living = Path(alive.stdout.readline().strip())
         assert not Path(dead.stdout.strip()).exists()
         with Staging() as staging:
-            staging.room_for(tmp_path)
+            staging.new_folder(tmp_path)
             assert (living / "1/half").exists()
         assert alive.stdin is not None
         alive.stdin.close()
     with Staging() as staging:
-        staging.room_for(tmp_path)
+        staging.new_folder(tmp_path)
     assert contents(tmp_path) == {}
 
 
@@ -133,7 +133,7 @@ def test_abandoned_before_it_had_a_name(tmp_path: Path) -> None:
         for path in (folder, file):
             os.utime(path, (time.time() - age,) * 2)
     with Staging() as staging:
-        staging.room_for(tmp_path)
+        staging.new_folder(tmp_path)
     left = {path.name for path in tmp_path.iterdir()}
     assert left == {f".{'a' * 15}2.part", f".{'b' * 15}2.part"}
 
@@ -151,7 +151,7 @@ folder = Path(sys.argv[1])
 with Staging() as staging:
     pairs = []
     for name in "ab":
-        result = staging.room_for(folder) / name
+        result = staging.new_folder(folder) / name
         result.touch()
         pairs.append((result, folder / name))
     sys.addaudithook(disturb)

@@ -18,7 +18,7 @@ from wheelfit.building.wheel_jobs import (
     Repair,
     Unmake,
     WheelJob,
-    do_job,
+    run_job,
 )
 from wheelfit.core.labels import parse_label
 from wheelfit.core.metadata import read_document, write_document
@@ -55,7 +55,7 @@ def test_travels(act: Act, tmp_path: Path, out: Path) -> None:
     source = build_wheel(tmp_path, "fast", "1.0", label="mkl", document=CONTENT)
     job = WheelJob(source, act, out, RewriteOptions(epoch=0), copy_unchanged=True)
     assert pickle.loads(pickle.dumps(job)) == job
-    done = do_job(job)
+    done = run_job(job)
     assert pickle.loads(pickle.dumps(done)) == done
     assert done.is_new
     assert done.path.parent == out
@@ -69,13 +69,13 @@ def test_in_other_processes(tmp_path: Path, out: Path) -> None:
     here.mkdir()
     act = Repack(label=MKL, document=DOCUMENT)
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-        theirs = list(pool.map(do_job, [WheelJob(wheel, act, out) for wheel in wheels]))
+        theirs = list(pool.map(run_job, [WheelJob(wheel, act, out) for wheel in wheels]))
         wheels[0].write_bytes(b"no wheel")
         failed = pool.submit(
-            do_job, WheelJob(wheels[0], act, out, options=RewriteOptions(overwrite=True))
+            run_job, WheelJob(wheels[0], act, out, options=RewriteOptions(overwrite=True))
         ).exception()
     assert isinstance(failed, InvalidWheel)
-    ours = do_job(WheelJob(wheels[1], act, here))
+    ours = run_job(WheelJob(wheels[1], act, here))
     assert theirs[1].path.read_bytes() == ours.path.read_bytes()
     assert theirs[1].content_verified
 
@@ -83,19 +83,19 @@ def test_in_other_processes(tmp_path: Path, out: Path) -> None:
 def test_repair(tmp_path: Path, out: Path) -> None:
     """A wheel for any platform needs no repair; one for a platform is given to the command."""
     act = Repair("false {wheel} {dest_dir}")
-    assert not do_job(WheelJob(build_wheel(tmp_path, "fast", "1.0"), act, out)).is_new
+    assert not run_job(WheelJob(build_wheel(tmp_path, "fast", "1.0"), act, out)).is_new
     source = build_wheel(tmp_path, "fast", "1.0", tag="py3-none-linux_x86_64")
     with pytest.raises(BuildFailed, match="false failed with 1"):
-        do_job(WheelJob(source, act, out))
+        run_job(WheelJob(source, act, out))
 
 
 def test_nothing_to_do(tmp_path: Path, out: Path) -> None:
     """A wheel that needs nothing is left alone, or copied byte by byte if that is wanted."""
     plain = build_wheel(tmp_path, "fast", "1.0")
     for act in (Unmake(skip_plain=True), Convert()):
-        done = do_job(WheelJob(plain, act, out))
+        done = run_job(WheelJob(plain, act, out))
         assert (done.path, done.is_new) == (plain, False)
-        done = do_job(
+        done = run_job(
             WheelJob(plain, act, out, options=RewriteOptions(overwrite=True), copy_unchanged=True)
         )
         assert done.is_new

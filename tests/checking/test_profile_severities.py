@@ -10,7 +10,7 @@ from checking.broken_wheels import LINUX, native, plain, with_files
 from checking.releases import check, only
 
 from wheelfit.checking.checks import CHECKS
-from wheelfit.checking.tool_profiles import SEVERITIES, Profile, graded
+from wheelfit.checking.tool_profiles import SEVERITIES, Profile, with_profile_severities
 from wheelfit.testing.binaries import elf_file
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "checks.md").read_text("utf-8")
@@ -18,7 +18,9 @@ PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "checks.md").read_tex
 
 def severity(path: Path, code: str, profiles: str) -> str | None:
     """Return how much a finding matters with some profiles; None: not at all."""
-    report = graded(check(path, binaries=True), frozenset(map(Profile, profiles.split())))
+    report = with_profile_severities(
+        check(path, binaries=True), frozenset(map(Profile, profiles.split()))
+    )
     found = [one for one in report.findings if one.code == code]
     return found[0].severity if found else None
 

@@ -15,16 +15,16 @@ from wheelfit.cli.command import make_parser
 from wheelfit.cli.commands import find_command
 from wheelfit.cli.configuration import (
     Configuration,
+    clear_defaults,
     complete,
     project_file,
     read_file,
     read_layers,
     read_project,
     read_variables,
-    set_aside,
-    strays,
+    unknown_variables,
 )
-from wheelfit.cli.options.option import ProjectMay
+from wheelfit.cli.options.option import ProjectAccess
 from wheelfit.cli.options.settings import SETTINGS
 from wheelfit.core.provider_table import EmulatedPlugin
 from wheelfit.errors import UsageError
@@ -115,7 +115,7 @@ class Place:
     def parsed(self, command: str, *words: str, **variables: str) -> dict[str, Any]:
         """Parse words as the program does."""
         parser = make_parser(command, find_command(command))
-        own = set_aside(parser)
+        own = clear_defaults(parser)
         arguments = parser.parse_args(list(words))
         complete(parser, arguments, own, lambda: self.layers(**variables))
         return vars(arguments)
@@ -199,7 +199,7 @@ def test_a_project_can_only_tighten(place: Place) -> None:
 
 
 @pytest.mark.parametrize(
-    "key", [key for key in SETTINGS if SETTINGS[key].project is ProjectMay.NOT_SET_IT]
+    "key", [key for key in SETTINGS if SETTINGS[key].project is ProjectAccess.NONE]
 )
 def test_what_a_project_cannot_set(place: Place, key: str) -> None:
     """What weakens trust or bounds is an error that says where it belongs."""
@@ -239,8 +239,8 @@ def test_a_site_file_of_the_administrator(place: Place) -> None:
 def test_the_project_alone(place: Place) -> None:
     """Which groups are installed by default is said by a project and by nobody else."""
     place.write(project='default-groups = ["dev"]')
-    assert place.layers().of("default-groups").value == ["dev"]
-    assert place.layers(WHEELFIT_DEFAULT_GROUPS="a").of("default-groups").value == ["dev"]
+    assert place.layers().effective("default-groups").value == ["dev"]
+    assert place.layers(WHEELFIT_DEFAULT_GROUPS="a").effective("default-groups").value == ["dev"]
     place.write(user='default-groups = ["dev"]')
     with pytest.raises(InvalidConfiguration, match="belongs to a project"):
         place.layers()
@@ -268,9 +268,9 @@ def test_which_project(tmp_path: Path) -> None:
 def test_a_project_without_settings(tmp_path: Path) -> None:
     """A file that does not mention wheelfit is not even parsed; one that is not there is none."""
     path = tmp_path / "pyproject.toml"
-    assert (read_project(path).exists, read_project(path).said) == (False, {})
+    assert (read_project(path).exists, read_project(path).values) == (False, {})
     path.write_text("this is not TOML")
-    assert (read_project(path).exists, read_project(path).said) == (True, {})
+    assert (read_project(path).exists, read_project(path).values) == (True, {})
     path.write_text("wheelfit: this is not TOML either")
     with pytest.raises(InvalidConfiguration, match="is not TOML"):
         read_project(path)
@@ -293,7 +293,7 @@ def test_the_settings_of_the_current_folder_are_not_read(
     """A command that works on no project reads none: an archive decides nothing by lying there."""
     monkeypatch.chdir(place.write(project='prefer = ["p"]').project)
     parser = make_parser("install", find_command("install"))
-    own = set_aside(parser)
+    own = clear_defaults(parser)
     arguments = parser.parse_args(["demo"])
     complete(parser, arguments, own, lambda: read_layers(arguments, {}, tmp_path / "none"))
     assert arguments.prefer == []
@@ -327,7 +327,7 @@ def test_variables(place: Place, variable: str, text: str, name: str, value: obj
         ("WHEELFIT_PLUGIN_TIMEOUT", "soon", "not a number of seconds"),
         ("WHEELFIT_PLUGIN_TIMEOUT", "-1", "not a number of seconds"),
         ("WHEELFIT_PROVIDER", "nvidia", "can be set in a file only"),
-        ("WHEELFIT_LABEL", "cu128", "does not say which package is meant"),
+        ("WHEELFIT_LABEL", "cu128", "names no package"),
         ("WHEELFIT_EXCLUDES", "a b", "is not a valid package name"),
         ("WHEELFIT_OVERRIDES", "a >>", "expected semicolon"),
         ("WHEELFIT_FORBID", "A!", "namespace"),
@@ -347,7 +347,7 @@ def test_variables_that_are_none() -> None:
         "WHEELFIT_STRIKT": "1", "WHEELFIT_STRICT": "1", "WHEELFIT_OVERRIDE_X_Y": "1",
         "WHEELFIT_CACHE_DIR": "/c", "WHEELFIT_POLICY_FILE": "/p", "OTHER": "1",
     }  # fmt: skip
-    assert strays(environ) == ("WHEELFIT_STRIKT",)
+    assert unknown_variables(environ) == ("WHEELFIT_STRIKT",)
 
 
 @pytest.mark.parametrize(
@@ -364,7 +364,7 @@ def test_variables_that_are_none() -> None:
         ("devices = [1]", "devices: '[1]' is none of all", 1, None),
         ("prefer = 'a'", "prefer must be a list of strings", 1, None),
         ('prefer = [\n "a",\n "B!"\n]', "namespace", 3, None),
-        ('label = ["a"]', "does not say which package", 1, "write NAME=LABEL"),
+        ('label = ["a"]', "names no package", 1, "write NAME=LABEL"),
         ('overrides = ["a==1",\n"b >>"]', "", 2, None),
         ("constraints = [\"a; 'x' in variant_namespaces\"]", "variant_namespaces", 1, None),
         ("provider = 1", "provider is not a list of tables; write [[provider]]", 1, None),
@@ -406,8 +406,8 @@ def test_a_limit_that_is_none(place: Place, limit: str) -> None:
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     """Nobody needs a file; one that was named must be there."""
-    assert read_file(tmp_path / "none", "user").said == {}
-    assert read_file(tmp_path / "none" / "such", "user").said == {}
+    assert read_file(tmp_path / "none", "user").values == {}
+    assert read_file(tmp_path / "none" / "such", "user").values == {}
     with pytest.raises(InvalidConfiguration, match="does not exist"):
         read_file(tmp_path / "none", "user", must_exist=True)
     with pytest.raises(InvalidConfiguration, match="cannot be read"):
@@ -419,6 +419,6 @@ def test_the_example_of_the_reference(tmp_path: Path) -> None:
     page = Path(__file__).parents[2] / "docs" / "reference" / "configuration.md"
     (example,) = re.findall(r"^```toml\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
     path = tmp_path / "wheelfit.toml"
-    alone = {key for key, one in SETTINGS.items() if one.project is ProjectMay.ALONE_SET_IT}
+    alone = {key for key, one in SETTINGS.items() if one.project is ProjectAccess.PROJECT_ONLY}
     path.write_text(re.sub(rf"^({'|'.join(alone)}) .*\n", "", example, flags=re.MULTILINE))
-    assert set(read_file(path, "user").said) == set(SETTINGS) - alone - {"require", "forbid"}
+    assert set(read_file(path, "user").values) == set(SETTINGS) - alone - {"require", "forbid"}

@@ -6,7 +6,7 @@ import pytest
 
 from wheelfit.cli.command import Command
 from wheelfit.cli.documentation import fill_page
-from wheelfit.cli.options.option import Option, OptionGroup, ProjectMay
+from wheelfit.cli.options.option import Option, OptionGroup, ProjectAccess
 from wheelfit.cli.options.values import FLAG, TEXT, TEXTS, OneOf
 
 BRUSH = Option("-b, --brush BRUSH", TEXT, "flat|round")
@@ -23,8 +23,8 @@ COMMANDS = {
     ),
 }
 SETTINGS = {
-    "wet": Option("--wet", FLAG, "with water", project=ProjectMay.TIGHTEN_IT),
-    "names": Option("names", TEXTS, "of walls", project=ProjectMay.ALONE_SET_IT),
+    "wet": Option("--wet", FLAG, "with water", project=ProjectAccess.TIGHTEN),
+    "names": Option("names", TEXTS, "of walls", project=ProjectAccess.PROJECT_ONLY),
 }
 
 

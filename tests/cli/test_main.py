@@ -15,7 +15,7 @@ import pytest
 from cli.running import Runner
 from sampled_cases import sampled
 
-from wheelfit.cli.commands import COMMANDS, FIRST, find_command, working_commands
+from wheelfit.cli.commands import COMMANDS, FIRST_COMMANDS, find_command, working_commands
 from wheelfit.cli.main import main
 from wheelfit.cli.options.first_options import FIRST_OPTIONS
 from wheelfit_runtime import __version__
@@ -54,7 +54,7 @@ def test_help_shows_ten_commands_first(capsys: pytest.CaptureFixture[str]) -> No
     assert main([]) == 0
     text = capsys.readouterr().out
     shown = re.findall(r"^  ([\w-]+)  ", text, re.MULTILINE)
-    assert shown == [name for names in FIRST.values() for name in names]
+    assert shown == [name for names in FIRST_COMMANDS.values() for name in names]
     assert len(shown) == 10
     assert f"`wheelfit --help all` shows all {len(COMMANDS)} commands" in text
 
@@ -123,7 +123,7 @@ def test_the_help_of_a_command_is_short(
     monkeypatch.setenv("COLUMNS", "80")
     for command, row in working_commands().items():
         text = help_of(f"{command} --help", capsys)
-        number = sum(not option.is_positional for option in row.shown())
+        number = sum(not option.is_positional for option in row.command_line_options())
         shown = re.findall(r"^  --?[a-zA-Z]", text, re.MULTILINE)
         assert (command in FIRST_OPTIONS) == (number > 20), command
         if command in FIRST_OPTIONS:

@@ -443,7 +443,7 @@ class TestNumPy:
         selection = wheels("numpy-2.2.5", [*document.variants, None], document, known)
         assert selection.chosen is not None
         assert selection.chosen.label == X86_LABELS[level]
-        assert detector.asked == ["x86_64"]
+        assert detector.requests == ["x86_64"]
         rejected = {
             verdict.filename.label: verdict.reason
             for verdict in selection.verdicts

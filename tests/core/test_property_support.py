@@ -106,7 +106,7 @@ class TestStep1:
         detection = ask(provider, detector, policy=policy).detections["nvidia"]
         assert (detection.status, detection.source) == (Status.DISABLED, reason)
         assert detection.features == ()
-        assert detector.asked == []
+        assert detector.requests == []
 
     def test_an_unreadable_marker_is_told(self) -> None:
         """F-51: a marker that cannot be used disables the provider with a warning."""
@@ -138,7 +138,7 @@ class TestStep2:
         support = ask(BLAS, detector, "blas")
         assert support.detections["blas"].features == BLAS.features
         assert support.detections["blas"].source == "static list of the package"
-        assert detector.asked == []
+        assert detector.requests == []
 
     def test_empty(self) -> None:
         """P-3: an empty list means that nothing is supported."""
@@ -193,7 +193,7 @@ class TestStep3:
                 assert support.values("nvidia", "sm_arch") == {"90_real"}
                 assert support.detections["nvidia"].source == "host file node.toml"
                 assert support.notes == ()
-        assert machine.asked == []
+        assert machine.requests == []
 
     @pytest.mark.parametrize("provider", [X86, STRANGER, None])
     def test_silence_is_final(self, provider: Provider | None) -> None:
@@ -235,7 +235,7 @@ class TestStep3:
         assert support.notes == ()
         support = ask(NVIDIA, machine, user_lists=lists)
         assert support.detections["nvidia"].status is Status.NOTHING
-        assert machine.asked == ["x86_64"]
+        assert machine.requests == ["x86_64"]
 
     def test_the_machine_does_not_answer_for_strangers(self) -> None:
         """P-63: lists may answer for any plugin, the machine only for those it knows."""
@@ -243,7 +243,7 @@ class TestStep3:
         lists = HostDetector(host("x86_64", LEVELS), "node.toml")
         support = ask(STRANGER, machine, user_lists=lists)
         assert support.detections["nvidia"].status is Status.UNKNOWN
-        assert machine.asked == []
+        assert machine.requests == []
 
     @pytest.mark.parametrize(
         ("provider", "source"),
@@ -289,8 +289,8 @@ class TestStep4:
         """P-13, P-60: the detector answers for a plugin in the table."""
         detector = FixedDetector({"x86_64": LEVELS})
         support = ask(X86, detector, "x86_64")
-        assert support.detections["x86_64"].source == "told by a test"
-        assert detector.asked == ["x86_64"]
+        assert support.detections["x86_64"].source == "set by a test"
+        assert detector.requests == ["x86_64"]
 
     def test_not_there_yet(self) -> None:
         """P-22: a plugin of the table that this detector cannot answer for says so."""
@@ -346,7 +346,7 @@ class TestSteps5And6:
             "no built-in provider stands in for nvidia-plugin-by-a-stranger as nvidia, "
             "and no plugin is asked here"
         )
-        assert detector.asked == []
+        assert detector.requests == []
 
     @pytest.mark.parametrize(
         ("namespace", "provider"),
@@ -373,7 +373,7 @@ class TestSteps5And6:
         assert detection.status is Status.UNKNOWN
         assert detection.features == ()
         assert detection.source.endswith("and no plugin is asked here")
-        assert detector.asked == []
+        assert detector.requests == []
 
     def test_the_name_that_is_known(self) -> None:
         """P-13, P-19: the provider of wheelfit answers, so that nothing is fetched or run."""
@@ -385,7 +385,7 @@ class TestSteps5And6:
         detector = FixedDetector({"nvidia": {"sm_arch": ["90_real"]}})
         detection = ask(None, detector).detections["nvidia"]
         assert detection.source == "the metadata names no provider for it"
-        assert detector.asked == []
+        assert detector.requests == []
 
     def test_broken_provider(self) -> None:
         """F-130: a broken entry makes its namespace unsupported."""
@@ -564,7 +564,7 @@ class TestAsking:
             },
         )
         support = support_for(document, detector, environment=LINUX)
-        assert detector.asked == ["x86_64", "nvidia"]
+        assert detector.requests == ["x86_64", "nvidia"]
         assert list(support.detections) == ["x86_64", "nvidia"]
 
     def test_namespaces_used(self) -> None:

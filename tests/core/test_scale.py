@@ -196,7 +196,7 @@ def test_the_machine_is_asked_once_for_each_namespace() -> None:
     machine = FixedDetector(MACHINE)
     choice = Candidates(repository(FEW), TARGET, machine).choice(FAST, Version("1.0"))
     assert choice.selection.chosen is not None
-    assert sorted(machine.asked) == ["nvidia", "x86_64"]
+    assert sorted(machine.requests) == ["nvidia", "x86_64"]
 
 
 class CountingTags(TagPreference, frozen=True):

@@ -108,7 +108,7 @@ def test_an_index_that_does_not_answer(run: Runner, index: RecordingIndex, old: 
     words: list[str | Path] = ["--python", old, "-i", index.url, "--no-cache-dir", "--retries", "0"]
     index.faults.status["/simple/plain/"] = 500
     said = run("list", "--outdated", *words)
-    assert "plain could not be looked for" in said.err
+    assert "the releases of plain could not be read" in said.err
     assert "fast" in said.out
     index.faults.status["*"] = 500
     error = run("list", "--outdated", *words, "--json", code=5).error

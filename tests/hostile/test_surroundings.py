@@ -356,7 +356,7 @@ class TestSettings:
             ("provider = 1", "provider is not a list of tables"),
             ("[[provider]]\nnamespace = 'a'", "provider[0].package is missing"),
             (ROW.format("A", "1", "c"), "provider[0].namespace is not a namespace"),
-            (ROW.format("a", "x", "c"), "provider[0].versions has something that is not a version"),
+            (ROW.format("a", "x", "c"), "provider[0].versions has an invalid version"),
             (ROW.format("a", "1", "../c"), "provider[0] needs versions"),
             ("\x1b[2J = 1", "the configuration file is not TOML"),
             ("a." * 100_000, "nested deeper than the limit of 32"),

@@ -105,11 +105,11 @@ class TestMachines:
         """No page, no document and no wheel is read to choose (F-123)."""
         repository = world()
         lock = lock_world(repository)
-        repository.asked.clear()
+        repository.requests.clear()
         detector = FixedDetector({"x86_64": {"level": ["v3"]}})
         assert labels(choose(lock, detector, files=repository))["fastfft"] == "v3"
-        assert repository.asked == []
-        assert set(detector.asked) == {"nvidia", "x86_64"}
+        assert repository.requests == []
+        assert set(detector.requests) == {"nvidia", "x86_64"}
 
     def test_another_machine_by_a_host_file(self) -> None:
         """A host file answers in the place of the machine (P-12, P-44)."""
@@ -149,7 +149,7 @@ class TestNeeds:
         """Variant markers see the wheel that was chosen for their own entry (F-118)."""
         repository = world()
         lock = lock_world(repository, with_needs=False)
-        repository.asked.clear()
+        repository.requests.clear()
         assert labels(choose(lock, GPU, files=repository)) == {
             "fastfft": "cu12.8",
             "gpu-lib": None,
@@ -159,7 +159,7 @@ class TestNeeds:
             "fastfft": "null",
             "numbers": None,
         }
-        assert not [text for text in repository.asked if not text.startswith("metadata ")]
+        assert not [text for text in repository.requests if not text.startswith("metadata ")]
 
     def test_markers_see_what_the_target_supports(self) -> None:
         """Of several values of a label, the supported ones only (F-103, F-118)."""
@@ -196,10 +196,10 @@ class TestNeeds:
         for package in table["packages"]:
             if package["name"] == "fastfft":
                 del package["tool"]["wheelfit"]["variant-dependencies"]["cu12.8"]
-        repository.asked.clear()
+        repository.requests.clear()
         selection = choose(Lock.of(table), GPU, files=repository)
         assert set(labels(selection)) == {"fastfft", "gpu-lib", "numbers"}
-        assert [text for text in repository.asked if "cu12.8" in text]
+        assert [text for text in repository.requests if "cu12.8" in text]
 
     def test_a_lost_entry(self) -> None:
         """What the whole lock lacks is told: somebody lost it, as on solving a conflict."""
@@ -320,11 +320,11 @@ class TestWithoutTable:
         """Only the plain wheel is used, and a note says why."""
         repository = world()
         lock = without(lock_world(repository), "variants-json")
-        repository.asked.clear()
+        repository.requests.clear()
         selection = choose(lock, GPU, files=repository)
         assert labels(selection)["fastfft"] is None
         assert any("not on this machine" in note for note in selection.notes)
-        assert repository.asked == []
+        assert repository.requests == []
 
     def test_wheels_here_are_read(self, tmp_path: Path) -> None:
         """What the wheels on this machine say of themselves decides."""

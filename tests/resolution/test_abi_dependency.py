@@ -303,7 +303,7 @@ class TestInstalled:
         there = [installed("torch 2.8.0"), installed("flash 1", "pyt28", BOTH["pyt28"])]
         resolution = world.resolve("flash", installed=there)
         assert resolution.pins == ()
-        assert world.repository.asked == []
+        assert world.repository.requests == []
 
     def test_an_installed_build_gives_way(self, world: World) -> None:
         """F-96, P-55: with another torch the same release is taken in another build."""

@@ -90,7 +90,7 @@ class TestWithIndexFile:
             ("plain", "compatible"),
             ("atlas", "rejected"),
         ]
-        assert world.repository.asked == ["project num", f"read {INDEX_FILE}"]
+        assert world.repository.requests == ["project num", f"read {INDEX_FILE}"]
 
     def test_is_not_read_for_plain_wheels(self) -> None:
         """F-90, step 2: without a variant wheel nothing is read and nobody is asked."""
@@ -100,7 +100,7 @@ class TestWithIndexFile:
         world.repository.add_wheel(wheel("mkl", "cp39-cp39-win32"))
         choice = choose(world)
         assert outcome(choice) == [("plain", "chosen"), ("mkl", "rejected")]
-        assert world.repository.asked == ["project num"]
+        assert world.repository.requests == ["project num"]
         assert choice.support is None
 
     def test_is_not_read_when_variants_are_off(self, world: World) -> None:
@@ -110,7 +110,7 @@ class TestWithIndexFile:
         world.repository.add_file(INDEX_FILE, BLAS)
         world.policy = ChoicePolicy(preferences=Preferences(variants=False))
         assert outcome(choose(world))[0] == ("plain", "chosen")
-        assert world.repository.asked == ["project num"]
+        assert world.repository.requests == ["project num"]
 
     @pytest.mark.parametrize(
         "failure",
@@ -194,8 +194,8 @@ class TestWithIndexFile:
             world.repository.add_wheel(wheel(label), document=own)
         world.repository.add_file(INDEX_FILE, {**BLAS, "variants": {"mkl": variants["mkl"]}})
         assert outcome(choose(world))[0] == ("openblas", "chosen")
-        assert f"document {wheel('openblas')}" in world.repository.asked
-        assert f"document {wheel('mkl')}" not in world.repository.asked
+        assert f"document {wheel('openblas')}" in world.repository.requests
+        assert f"document {wheel('mkl')}" not in world.repository.requests
 
     def test_without_a_label_that_contradicts(self) -> None:
         """F-76: a wheel that was looked into and contradicts the file is out, and no other."""
@@ -264,7 +264,7 @@ class TestWithoutIndexFile:
         world = self.world("mkl", "openblas")
         assert outcome(choose(world))[0] == ("openblas", "chosen")
         best = "cp311-cp311-linux_x86_64"
-        assert world.repository.asked == [
+        assert world.repository.requests == [
             "project num",
             f"document {wheel('mkl', best)}",
             f"document {wheel('openblas', best)}",
@@ -292,7 +292,7 @@ class TestWithoutIndexFile:
         choice = choose(world)
         assert outcome(choice)[0] == ("l00", "chosen")
         assert choice.notes == ()
-        assert sum(each.startswith("document ") for each in world.repository.asked) == 20
+        assert sum(each.startswith("document ") for each in world.repository.requests) == 20
 
     def test_too_costly(self) -> None:
         """F-77: a server without byte ranges costs too much."""
@@ -498,7 +498,7 @@ class TestContexts:
             "openblas",
             "chosen",
         )
-        world.repository.asked.clear()
+        world.repository.requests.clear()
         return candidates
 
     def best(self, candidates: Candidates) -> str | None:
@@ -515,7 +515,7 @@ class TestContexts:
             "mkl",
         ]
         assert reason(narrowed.choice(self.NAME, self.VERSION), "openblas") == "it is not wanted"
-        assert world.repository.asked == [f"metadata {wheel('mkl')}"]
+        assert world.repository.requests == [f"metadata {wheel('mkl')}"]
 
     def test_an_equal_context(self, candidates: Candidates) -> None:
         """Candidates in the context they are in are the same, with every verdict."""
@@ -546,7 +546,7 @@ class TestContexts:
         page = ProjectPage(self.NAME, files, "the request")
         given = candidates.within(candidates.context.with_given(page))
         assert [self.best(one) for one in (given, candidates)] == [None, "openblas"]
-        assert world.repository.asked == ["metadata num-1-py3-none-any.whl"]
+        assert world.repository.requests == ["metadata num-1-py3-none-any.whl"]
 
     def test_files_that_changed(self, world: World, candidates: Candidates) -> None:
         """A project whose files are not what they were is read anew in every context."""
@@ -575,7 +575,7 @@ def test_only_namespaces_in_play_are_asked_about(world: World) -> None:
     world.repository.add_file(INDEX_FILE, document)
     world.machine = FixedDetector({"x86_64": {"level": ["v2", "v1"]}})
     assert outcome(choose(world))[0] == ("a", "chosen")
-    assert world.machine.asked == ["x86_64"]
+    assert world.machine.requests == ["x86_64"]
 
 
 def test_everything_is_remembered(world: World) -> None:
@@ -586,7 +586,7 @@ def test_everything_is_remembered(world: World) -> None:
     assert candidates.usable_choice(name, Version("1")) is candidates.usable_choice(
         name, Version("1")
     )
-    assert len(world.repository.asked) == 3
+    assert len(world.repository.requests) == 3
     with pytest.raises(KeyError):
         candidates.choice(name, Version("7"))
     with pytest.raises(KeyError):

@@ -111,7 +111,7 @@ class TestContract:
                     "namespace": "nvidia",
                     "status": "supported",
                     "step": "built-in",
-                    "source": "told by a test",
+                    "source": "set by a test",
                     "warnings": [],
                     "plugin": None,
                 }

@@ -142,8 +142,8 @@ class TestWithinOneVersion:
         for version in ("0.7", "0.8", "0.9"):
             add(world, f"flash {version}", {"cu12": "12.0"})
         world.resolve("torch", "flash")
-        assert not [one for one in world.repository.asked if "flash-0" in one]
-        assert [one for one in world.repository.asked if "flash-1" in one]
+        assert not [one for one in world.repository.requests if "flash-0" in one]
+        assert [one for one in world.repository.requests if "flash-1" in one]
 
     def test_a_pre_release_does_not_come_in_this_way(self, world: World) -> None:
         """Looking for builds that agree admits no versions that did not count before."""

@@ -62,4 +62,4 @@ def test_nothing_is_fetched_ahead_of_what_is_left_out() -> None:
 
     world.resolve("top", dependencies=False, threads=4)
 
-    assert all("middle" not in str(question) for question in world.repository.asked)
+    assert all("middle" not in str(question) for question in world.repository.requests)

@@ -303,7 +303,7 @@ class TestReleasesThatDoNotFit:
         world.repository.add_wheel("tool-2-py3-none-any.whl", requires_python=">=3.13")
         world.repository.add_wheel("tool-1-py3-none-any.whl")
         assert world.pins("tool") == {"tool": "1"}
-        assert "metadata tool-2-py3-none-any.whl" not in world.repository.asked
+        assert "metadata tool-2-py3-none-any.whl" not in world.repository.requests
 
     def test_another_python_in_its_metadata(self, world: World) -> None:
         """F-94: what only the metadata says counts as well."""
@@ -491,7 +491,7 @@ class TestGivenWheels:
         pin = resolution.pins[-1]
         assert (pin.is_given, pin.requested, pin.file.hashes) == (True, True, {"sha256": "ab"})
         assert pin.file.url == f"{self.URL}tool-3-py3-none-any.whl"
-        assert "project tool" not in world.repository.asked
+        assert "project tool" not in world.repository.requests
 
     def test_a_requirement_with_a_url(self, world: World) -> None:
         """F-125: the same as a requirement, with extras."""
@@ -588,7 +588,7 @@ class TestInstalled:
         resolution = world.resolve("numbers", installed=[present("numbers 0.5")])
         assert resolution.pins == ()
         assert [str(kept) for kept in resolution.kept] == ["numbers 0.5"]
-        assert world.repository.asked == []
+        assert world.repository.requests == []
 
     def test_its_needs_count(self, world: World) -> None:
         """What stays needs what it needs."""
@@ -712,11 +712,11 @@ class TestAskingAgain:
         """F-93: after a rejection the next best wheel of the release is taken."""
         candidates = world.candidates()
         first = world.resolve("torch", candidates=candidates).pins[-1]
-        world.repository.asked.clear()
+        world.repository.requests.clear()
         candidates.reject(first.filename, "the wheel is not what was promised")
         second = world.resolve("torch", candidates=candidates).pins[-1]
         assert (first.label, second.label) == ("cu128", "null")
-        assert world.repository.asked == [
+        assert world.repository.requests == [
             "metadata torch-2.8-py3-none-any-null.whl",
             "project cpu-tools",
             "metadata cpu_tools-1-py3-none-any.whl",

@@ -123,7 +123,7 @@ class TestPages:
         unbridged = BridgedRepository(repository, BridgeCatalogue(["none"]))
         found = page(unbridged, "xgboost")
         assert names(found) == ["xgboost-3.4.1-py3-none-manylinux_2_28_x86_64.whl"]
-        assert repository.asked == ["project xgboost"]
+        assert repository.requests == ["project xgboost"]
         assert unbridged.project(canonicalize_name("nix")) is None
         assert BridgeCatalogue().of(canonicalize_name("faiss")) is None
 
@@ -216,7 +216,7 @@ def test_a_declared_wheel_is_read_by_its_own_name(repository: FakeRepository) ->
     labelled = page(source, "xgboost").files[1]
     assert b"Name: xgboost" in source.metadata(labelled)
     assert source.variant_document(labelled) == labelled.declared
-    assert repository.asked[-1].endswith(
+    assert repository.requests[-1].endswith(
         "metadata xgboost-3.4.1-py3-none-manylinux_2_28_x86_64.whl"
     )
 

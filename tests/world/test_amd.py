@@ -52,7 +52,7 @@ def test_the_whole_tree(world: World) -> None:
         "rocm-sdk-libraries": "7.14.0",
         "rocm-sdk-device-gfx942": "7.14.0",
     }
-    fetched = [url for url in world.net.asked if url.endswith((".whl", ".tar.gz"))]
+    fetched = [url for url in world.net.requests if url.endswith((".whl", ".tar.gz"))]
     assert all(url.startswith(INDEX) for url in fetched)
     again = world.run("install", "torch", *CONSENT, "--target", str(world.folder / "target"))
     assert "nothing to do" in again.stdout
@@ -82,10 +82,10 @@ def test_out_of_reach(world: World) -> None:
     words = ("torch", *CONSENT, "--retries", "0")
     found = installed(world, *words)
     assert found == {"torch": "2.13.0+rocm7.2", "triton-rocm": "3.7.1"}
-    assert not any("pypi.org/simple/rocm" in url for url in world.net.asked)
+    assert not any("pypi.org/simple/rocm" in url for url in world.net.requests)
 
 
 def test_nobody_else_asks_amd(world: World) -> None:
     """On a machine without such a GPU `triton` is the registry's, and AMD is not asked."""
     assert world.choose("h100-580", "torch", "triton").chosen["triton"] == "3.9.0 (plain)"
-    assert not any("amd.com" in url for url in world.net.asked)
+    assert not any("amd.com" in url for url in world.net.requests)

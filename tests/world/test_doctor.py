@@ -54,7 +54,7 @@ def test_without_asking(world: World) -> None:
             "place": "https://download.pytorch.org/whl/cu126",
         }
     ]
-    assert "instead of the registry indexes of owners count for" in words
+    assert "indexes of owners replace the registry for" in words
     assert ORIGIN in words
     assert "answer" not in words
 

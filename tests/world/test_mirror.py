@@ -167,7 +167,7 @@ def test_hosts_of_strangers(world: World, serve: Callable[..., RunningIndex]) ->
     world.net.hosts |= {HOSTS[0]: index, "files.stranger.example": index}
     server = serve("--mirror", "pytorch")
     assert files(server, "/bridges/pytorch/cpu/torch/") == []
-    assert not any("stranger" in url for url in world.net.asked)
+    assert not any("stranger" in url for url in world.net.requests)
     assert "may not request" in server.log
 
 
@@ -247,7 +247,7 @@ def test_pages_and_files(extensions: World, serve: Callable[..., RunningIndex]) 
     others = ("", f"v{FLASH}", f"v{FLASH}/", FLASH_FILE.replace("torch2.10", "torch1.0"))
     assert {server.get(f"/bridges/flash-attn/{path}")[0] for path in others} == {404}
     assert server.get("/bridges/pyg/torch-1.0.0+cpu.html")[0] == 404
-    assert not any("torch1.0" in url for url in extensions.net.asked)
+    assert not any("torch1.0" in url for url in extensions.net.requests)
 
 
 @pytest.mark.usefixtures("extensions")

@@ -102,7 +102,7 @@ def test_links_to_strangers(world: World, vendor: Pages) -> None:
     said = world.choose(MACHINE, "torch")
     assert said.chosen == {"torch": "2.14.1+cpu (null)"}
     assert "files on files.stranger.example do not count" in said.err
-    assert not any("stranger" in url for url in world.net.asked)
+    assert not any("stranger" in url for url in world.net.requests)
 
 
 def test_links_without_encryption(world: World, vendor: Pages) -> None:
@@ -129,7 +129,7 @@ def test_redirected_pages(world: World, vendor: Pages, target: str, says: str) -
     said = world.choose(MACHINE, "torch", "--retries", "0")
     assert said.chosen == {"torch": "2.15.0 (null)"}
     assert says in said.err
-    assert not any(url.startswith(target) for url in world.net.asked)
+    assert not any(url.startswith(target) for url in world.net.requests)
 
 
 @pytest.mark.parametrize("host", ["http://download-r2.pytorch.org", "https://stranger.example"])
@@ -149,7 +149,7 @@ def test_redirected_files(world: World, vendor: Pages, host: str) -> None:
         assert f"{host} cannot be read: the bridge pytorch does not list this host" in text
         assert 'add "stranger.example" to hosts = [...] in a copy of' in text
         assert "pytorch.toml, and name the copy with --bridge FILE.toml" in text
-    assert not any(url.startswith(f"{host}/") for url in world.net.asked)
+    assert not any(url.startswith(f"{host}/") for url in world.net.requests)
 
 
 def test_a_host_that_the_user_adds(world: World, vendor: Pages) -> None:
@@ -184,7 +184,7 @@ def test_names_of_a_vendor_only(world: World, name: str, reach: str) -> None:
     code = NO_NETWORK if reach == "out of reach" else 3
     said = world.choose("rocm-7.0-gfx942", name, "--retries", "0", code=code)
     assert said.error["code"] == ("unreachable" if code == NO_NETWORK else "project-not-found")
-    assert not any(f"pypi.org/simple/{name}" in url for url in world.net.asked)
+    assert not any(f"pypi.org/simple/{name}" in url for url in world.net.requests)
 
 
 def test_needs_of_a_vendor_only(world: World) -> None:
@@ -212,7 +212,7 @@ def test_names_that_the_vendor_does_not_own(world: World, vendor: Pages) -> None
     vendor.add(TORCH, torch("2.15.0+cpu", requires=("numpy",)))
     vendor.add("/whl/cpu/numpy/", [Wheel("numpy", "99.0")])
     assert world.choose(MACHINE, "torch").chosen["numpy"].startswith("2.4.0 ")
-    assert not any(f"{PYTORCH}/whl/cpu/numpy" in url for url in world.net.asked)
+    assert not any(f"{PYTORCH}/whl/cpu/numpy" in url for url in world.net.requests)
 
 
 def test_pages_without_pythons(world: World, vendor: Pages) -> None:
@@ -284,7 +284,7 @@ class TestElsewhere:
         assert "plain HTTP" in said.error["message"]
         assert said.error["where"] == "http://mirror.example/whl"
         assert "--trusted-host mirror.example" in said.error["hint"]
-        assert not any("mirror.example" in url for url in world.net.asked)
+        assert not any("mirror.example" in url for url in world.net.requests)
 
     @pytest.mark.parametrize(
         ("machine", "expected"),
@@ -298,7 +298,7 @@ class TestElsewhere:
         words = ["torch", "--bridge", "pytorch@http://mirror.example/whl"]
         said = world.choose(machine, *words, "--trusted-host", "mirror.example")
         assert said.chosen == {"torch": expected}
-        assert not any(PYTORCH in url for url in world.net.asked)
+        assert not any(PYTORCH in url for url in world.net.requests)
 
     @pytest.mark.parametrize(
         ("bridge", "says"),
@@ -314,4 +314,4 @@ class TestElsewhere:
     def test_mistakes(self, world: World, bridge: str, says: str) -> None:
         """An address that cannot be is refused before anybody is asked."""
         assert says in world.choose(MACHINE, "torch", "--bridge", bridge, code=1).error["message"]
-        assert world.net.asked == []
+        assert world.net.requests == []

@@ -106,9 +106,9 @@ def test_one_build_for_all(world: World, machine: str, torch: str, torchvision: 
 
 def test_only_what_can_be_had_is_looked_up(world: World) -> None:
     """No index is asked that has nothing for the machine."""
-    before = len(world.net.asked)
+    before = len(world.net.requests)
     said = world.choose("cpu-x86_64-v3", "torch", "--no-cache-dir")
-    places = {url.split("/")[4] for url in world.net.asked[before:] if "pytorch.org" in url}
+    places = {url.split("/")[4] for url in world.net.requests[before:] if "pytorch.org" in url}
     assert places == {"cpu"}
     where = "https://download.pytorch.org/whl/cpu"
     assert f"torch comes from {where}, the index of its owner" in said.err
@@ -124,10 +124,10 @@ def test_only_what_can_be_had_is_looked_up(world: World) -> None:
 )
 def test_nobody_else_decides(world: World, words: list[str]) -> None:
     """Where the user says where things come from, the index of the owner does not count."""
-    before = len(world.net.asked)
+    before = len(world.net.requests)
     world.net.hosts["own.example"] = lambda _path: None
     assert world.choose("cpu-x86_64-v3", "torch", *words).chosen["torch"] == "2.15.0 (plain)"
-    assert not any("pytorch.org" in url for url in world.net.asked[before:])
+    assert not any("pytorch.org" in url for url in world.net.requests[before:])
 
 
 @pytest.mark.parametrize(

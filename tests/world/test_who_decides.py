@@ -123,7 +123,7 @@ def test_the_policy_of_a_site(world: World) -> None:
     assert "bridges = []" in error["note"]
     assert policy in owners(world)["pytorch"]["reason"]
     assert (
-        f"no index of an owner of projects counts: bridges is set to [] by the policy {policy}"
+        f"no index of an owner of projects is used: bridges is set to [] by the policy {policy}"
         in (world.run("config", "show").stdout)
     )
 

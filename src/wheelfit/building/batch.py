@@ -3,9 +3,8 @@
 An item that fails, or kills its process, does not affect the others. Results come in the order of
 the items, and no more items are in progress at once than workers need.
 
-Items and results travel as bytes that are written and read here. So a result that cannot be sent is
-the fault of its item, and not the end of the process that waits for it; and no library that moves
-them has to understand them.
+Items and results are sent as bytes that are pickled and unpickled here. So a result that cannot be
+pickled is an error of its item only, and executors need not understand the values.
 """
 
 from __future__ import annotations
@@ -41,10 +40,10 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 Value = TypeVar("Value")
 
-_AHEAD = 2
-"""Batches that are under way for each worker, so that none waits for us."""
+_BATCHES_PER_WORKER = 2
+"""Batches in progress for each worker, so that none is idle."""
 _LONGEST_PAUSE = 2.0
-_PASSING = frozenset(
+_TRANSIENT = frozenset(
     [
         errno.EAGAIN,
         errno.EBUSY,
@@ -54,7 +53,7 @@ _PASSING = frozenset(
         errno.ENFILE,
         errno.ENOMEM,
         errno.ETIMEDOUT,
-        getattr(errno, "ESTALE", errno.EIO),  # of a network's file system; Windows has none
+        getattr(errno, "ESTALE", errno.EIO),  # of network file systems; Windows does not define it
     ]
 )
 _SERVER_FAULT = 500
@@ -74,23 +73,23 @@ class Outcome(Generic[Item, Value]):
     """The duration of the last attempt."""
 
     @property
-    def is_kept(self) -> bool:
+    def is_from_record(self) -> bool:
         """Whether it was done in an earlier run."""
         return not self.attempts and self.error is None
 
 
-def may_pass(error: BaseException) -> bool:
-    """Return whether an error may pass; errors of wrong input never do."""
+def is_transient(error: BaseException) -> bool:
+    """Return whether a retry may succeed after an error; never for errors of the input."""
     if isinstance(error, Unreachable | EnvironmentBusy | WorkerLost | MemoryError):
         return True
     if isinstance(error, UnexpectedStatus):
         return error.status >= _SERVER_FAULT
     if isinstance(error, OSError):
-        passing = (ConnectionError, TimeoutError, BlockingIOError, InterruptedError)
-        return isinstance(error, passing) or error.errno in _PASSING
+        transient = (ConnectionError, TimeoutError, BlockingIOError, InterruptedError)
+        return isinstance(error, transient) or error.errno in _TRANSIENT
     if isinstance(error, WheelfitError):
         cause = error.__cause__ or error.__context__
-        return isinstance(cause, OSError) and may_pass(cause)
+        return isinstance(cause, OSError) and is_transient(cause)
     return False
 
 
@@ -98,14 +97,14 @@ def may_pass(error: BaseException) -> bool:
 class Batch(Generic[Item, Value]):
     """Items, and a function to call for each of them.
 
-    An item is tried again after errors that may pass: its worker died, or a disk or a server
-    failed. Items in progress when a worker died are tried again one by one, so that the item which
-    kills it is identified and does not affect the others.
+    An item is tried again after transient errors: its worker died, or a disk or a server failed.
+    Items in progress when a worker died are tried again one by one, so that the item which kills it
+    is identified and does not affect the others.
     """
 
     function: Callable[[Item], Value]
-    """Of a module that workers can import, as its arguments are pickled. It may be called again for
-    an item that it was interrupted in, or had ended for a worker that died."""
+    """A function of a module that workers can import. It may be called again for an item after an
+    interruption, or after its worker died."""
     items: Sequence[Item]
     _: KW_ONLY
     executor: Executor
@@ -115,29 +114,29 @@ class Batch(Generic[Item, Value]):
     attempts: int = 3
     """The number of attempts at an item."""
     batch: int = 1
-    """The number of items sent at once; more where sending takes as long as working."""
+    """The number of items sent at once; more than 1 if sending takes as long as the work."""
     record: WorkRecord[Item, Value] | None = None
     """The record of finished items, of this run and earlier ones."""
     progress: Progress = NO_PROGRESS
     weigh: Callable[[Item], int] = lambda _: 1
     """The weight of an item in the progress."""
     done: Callable[[Outcome[Item, Value]], None] = lambda _: None
-    """Called with each outcome as soon as it is known, in any order."""
+    """Called with each outcome at once, in any order."""
     pause: Callable[[float], None] = time.sleep
-    """Waits before an item is tried again for a fault that may pass."""
-    ended: dict[int, Outcome[Item, Value]] = field(default_factory=dict, init=False)
-    begun: Counter[int] = field(default_factory=Counter, init=False)
+    """Waits for some seconds before an item is tried again."""
+    outcomes: dict[int, Outcome[Item, Value]] = field(default_factory=dict, init=False)
+    attempt_counts: Counter[int] = field(default_factory=Counter, init=False)
     waiting: deque[int] = field(default_factory=deque, init=False)
-    again: deque[int] = field(default_factory=deque, init=False)
-    """Those that are tried again when the others are done."""
+    retries: deque[int] = field(default_factory=deque, init=False)
+    """Items that are tried again when the others are done."""
     suspects: deque[int] = field(default_factory=deque, init=False)
-    """Those that were under way when a worker died."""
-    under_way: dict[Future[list[bytes]], tuple[int, ...]] = field(default_factory=dict, init=False)
+    """Items in progress when a worker died."""
+    running: dict[Future[list[bytes]], tuple[int, ...]] = field(default_factory=dict, init=False)
 
     def run(self) -> list[Outcome[Item, Value]]:
-        """Return the outcome of each item, in their order.
+        """Return the outcome of each item, in the order of the items.
 
-        :raises KeyboardInterrupt: waiting items are given up, and finished ones are recorded.
+        :raises KeyboardInterrupt: no waiting item is started; finished ones are recorded.
         :raises EnvironmentUnavailable: ``unfit-workers``; workers have another wheelfit; no further
             item is started.
         """
@@ -147,53 +146,53 @@ class Batch(Generic[Item, Value]):
             if value is None:
                 self.waiting.append(position)
             else:
-                self._end(position, Outcome(item, value))
+                self._finish(position, Outcome(item, value))
         try:
-            while self._fill():
-                ended, _ = wait(self.under_way, return_when=FIRST_COMPLETED)
-                for future in ended:
-                    self._take(future, self.under_way.pop(future))
+            while self._submit_items():
+                finished, _ = wait(self.running, return_when=FIRST_COMPLETED)
+                for future in finished:
+                    self._collect(future, self.running.pop(future))
         finally:
-            for future in self.under_way:
+            for future in self.running:
                 future.cancel()
         self.progress.done()
-        return [self.ended[position] for position in range(len(self.items))]
+        return [self.outcomes[position] for position in range(len(self.items))]
 
-    def _fill(self) -> bool:
+    def _submit_items(self) -> bool:
         """Start as many items as possible; return whether any are in progress."""
         workers = self.workers() if callable(self.workers) else self.workers
-        limit = workers * _AHEAD
-        while not self.suspects and len(self.under_way) < limit:
+        limit = workers * _BATCHES_PER_WORKER
+        while not self.suspects and len(self.running) < limit:
             if self.waiting:
                 count = min(max(1, self.batch), len(self.waiting))
-                self._begin(tuple(self.waiting.popleft() for _ in range(count)))
-            elif self.again:
-                position = self.again.popleft()
-                self.pause(min(_LONGEST_PAUSE, 0.125 * 2 ** self.begun[position]))
-                self._begin((position,))
+                self._submit(tuple(self.waiting.popleft() for _ in range(count)))
+            elif self.retries:
+                position = self.retries.popleft()
+                self.pause(min(_LONGEST_PAUSE, 0.125 * 2 ** self.attempt_counts[position]))
+                self._submit((position,))
             else:
                 break
         # One at a time and alone, to identify the item that killed a worker.
-        while self.suspects and not self.under_way:
-            self._begin((self.suspects.popleft(),))
-        return bool(self.under_way)
+        while self.suspects and not self.running:
+            self._submit((self.suspects.popleft(),))
+        return bool(self.running)
 
-    def _begin(self, positions: tuple[int, ...]) -> None:
+    def _submit(self, positions: tuple[int, ...]) -> None:
         for position in positions:
-            self.begun[position] += 1
-        packed = _packed((self.function, [self.items[position] for position in positions]))
+            self.attempt_counts[position] += 1
+        request = _pickled((self.function, [self.items[position] for position in positions]))
         try:
-            future = self.executor.submit(_work, __version__, packed)
+            future = self.executor.submit(_work, __version__, request)
         except BrokenExecutor:
-            self._lose(positions)
+            self._handle_dead_worker(positions)
         else:
-            self.under_way[future] = positions
+            self.running[future] = positions
 
-    def _take(self, future: Future[list[bytes]], positions: tuple[int, ...]) -> None:
+    def _collect(self, future: Future[list[bytes]], positions: tuple[int, ...]) -> None:
         try:
             answers = future.result()
         except (BrokenExecutor, WorkerLost):
-            self._lose(positions)
+            self._handle_dead_worker(positions)
             return
         except CancelledError:
             raise WorkerLost(
@@ -201,46 +200,48 @@ class Batch(Generic[Item, Value]):
                 hint="check that the scheduler is running",
             ) from None
         for position, answer in zip(positions, answers, strict=True):
-            value, error, passes, seconds = pickle.loads(answer)  # noqa: S301 - from our worker
+            value, error, may_retry, seconds = pickle.loads(answer)  # noqa: S301 - from our worker
             if error is None:
                 item = self.items[position]
                 if self.record is not None:
                     self.record.add(item, value)
-                self._end(position, Outcome(item, value, None, self.begun[position], seconds))
-            elif passes and self.begun[position] < self.attempts:
-                self.again.append(position)
+                self._finish(
+                    position, Outcome(item, value, None, self.attempt_counts[position], seconds)
+                )
+            elif may_retry and self.attempt_counts[position] < self.attempts:
+                self.retries.append(position)
             else:
                 self._fail(position, error, seconds)
 
-    def _lose(self, positions: tuple[int, ...]) -> None:
+    def _handle_dead_worker(self, positions: tuple[int, ...]) -> None:
         """Record that the worker of some items died."""
         for position in positions:
-            if self.begun[position] < self.attempts:
+            if self.attempt_counts[position] < self.attempts:
                 self.suspects.append(position)
                 continue
-            times = self.begun[position]
+            times = self.attempt_counts[position]
             self._fail(
                 position,
                 WorkerLost(
                     "the process that worked on it ended"
                     + (f", {times} times" if times > 1 else ""),
                     where=str(self.items[position]),
-                    hint="see whether it needs more memory than there is (try -j 1)",
+                    hint="it may need more memory than is available (try -j 1)",
                 ),
                 0.0,
             )
 
     def _fail(self, position: int, error: WheelfitError, seconds: float) -> None:
         item = self.items[position]
-        self._end(position, Outcome(item, None, error, self.begun[position], seconds))
+        self._finish(position, Outcome(item, None, error, self.attempt_counts[position], seconds))
 
-    def _end(self, position: int, outcome: Outcome[Item, Value]) -> None:
-        self.ended[position] = outcome
+    def _finish(self, position: int, outcome: Outcome[Item, Value]) -> None:
+        self.outcomes[position] = outcome
         self.done(outcome)
         self.progress.advance(self.weigh(outcome.item))
 
 
-def _work(version: str, packed: bytes) -> list[bytes]:
+def _work(version: str, request: bytes) -> list[bytes]:
     """Call the function for some items; every error is attributed to one of them."""
     if version != __version__:
         raise EnvironmentUnavailable(
@@ -248,7 +249,7 @@ def _work(version: str, packed: bytes) -> list[bytes]:
             code="unfit-workers",
             hint="install the same version wherever workers run",
         )
-    function, items = pickle.loads(packed)  # noqa: S301 - from who asks, as all that is done here
+    function, items = pickle.loads(request)  # noqa: S301 - from the process that started this one
     return [_attempt(function, item) for item in items]
 
 
@@ -256,21 +257,20 @@ def _attempt(function: Callable[[Any], Any], item: Any) -> bytes:
     started = time.perf_counter()
     try:
         value = function(item)
-        return _packed((value, None, False, time.perf_counter() - started))
-    except Exception as error:  # noqa: BLE001 - no item may end the work on others
+        return _pickled((value, None, False, time.perf_counter() - started))
+    except Exception as error:  # noqa: BLE001 - an item must not affect the others
         seconds = time.perf_counter() - started
-        return _packed((None, _in_family(error, item), may_pass(error), seconds))
+        return _pickled((None, _as_wheelfit_error(error, item), is_transient(error), seconds))
 
 
-def _in_family(error: Exception, item: object) -> WheelfitError:
+def _as_wheelfit_error(error: Exception, item: object) -> WheelfitError:
     if isinstance(error, WheelfitError):
         return error
     if isinstance(error, OSError):
         where = error.filename if isinstance(error.filename, str) else str(item)
         return FileProblem(error.strerror or type(error).__name__, where=where)
     if isinstance(error, MemoryError):
-        words = "not enough memory"
-        return EnvironmentUnavailable(words, where=str(item), hint="try -j 1")
+        return EnvironmentUnavailable("not enough memory", where=str(item), hint="try -j 1")
     import traceback  # only for an internal error
 
     return InternalError(
@@ -283,19 +283,19 @@ def _in_family(error: Exception, item: object) -> WheelfitError:
 
 
 class _Pickler(pickle.Pickler):
-    """A pickler that also takes mappings that cannot be changed."""
+    """A pickler that supports `MappingProxyType` too."""
 
     def reducer_override(self, value: Any) -> Any:
         if isinstance(value, MappingProxyType):
-            return _unchangeable, (dict(value),)
+            return _mapping_proxy, (dict(value),)
         return NotImplemented
 
 
-def _unchangeable(mapping: dict[Any, Any]) -> MappingProxyType[Any, Any]:
+def _mapping_proxy(mapping: dict[Any, Any]) -> MappingProxyType[Any, Any]:
     return MappingProxyType(mapping)
 
 
-def _packed(value: object) -> bytes:
+def _pickled(value: object) -> bytes:
     buffer = io.BytesIO()
     _Pickler(buffer, pickle.HIGHEST_PROTOCOL).dump(value)
     return buffer.getvalue()

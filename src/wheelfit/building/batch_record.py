@@ -2,8 +2,8 @@
 
 It is a cache: without it everything is done again, with the same result. It has one line for each
 item, each with its own signature. An incomplete last line was left by a killed process; its item is
-done again. After any other damage the file is started again. So is a file with another user's
-signature: it may have come with a clone or an archive, beside wheels that were built elsewhere.
+done again. Any other damage invalidates the whole file. So does another user's signature: the file
+may have come with a clone or an archive, beside wheels that were built elsewhere.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Value = TypeVar("Value")
 
 _FORMAT = 1
 _SEPARATOR = " "
-_LARGEST = 256 << 20
+_MAX_SIZE = 256 << 20
 
 
 def digest_of(*parts: str | bytes | Path) -> str:
@@ -37,29 +37,30 @@ def digest_of(*parts: str | bytes | Path) -> str:
     >>> digest_of("a", "bc") == digest_of("ab", "c")
     False
     """
-    whole = hashlib.sha256()
+    digest = hashlib.sha256()
     for part in parts:
         if isinstance(part, str | bytes):
             data = part.encode(errors="surrogatepass") if isinstance(part, str) else part
-            whole.update(hashlib.sha256(data).digest())
+            digest.update(hashlib.sha256(data).digest())
         else:
             with part.open("rb", buffering=0) as file:
-                whole.update(hashlib.file_digest(file, "sha256").digest())
-    return whole.hexdigest()
+                digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()
 
 
 class WorkRecord(Generic[Item, Value]):
     """The record of work done in earlier runs and in this one.
 
-    :param path: of the file; created with the first finished item.
+    :param path: the file, created with the first finished item.
     :param purpose: the purpose of the work, with all inputs beside the item: records of another
         purpose, or another wheelfit, are ignored.
     :param key: returns a digest of an item's inputs, with the content of files, as `digest_of`. An
         item whose key cannot be read (OSError) is done again.
-    :param to_data: a value as plain data.
-    :param of_data: the value again, or None if it is outdated, as when its file is gone.
-    :param sign: returns the signature of a text; with a secret of the user it proves that a record
-        is the user's own. By default only damage is noticed.
+    :param to_data: returns a value as plain data.
+    :param from_data: returns the value of plain data; None if it is outdated, as when its file no
+        longer exists.
+    :param sign: returns the signature of a text; with a secret of the user it proves that the user
+        wrote the record. By default only damage is detected.
     :param note: called with the reason why a record is ignored.
     """
 
@@ -70,7 +71,7 @@ class WorkRecord(Generic[Item, Value]):
         purpose: str,
         key: Callable[[Item], str],
         to_data: Callable[[Value], Mapping[str, Any]],
-        of_data: Callable[[Mapping[str, Any]], Value | None],
+        from_data: Callable[[Mapping[str, Any]], Value | None],
         sign: Callable[[str], str] = lambda text: hashlib.sha256(text.encode()).hexdigest(),
         note: Callable[[str], None] = lambda _: None,
     ) -> None:
@@ -79,12 +80,12 @@ class WorkRecord(Generic[Item, Value]):
         self._head = self._line({"format": _FORMAT, "wheelfit": __version__, "purpose": purpose})
         self._key = key
         self._to_data = to_data
-        self._of_data = of_data
+        self._from_data = from_data
         self._file: IO[bytes] | None = None
         self._keys: dict[int, str] = {}
-        """By identity of the item, so that it is not read twice."""
-        self._done: dict[str, Mapping[str, Any]] = {}
-        self._sound = 0
+        """Keys by the identity of items, so that files are not read twice."""
+        self._values: dict[str, Mapping[str, Any]] = {}
+        self._valid_size = 0
         """Valid bytes at the start of the file."""
         self._read(note)
 
@@ -107,11 +108,11 @@ class WorkRecord(Generic[Item, Value]):
         except OSError:
             return None
         self._keys[id(item)] = key
-        data = self._done.get(key)
+        data = self._values.get(key)
         if data is None:
             return None
         with suppress(OSError, LookupError, TypeError, ValueError, AttributeError):
-            return self._of_data(data)
+            return self._from_data(data)
         return None
 
     def add(self, item: Item, value: Value) -> None:
@@ -125,18 +126,18 @@ class WorkRecord(Generic[Item, Value]):
             self._file.write(self._line({"key": key, "value": self._to_data(value)}))
             self._file.flush()  # finished work must survive a killed process
         except OSError as error:
-            words = f"the record of finished work cannot be written: {error.strerror}"
-            raise FileProblem(words, where=str(self._path)) from error
+            message = f"the record of finished work cannot be written: {error.strerror}"
+            raise FileProblem(message, where=str(self._path)) from error
 
     def _open(self) -> IO[bytes]:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         with RootedFolder(self._path.parent) as folder:  # a link here would lead to another file
             number = folder.open(self._path.name, os.O_RDWR | os.O_CREAT)
-        file = open(number, "r+b")  # noqa: PTH123, SIM115 - by its handle
+        file = open(number, "r+b")  # noqa: PTH123, SIM115 - by its descriptor
         try:
-            file.truncate(self._sound)
-            file.seek(self._sound)
-            if not self._sound:
+            file.truncate(self._valid_size)
+            file.seek(self._valid_size)
+            if not self._valid_size:
                 file.write(self._head)
         except BaseException:
             file.close()
@@ -146,34 +147,34 @@ class WorkRecord(Generic[Item, Value]):
     def _read(self, note: Callable[[str], None]) -> None:
         try:
             with RootedFolder(self._path.parent) as folder:
-                data = folder.read(self._path.name, _LARGEST)
+                data = folder.read(self._path.name, _MAX_SIZE)
         except FileNotFoundError:
             return
         except LinkInTheWay as error:
-            note(f"{error.where} is a link, so what was done earlier is done again")
+            note(f"{error.where} is a link, so finished work is done again")
             return
         except OSError as error:
-            note(f"what was done earlier cannot be read, and is done again: {error.strerror}")
+            note(f"the record of finished work cannot be read: {error.strerror}; it is done again")
             return
         head, *lines = data.splitlines(keepends=True) or [b""]
         if head != self._head:
             if self._content(head) is None:
-                note(f"{self._path}: it is damaged, or not yours; everything is done again")
+                note(f"{self._path} is damaged, or not yours; everything is done again")
             else:
-                note(f"{self._path}: it is of other work; everything is done again")
+                note(f"{self._path} is of other work; everything is done again")
             return
-        sound = len(head)
-        done: dict[str, Mapping[str, Any]] = {}
+        valid_size = len(head)
+        values: dict[str, Mapping[str, Any]] = {}
         for number, line in enumerate(lines, 1):
             content = self._content(line)
             if content is None or not isinstance(content.get("key"), str):
                 if number == len(lines) and not line.endswith(b"\n"):
                     break  # the process was killed while it wrote that
-                note(f"{self._path}: it is damaged, or not yours; everything is done again")
+                note(f"{self._path} is damaged, or not yours; everything is done again")
                 return
-            done[content["key"]] = content.get("value", {})
-            sound += len(line)
-        self._done, self._sound = done, sound
+            values[content["key"]] = content.get("value", {})
+            valid_size += len(line)
+        self._values, self._valid_size = values, valid_size
 
     def _line(self, content: Mapping[str, object]) -> bytes:
         text = json.dumps(content, separators=(",", ":"), sort_keys=True)

@@ -1,6 +1,6 @@
-"""Write the jobs of a matrix as services read them: GitHub Actions and GitLab CI.
+"""The jobs of a matrix in the formats of GitHub Actions and GitLab CI.
 
-Each job carries the words for `wheelfit build`, so a workflow needs no conditions of its own.
+Each job has the arguments for `wheelfit build`, so a workflow needs no conditions of its own.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from wheelfit.building.matrix import Matrix
     from wheelfit.core.labels import Label
 
-_GITHUB_MOST = 256
-"""Jobs that GitHub makes of one matrix."""
-_GITLAB_MOST = 200
-"""Jobs that GitLab makes of one ``parallel:matrix``."""
-_GITLAB_LONGEST = 255
+_GITHUB_MAX_JOBS = 256
+"""Jobs of one matrix, on GitHub."""
+_GITLAB_MAX_JOBS = 200
+"""Jobs of one ``parallel:matrix``, on GitLab."""
+_GITLAB_MAX_NAME = 255
 """Characters of the name of a job, which lists all its variants."""
 
 
-def _kind(platform: str) -> str:
+def _runner_kind(platform: str) -> str:
     """Return the kind of runner for a platform; containers run 32 bits as well."""
     if platform == ANY or platform.endswith(("linux_x86_64", "linux_i686")):
         return "linux"
@@ -79,9 +79,9 @@ def github_matrix(
         runners = _runners(matrix, "github", group[0].platform)
         runner = runners[0] if len(runners) == 1 else runners
         entries.append({**_entry(group, project), "runner": runner})
-    if len(entries) > _GITHUB_MOST:
+    if len(entries) > _GITHUB_MAX_JOBS:
         raise UsageError(
-            f"these are {len(entries)} jobs; GitHub runs {_GITHUB_MOST} of one matrix",
+            f"these are {len(entries)} jobs; GitHub runs {_GITHUB_MAX_JOBS} of one matrix",
             hint="give --job-per target, or one matrix for each --platform",
         )
     return json.dumps({"include": entries}, separators=(",", ":"))
@@ -101,7 +101,7 @@ def gitlab_pipeline(
         Linux runner.
     :raises UsageError: the name of a job would be too long.
     """
-    lines = ["# Written by `wheelfit matrix --format gitlab`; pyproject.toml says what is in it."]
+    lines = ["# Written by `wheelfit matrix --format gitlab` from pyproject.toml."]
     if template is not None:
         lines += ["include:", f"  - local: {_yaml(template)}"]
     else:
@@ -115,23 +115,23 @@ def gitlab_pipeline(
             "    paths: [dist/]",
         ]
     groups = _grouped(jobs, by_target=by_target)
-    parts = [groups[n : n + _GITLAB_MOST] for n in range(0, len(groups), _GITLAB_MOST)]
+    parts = [groups[n : n + _GITLAB_MAX_JOBS] for n in range(0, len(groups), _GITLAB_MAX_JOBS)]
     for number, part in enumerate(parts, 1):
         name = "build-wheel" if len(parts) == 1 else f"build-wheel-{number}"
-        most = max(len(_runners(matrix, "gitlab", group[0].platform)) for group in part)
-        tags = [f"RUNNER_{n}" if n else "RUNNER" for n in range(most)]
+        runner_count = max(len(_runners(matrix, "gitlab", group[0].platform)) for group in part)
+        tags = [f"RUNNER_{n}" if n else "RUNNER" for n in range(runner_count)]
         lines += [f"{name}:", "  extends: .build-wheel"]
         lines += [f"  tags: [{', '.join(f'${tag}' for tag in tags)}]"]
         lines += ["  parallel:", "    matrix:"]
         for group in part:
             runners = _runners(matrix, "gitlab", group[0].platform)
-            told = _entry(group, project).items()
-            entry = {key.upper(): text for key, text in told if key != "name"}
+            variables = _entry(group, project).items()
+            entry = {key.upper(): text for key, text in variables if key != "name"}
             # A repeated tag requires no more than a single one.
             entry |= {tag: runners[min(n, len(runners) - 1)] for n, tag in enumerate(tags)}
-            if len(f"{name}: [{', '.join(entry.values())}]") > _GITLAB_LONGEST:
+            if len(f"{name}: [{', '.join(entry.values())}]") > _GITLAB_MAX_NAME:
                 raise UsageError(
-                    f"the name of a job would have more than {_GITLAB_LONGEST} characters",
+                    f"the name of a job would have more than {_GITLAB_MAX_NAME} characters",
                     hint="leave out --job-per target",
                 )
             pairs = [f"{key}: {_yaml(value)}" for key, value in entry.items()]
@@ -152,7 +152,7 @@ def _entry(group: Sequence[Job], project: str) -> dict[str, str]:
     return {
         "name": f"{', '.join(labels)} on {group[0].identifier or f'Python {group[0].python}'}",
         "arguments": _arguments(project, (job.label for job in group)),
-        # No label is a hyphen, but one may be called plain.
+        # A hyphen stands for the plain wheel, since a label may be "plain".
         "labels": " ".join(job.label or "-" for job in group),
         "python": group[0].python,
         "platform": group[0].platform,
@@ -161,23 +161,23 @@ def _entry(group: Sequence[Job], project: str) -> dict[str, str]:
 
 
 def _arguments(project: str, labels: Iterable[Label | None]) -> str:
-    """Return the arguments with which `wheelfit build` builds these wheels and no others."""
-    words: dict[Label | None, str] = {None: "--plain", NULL: "--null"}
+    """Return the arguments of `wheelfit build` for exactly these wheels."""
+    options: dict[Label | None, str] = {None: "--plain", NULL: "--null"}
     folder = [] if project == "." else [shlex.quote(project)]
-    return " ".join([*folder, *(words.get(label) or f"--variant {label}" for label in labels)])
+    return " ".join([*folder, *(options.get(label) or f"--variant {label}" for label in labels)])
 
 
 def _runners(matrix: Matrix, service: str, platform: str) -> tuple[str, ...]:
-    if named := matrix.runners.get(service, {}).get(platform):
-        return named
-    known = _RUNNERS[service].get(_kind(platform))
-    if known is None:
+    if configured := matrix.runners.get(service, {}).get(platform):
+        return configured
+    default = _RUNNERS[service].get(_runner_kind(platform))
+    if default is None:
         path = f"tool.wheelfit.matrix.runners.{service}.{platform}"
-        message = "the service has no runner of its own for it; say what yours is called"
+        message = "the service has no runner for this platform; name one of your own"
         raise InvalidDocument([Fault(path, message)], code="invalid-project")
-    return (known,)
+    return (default,)
 
 
 def _yaml(text: str) -> str:
-    """Return a text as YAML that every reader takes for a string."""
+    """Return a text as a string of YAML."""
     return json.dumps(text, ensure_ascii=True)

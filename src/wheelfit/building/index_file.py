@@ -31,12 +31,12 @@ def write_index_files(folder: Path) -> tuple[Path, ...]:
     """Write ``{name}-{version}-variants.json`` for each release with variant wheels (B-50).
 
     All releases are combined before the first file is written: after an error no file has changed.
-    A correct file is left alone.
+    An unchanged file is not written.
 
     :return: the index files of all releases, written or unchanged.
     :raises InconsistentDocuments: wheels of a release contradict each other; if that concerns
         several releases, the note lists the others (F-65).
-    :raises InvalidWheel: a variant wheel is not sound, or not about its label.
+    :raises InvalidWheel: a variant wheel is invalid, or its document is of another label.
     :raises FileProblem: a file cannot be read or written.
     """
     contents: dict[str, bytes] = {}
@@ -48,14 +48,14 @@ def write_index_files(folder: Path) -> tuple[Path, ...]:
         except (InconsistentDocuments, InvalidWheel) as error:
             errors.append(error)
     if errors:
-        raise _all_in_one(errors)
+        raise _merged_error(errors)
     return tuple(_update(folder / name, content) for name, content in sorted(contents.items()))
 
 
 def read_wheel_document(path: Path) -> VariantDocument:
     """Read ``variant.json`` of a variant wheel, and nothing else of it (B-51).
 
-    :raises InvalidWheel: it is not sound, or its document is not about its label (F-24).
+    :raises InvalidWheel: it is invalid, or its document is of another label (F-24).
     """
     with WheelArchive(path) as wheel:
         data, label = wheel.variant_document(), wheel.filename.label
@@ -67,32 +67,36 @@ def read_wheel_document(path: Path) -> VariantDocument:
 def check_consistency(wheels: Mapping[Path, Path]) -> None:
     """Compare documents of variant wheels, and those of other wheels beside them (F-60, F-143).
 
-    :param wheels: the final path of each wheel, and its present one.
+    :param wheels: the present path of each wheel, by its final one.
     """
-    meant: dict[Release, list[tuple[str, Path]]] = {}
-    for place, path in wheels.items():
-        filename = _filename(place)
+    given_wheels: dict[Release, list[tuple[str, Path]]] = {}
+    for final_path, path in wheels.items():
+        filename = _filename(final_path)
         if filename is not None and filename.is_variant:
-            meant.setdefault((filename.name, filename.version), []).append((place.name, path))
-    beside: dict[Release, list[Path]] = {}
-    for folder in {place.parent for place in wheels} if meant else ():
+            given_wheels.setdefault((filename.name, filename.version), []).append(
+                (final_path.name, path)
+            )
+    neighbours: dict[Release, list[Path]] = {}
+    for folder in {final_path.parent for final_path in wheels} if given_wheels else ():
         for path in folder.glob("*.whl"):
             filename = _filename(path)
             if filename is not None and filename.is_variant and path not in wheels:
-                beside.setdefault((filename.name, filename.version), []).append(path)
-    for release, own in meant.items():
-        others = beside.get(release, [])
-        if len(own) + len(others) == 1:
-            continue  # there is nothing that it could contradict
-        documents = [(name, read_wheel_document(path)) for name, path in own]
-        for path in others:
-            with suppress(InvalidWheel, FileProblem):  # that it is broken is another matter
+                neighbours.setdefault((filename.name, filename.version), []).append(path)
+    for release, given in given_wheels.items():
+        neighbour_paths = neighbours.get(release, [])
+        if len(given) + len(neighbour_paths) == 1:
+            continue  # a single document cannot contradict itself
+        documents = [(name, read_wheel_document(path)) for name, path in given]
+        for path in neighbour_paths:
+            with suppress(
+                InvalidWheel, FileProblem
+            ):  # faults of other wheels are not ours to report
                 documents.append((path.name, read_wheel_document(path)))
         combine(documents)
 
 
 def _releases(folder: Path) -> Mapping[Release, list[Path]]:
-    """Group the variant wheels of a folder by name and value of the version (B-50)."""
+    """Return the variant wheels of a folder by name and version (B-50)."""
     releases: dict[Release, list[Path]] = {}
     try:
         paths = sorted(path for path in folder.iterdir() if path.suffix == ".whl")
@@ -112,7 +116,7 @@ def _filename(path: Path) -> WheelFilename | None:
     try:
         return parse_wheel_filename(path.name)
     except InvalidFilename:
-        return None  # no installer will see it as a wheel either
+        return None  # installers ignore it, too
 
 
 def combined_index_file(documents: Sequence[tuple[str, VariantDocument]]) -> bytes:
@@ -139,11 +143,11 @@ def _update(path: Path, content: bytes) -> Path:
     return path
 
 
-def _all_in_one(errors: list[WheelfitError]) -> WheelfitError:
+def _merged_error(errors: list[WheelfitError]) -> WheelfitError:
     """Return the first error, with the others in its note."""
     first, *others = errors
     if others:
-        told = [first.note] if first.note else []
-        told += [f"also: {other}" for other in others]
-        first.note = "\n".join(told)
+        notes = [first.note] if first.note else []
+        notes += [f"also: {other}" for other in others]
+        first.note = "\n".join(notes)
     return first

@@ -29,8 +29,8 @@ ANY = "any"
 _LINUX = ("x86_64", "i686", "aarch64", "armv7l", "ppc64le", "s390x", "riscv64")
 PLATFORMS = (
     ANY,
-    *(f"manylinux_{one}" for one in _LINUX),
-    *(f"musllinux_{one}" for one in _LINUX),
+    *(f"manylinux_{machine}" for machine in _LINUX),
+    *(f"musllinux_{machine}" for machine in _LINUX),
     "macosx_arm64",
     "macosx_x86_64",
     "macosx_universal2",
@@ -43,8 +43,8 @@ _KEYS = ("labels", "pythons", "platforms", "plain", "exclude", "include", "runne
 _PARTS = ("label", "python", "platform")
 _SERVICES = ("github", "gitlab")
 _PYTHON = pattern(r"3\.(0|[1-9][0-9]?)t?", re.ASCII)
-_MOST = 100_000
-"""Wheels of a matrix; more is a slip."""
+_MAX_JOBS = 100_000
+"""Wheels of a matrix; more are a mistake."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +72,14 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """The wheels of a release, and where services build them."""
+    """The wheels of a release, and the runners of CI services that build them."""
 
     jobs: tuple[Job, ...]
     """In the order of platforms, Pythons and labels; each once."""
     runners: Mapping[str, Mapping[str, tuple[str, ...]]] = field(
         default_factory=lambda: MappingProxyType({}), hash=False
     )
-    """Names of runners by service and platform, besides the known ones."""
+    """Names of runners by service and platform, which override the defaults."""
 
     def only(
         self,
@@ -99,7 +99,7 @@ class Matrix:
 
 
 def platform_of(system: str, machine: str, *, is_musl: bool = False) -> str:
-    """Return the platform of a machine, as a matrix calls it; empty where it has no name for it.
+    """Return the platform of a machine as a matrix names it; empty if it has no name for it.
 
     >>> platform_of("Linux", "x86_64"), platform_of("Windows", "AMD64")
     ('manylinux_x86_64', 'win_amd64')
@@ -125,8 +125,8 @@ def read_matrix(
     :param variants: the labels of its ``[variant.variants]``, which are built if no others are
         named.
     :return: None when there is no such table.
-    :raises InvalidDocument: ``invalid-project``; it has faults; names all of them with their paths,
-        as ``tool.wheelfit.matrix.exclude[0].label``.
+    :raises InvalidDocument: ``invalid-project``; lists all faults with their paths, as
+        ``tool.wheelfit.matrix.exclude[0].label``.
     """
     faults = FaultList()
     table = section(pyproject, faults, "tool", "wheelfit", "matrix")
@@ -143,14 +143,14 @@ def _matrix(table: Table, faults: FaultList, variants: tuple[str, ...]) -> Matri
     parse_label = partial(_label, variants)
     labels: list[Label | None] = [
         Label(text)
-        for text in (_distinct(table, "labels", parse_label) if "labels" in table else variants)
+        for text in (_read_list(table, "labels", parse_label) if "labels" in table else variants)
     ]
     if table.flag("plain", default=True):
         labels.insert(0, None)
     elif table.content["plain"] is False and not labels:
         table.fault("must not be false: there is nothing to build without the plain wheel", "plain")
-    pythons = _distinct(table, "pythons", _python)
-    platforms = _distinct(table, "platforms", _platform)
+    pythons = _read_list(table, "pythons", _python)
+    platforms = _read_list(table, "platforms", _platform)
     parsers: dict[str, _Parser] = {
         "label": lambda text: parse_label(text) if text else text,  # empty: the plain wheel
         "python": _python,
@@ -158,37 +158,37 @@ def _matrix(table: Table, faults: FaultList, variants: tuple[str, ...]) -> Matri
     }
     excludes = [
         {
-            name: _distinct(entry, name, _or_pattern(parsers[name]), single=True)
+            name: _read_list(entry, name, _or_pattern(parsers[name]), single=True)
             for name in _parts_of(entry)
         }
         for entry in table.tables("exclude")
     ]
     includes = [
-        {name: _distinct(entry, name, parsers[name], single=True) for name in _PARTS}
+        {name: _read_list(entry, name, parsers[name], single=True) for name in _PARTS}
         for entry in table.tables("include")
         if _parts_of(entry)
     ]
     runners = _runners(table.table("runners"))
     if faults:
         return Matrix(())
-    if len(labels) * len(pythons) * len(platforms) > _MOST:
-        table.fault(f"must not have more than {_MOST} wheels")
+    if len(labels) * len(pythons) * len(platforms) > _MAX_JOBS:
+        table.fault(f"must not have more than {_MAX_JOBS} wheels")
         return Matrix(())
     jobs = {
         Job(label, python, platform): None
         for platform, python, label in product(platforms, pythons, labels)
     }
     for number, entry in enumerate(excludes):
-        gone = [job for job in jobs if _matches(job, entry)]
-        if not gone:
+        excluded = [job for job in jobs if _matches(job, entry)]
+        if not excluded:
             table.fault("excludes nothing", "exclude", number)
-        for job in gone:
+        for job in excluded:
             del jobs[job]
     for number, entry in enumerate(includes):
         for label, python, platform in product(*(entry[part] for part in _PARTS)):
             job = Job(Label(label) if label else None, python, platform)
             if job in jobs:
-                table.fault(f"is there already: {job}", "include", number)
+                table.fault(f"is in the matrix already: {job}", "include", number)
             jobs[job] = None
     if not jobs and not faults:
         table.fault("excludes everything")
@@ -198,14 +198,14 @@ def _matrix(table: Table, faults: FaultList, variants: tuple[str, ...]) -> Matri
 _Parser: TypeAlias = "Callable[[str], str]"
 
 
-def _distinct(table: Table, key: str, parse: _Parser, *, single: bool = False) -> list[str]:
-    """Return a list of strings that is not empty, each valid and there once."""
+def _read_list(table: Table, key: str, parse: _Parser, *, single: bool = False) -> list[str]:
+    """Return a list of valid, distinct strings; an empty list is a fault."""
     seen: set[str] = set()
 
     def parse_new(text: str) -> str:
         parse(text)
         if text in seen:
-            raise ValueError(f"is there already: {shown(text)}")
+            raise ValueError(f"is a duplicate: {shown(text)}")
         seen.add(text)
         return text
 
@@ -235,7 +235,7 @@ def _runners(table: Table) -> Mapping[str, Mapping[str, tuple[str, ...]]]:
     for service in _SERVICES:
         names = table.table(service)
         platforms = [name for name in names.content if names.parsed(_platform, name, name)]
-        runners = {name: tuple(_distinct(names, name, _runner, single=True)) for name in platforms}
+        runners = {name: tuple(_read_list(names, name, _runner, single=True)) for name in platforms}
         if service in table:
             by_service[service] = MappingProxyType(runners)
     return MappingProxyType(by_service)
@@ -245,8 +245,8 @@ def _label(variants: tuple[str, ...], text: str) -> str:
     if text == "":
         raise ValueError('must not be empty: the plain wheel has its own key, "plain = true"')
     if text not in variants and text != NULL:
-        known = ", ".join(variants) or "none"
-        raise ValueError(f"is not in [variant.variants], which has {known}: {shown(text)}")
+        labels = ", ".join(variants) or "none"
+        raise ValueError(f"is not in [variant.variants], which has {labels}: {shown(text)}")
     return text
 
 
@@ -272,5 +272,5 @@ def _runner(text: str) -> str:
 def _matches(job: Job, entry: Mapping[str, list[str]]) -> bool:
     parts = {"label": job.label or "", "python": job.python, "platform": job.platform}
     return all(
-        any(fnmatchcase(parts[name], one) for one in patterns) for name, patterns in entry.items()
+        any(fnmatchcase(parts[name], text) for text in texts) for name, texts in entry.items()
     )

@@ -1,7 +1,7 @@
 """The valid values in namespaces of a project, by providers in its build environment (B-23).
 
-A plugin of a build is installed among the build requirements; so it runs in the environment of the
-backend, confined like any plugin, and before anything is built. Built-in namespaces need no plugin.
+Plugins are installed with the build requirements, and run in the environment of the backend before
+the build, confined like any plugin. Built-in namespaces need no plugin.
 """
 
 from __future__ import annotations
@@ -34,10 +34,8 @@ if TYPE_CHECKING:
     from wheelfit.core.properties import PropertySet
     from wheelfit_runtime.platforms.plugin_process import Method
 
-_BROKEN = frozenset(["unknown-feature", "unknown-value", "several-values"])
-"""Findings that `check` warns of and a build refuses, since the wheel should not be published
-(B-25).
-"""
+_REFUSED_CODES = frozenset(["unknown-feature", "unknown-value", "several-values"])
+"""Codes of findings that are warnings of `check`, and refused by a build (B-25)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,19 +44,19 @@ class ProviderAnswers:
 
     table: ProjectTable
     build_time: Mapping[str, PluginAnswer] = field(default_factory=dict, hash=False)
-    """The answer of each namespace's plugin that every build needs (B-20)."""
+    """The answers of plugins that every build requires, by namespace (B-20)."""
     valid: Mapping[str, PluginAnswer] = field(default_factory=dict, hash=False)
-    """The valid values of each namespace by a plugin that happens to be installed (B-25)."""
+    """The valid values by other installed plugins, by namespace (B-25)."""
     plugins: Mapping[str, str] = field(default_factory=dict, hash=False)
-    """By namespace: name and version of the plugin that answered (B-24)."""
+    """Name and version of the plugin that answered, by namespace (B-24)."""
 
     def document(
-        self, label: Label, properties: PropertySet, tell: Callable[[str], None]
+        self, label: Label, properties: PropertySet, note: Callable[[str], None]
     ) -> VariantDocument:
         """Return the document of one wheel, validated as far as possible.
 
         :raises InvalidDocument: it breaks a rule, or has values unknown to a provider; lists all
-            faults at once.
+            faults.
         """
         valid = {
             namespace: answer.features
@@ -71,19 +69,19 @@ class ProviderAnswers:
         findings, _ = check_variant_document(write_document(document), CheckedFile(""), label=label)
         faults = []
         for finding in findings:
-            if finding.severity is Severity.ERROR or finding.code in _BROKEN:
+            if finding.severity is Severity.ERROR or finding.code in _REFUSED_CODES:
                 faults.append(Fault(finding.path, finding.message, finding.rule))
             else:
-                tell(f"{finding.path or 'the document'}: {finding.message}")
+                note(f"{finding.path or 'the document'}: {finding.message}")
         if faults:
             raise InvalidDocument(faults)
         return document
 
     def validated(self, properties: PropertySet) -> Mapping[str, str | None]:
-        """Return the validator of each namespace of a wheel; None: there was none."""
-        return {namespace: self._who(namespace) for namespace in properties.namespaces}
+        """Return the validator of each namespace of a wheel; None if there was none."""
+        return {namespace: self._validator(namespace) for namespace in properties.namespaces}
 
-    def _who(self, namespace: str) -> str | None:
+    def _validator(self, namespace: str) -> str | None:
         match self.table.providers.get(namespace):
             case BuildTimeProvider():
                 return f"plugin {self.plugins[namespace]}, asked at build time"
@@ -105,7 +103,7 @@ class ProviderAnswers:
 def plugin_requirements(
     table: ProjectTable, used: Iterable[str], *, validate: bool
 ) -> tuple[str, ...]:
-    """Return the plugins that must be among the build requirements (B-12, B-23)."""
+    """Return the plugins to add to the build requirements (B-12, B-23)."""
     requirements: list[str] = []
     for namespace, provider in table.providers.items():
         if isinstance(provider, BuildTimeProvider) or (
@@ -116,7 +114,7 @@ def plugin_requirements(
 
 
 def plugin_names(table: ProjectTable) -> tuple[str, ...]:
-    """Return the names of all packages that providers require, with any markers."""
+    """Return the names of all packages that providers require, whatever their markers."""
     names: list[str] = []
     for provider in table.providers.values():
         if isinstance(provider, BuildTimeProvider | PluginProvider):
@@ -135,14 +133,14 @@ def ask_providers(
     packages: Mapping[str, str | None],
     environ: Mapping[str, str],
     deadline: float,
-    tell: Callable[[str], None],
+    note: Callable[[str], None],
 ) -> ProviderAnswers:
     """Run the plugins that are in a build environment, and return their answers.
 
-    :param validate: whether plugins validate even values of built-in namespaces.
+    :param validate: whether plugins validate values of built-in namespaces, too.
     :param environ: the environment variables of the caller; a plugin sees few of them (P-35).
     """
-    wanted = set(used)
+    used_namespaces = set(used)
     build_time: dict[str, PluginAnswer] = {}
     valid: dict[str, PluginAnswer] = {}
     plugins: dict[str, str] = {}
@@ -151,19 +149,19 @@ def ask_providers(
         required = required_packages(plugin, machine)
         endpoint = effective_endpoint(plugin, machine)
         if not required or endpoint is None:
-            return PluginAnswer(failure="its plugin needs no package here")
+            return PluginAnswer(failure="its plugin has no package for this environment")
         name = required[0].name
         version = packages.get(name)
         if version is None or not required[0].specifier.contains(version, prereleases=True):
             return None
         plugins[namespace] = f"{name} {version}"
-        tell(f"asking plugin {name} {version} about {namespace}")
+        note(f"asking plugin {name} {version} about {namespace}")
         report = ask(str(python), endpoint, method=method, environ=environ, deadline=deadline)
         if report.failure is not None or report.configs is None:
             return PluginAnswer(failure=f"its plugin failed: {report.failure or 'no answer'}")
         answer = read_report(report.configs, report.flags)
-        for note in (*report.notes, *answer.warnings):
-            tell(f"plugin {name} {version}: {note}")
+        for remark in (*report.notes, *answer.warnings):
+            note(f"plugin {name} {version}: {remark}")
         return answer
 
     for namespace, provider in table.providers.items():
@@ -171,12 +169,12 @@ def ask_providers(
             answer = answer_of(namespace, provider.plugin, "get_supported_configs")
             missing = f"its plugin is not installed: {', '.join(provider.requires)}"
             build_time[namespace] = answer or PluginAnswer(failure=missing)
-        elif isinstance(provider, PluginProvider) and namespace in wanted:
+        elif isinstance(provider, PluginProvider) and namespace in used_namespaces:
             if speaks_for_vendor(namespace, provider) and not validate:
                 continue
             configs = answer_of(namespace, provider, "get_all_configs")
             if configs is not None:
                 valid[namespace] = configs
                 if configs.failure is not None:
-                    tell(f"{namespace}: {configs.failure}")
+                    note(f"{namespace}: {configs.failure}")
     return ProviderAnswers(table, build_time, valid, plugins)

@@ -14,12 +14,12 @@ from wheelfit_runtime.platforms.features import FeatureConfig
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-_FEW = 6
-"""Values that are shown of a feature; some have hundreds."""
+_MAX_VALUES = 6
+"""Values of a feature that are shown; some have hundreds."""
 
 
 KNOWN_NAMESPACES = (*providers.namespaces(), *STATIC_FAMILIES, ABI_DEPENDENCY)
-"""Namespaces with enough data to write their provider."""
+"""Namespaces whose entry in ``[variant.providers]`` can be generated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,33 +30,35 @@ class Guide:
     kind: str
     """The kind of provider: ``detected``, ``static`` or ``built in``."""
     purpose: str
-    """The aspect of a machine or a build that it describes; a phrase."""
+    """A phrase for the aspect of a machine or a build that it describes."""
     example: str
     features: tuple[FeatureConfig, ...]
-    """The valid features, most preferred first; empty: any of the right form."""
+    """The valid features, most preferred first; empty: any valid name."""
     entry: Mapping[str, Any]
     """The table below ``[variant.providers]``."""
 
     def lines(self) -> list[str]:
-        """Return it in words."""
+        """Return the guide as text."""
         how = {
-            "detected": "found out on each machine",
+            "detected": "detected on each machine",
             "static": "the same everywhere; the list ranks the values",
-            "built in": "every tool brings it",
+            "built in": "part of every tool",
         }[self.kind]
         lines = [f"{self.namespace}: {self.purpose} ({how})"]
-        shown = self.features[:3]
-        for one in shown:
-            values = ", ".join(one.values[:_FEW]) + (", …" if len(one.values) > _FEW else "")
-            several = ", several at once" if one.multi_value else ""
-            lines.append(f"  {one.name}{several}: {values}")
-        if left := len(self.features) - len(shown):
-            lines.append(f"  … and {left} more: `wheelfit providers show {self.namespace}`")
+        shown_features = self.features[:3]
+        for feature in shown_features:
+            values = ", ".join(feature.values[:_MAX_VALUES]) + (
+                ", …" if len(feature.values) > _MAX_VALUES else ""
+            )
+            note = ", several at once" if feature.multi_value else ""
+            lines.append(f"  {feature.name}{note}: {values}")
+        if hidden_count := len(self.features) - len(shown_features):
+            lines.append(f"  … and {hidden_count} more: `wheelfit providers show {self.namespace}`")
         lines.append(f"  as {self.example}")
         return lines
 
     def to_mapping(self) -> dict[str, object]:
-        """Return it as plain data, as ``docs/reference/json.md`` describes."""
+        """Return the guide as plain data, as ``docs/reference/json.md`` describes."""
         return {
             "namespace": self.namespace,
             "kind": self.kind,
@@ -80,12 +82,12 @@ def guide_to(namespace: str) -> Guide | None:
         family = STATIC_FAMILIES[namespace]
         purpose = family.purpose.rstrip(".")
         first = family.features[0]
-        entry: dict[str, Any] = _static(family.features)
+        entry: dict[str, Any] = _static_entry(family.features)
         example = f"{namespace} :: {first.name} :: {first.values[0]}"
         purpose = purpose[:1].lower() + purpose[1:]
         return Guide(namespace, "static", purpose, example, family.features, entry)
     if namespace == ABI_DEPENDENCY:
-        purpose = "for which versions of other packages a build was made; no machine is asked"
+        purpose = "versions of other packages that a build was made for"
         example = "abi_dependency :: torch :: 2.8"
         return Guide(namespace, "built in", purpose, example, (), {"builtin": ABI_DEPENDENCY})
     hardware = providers.by_namespace(namespace)
@@ -106,8 +108,8 @@ def guide_to(namespace: str) -> Guide | None:
 
 
 def plugin_entry(namespace: str) -> dict[str, Any]:
-    """Return the entry that every tool understands which brings this provider itself (P-60)."""
-    row = next((one for one in EMULATED_PLUGINS if one.namespace == namespace), None)
+    """Return the entry of a provider for tools that have it built in (P-60)."""
+    row = next((plugin for plugin in EMULATED_PLUGINS if plugin.namespace == namespace), None)
     if row is None:  # no published plugin, so wheelfit's own name is used
         family = providers.by_namespace(namespace)
         return {"requires": ["wheelfit-runtime"], "plugin-api": family.plugin_api} if family else {}
@@ -117,7 +119,7 @@ def plugin_entry(namespace: str) -> dict[str, Any]:
     return entry
 
 
-def _static(features: Sequence[FeatureConfig]) -> dict[str, Any]:
+def _static_entry(features: Sequence[FeatureConfig]) -> dict[str, Any]:
     entry: dict[str, Any] = {}
     if len(features) > 1:  # P-5
         entry["feature-order"] = [feature.name for feature in features]

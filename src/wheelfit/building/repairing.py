@@ -1,7 +1,7 @@
-"""Repair wheels with auditwheel, delocate, delvewheel or the like, and keep their labels.
+"""Repairs of wheels with auditwheel, delocate, delvewheel or similar, which keep their labels.
 
 None of these tools can read a file name with a label. So each gets the wheel under a plain name,
-and its result gets the label back. It writes RECORD itself; ``variant.json`` must stay.
+and its result gets the label back. The tool writes RECORD, and must not change ``variant.json``.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
     from wheelfit.core.filename import WheelFilename
 
-_LINES = 20
+_MAX_LINES = 20
 
 
-def needs_no_repair(wheel: Path) -> bool:
-    """Return whether a wheel is for any platform, so that tools refuse it."""
+def is_for_any_platform(wheel: Path) -> bool:
+    """Return whether a wheel is for any platform, which repair tools refuse."""
     return {tag.platform for tag in parse_wheel_filename(wheel.name).tags} == {"any"}
 
 
@@ -37,41 +37,41 @@ def repair_wheel(
 ) -> Path:
     """Repair a wheel with a command, and return the path of the result.
 
-    :param command: as ``auditwheel repair -w {dest_dir} {wheel}``; no shell sees it.
+    :param command: as ``auditwheel repair -w {dest_dir} {wheel}``; it is not run by a shell.
     :raises BuildFailed: the command failed, or its result is not this wheel.
     """
     filename = parse_wheel_filename(wheel.name)
     with TemporaryDirectory(prefix="repair-", dir=folder) as scratch:
-        given, results = Path(scratch, "wheel"), Path(scratch, "results")
-        given.mkdir()
-        results.mkdir()
-        plain = given / filename.plain
+        input_folder, result_folder = Path(scratch, "wheel"), Path(scratch, "results")
+        input_folder.mkdir()
+        result_folder.mkdir()
+        plain = input_folder / filename.plain
         copy_wheel(wheel, plain, overwrite=False, sync=False)
-        printed = _run(_words(command, plain, results), environ, filename.text)
-        wheels = [path for path in results.iterdir() if path.suffix == ".whl"]
+        output = _run(_command_words(command, plain, result_folder), environ, filename.text)
+        wheels = [path for path in result_folder.iterdir() if path.suffix == ".whl"]
         if len(wheels) != 1:
-            raise _failed(filename.text, f"{len(wheels)} wheels came of it, not one", printed)
-        return _labelled(wheel, wheels[0], filename, folder)
+            raise _failed(filename.text, f"it made {len(wheels)} wheels, not one", output)
+        return _take_result(wheel, wheels[0], filename, folder)
 
 
-def _words(command: str, wheel: Path, results: Path) -> list[str]:
-    places = {"{wheel}": str(wheel), "{dest_dir}": str(results)}
+def _command_words(command: str, wheel: Path, result_folder: Path) -> list[str]:
+    replacements = {"{wheel}": str(wheel), "{dest_dir}": str(result_folder)}
     words = shlex.split(command, posix=os.name != "nt")
-    for place, text in places.items():
-        if not any(place in word for word in words):
+    for placeholder, text in replacements.items():
+        if not any(placeholder in word for word in words):
             raise BuildFailed(
-                f"the command that repairs wheels has no {place}",
+                f"the repair command has no {placeholder}",
                 where=command,
                 hint="write it as auditwheel repair -w {dest_dir} {wheel}",
             )
-        words = [word.replace(place, text) for word in words]
+        words = [word.replace(placeholder, text) for word in words]
     return words
 
 
 def _run(words: list[str], environ: Mapping[str, str] | None, name: str) -> str:
     """Run a command, and return its output."""
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             words,
             env=None if environ is None else dict(environ),
             stdin=subprocess.DEVNULL,
@@ -81,25 +81,25 @@ def _run(words: list[str], environ: Mapping[str, str] | None, name: str) -> str:
         )
     except OSError as error:
         raise _failed(name, f"{words[0]} cannot be run: {error.strerror}", "") from None
-    printed = done.stdout.decode("utf-8", "replace")
-    if done.returncode:
-        raise _failed(name, f"{words[0]} failed with {done.returncode}", printed)
-    return printed
+    output = process.stdout.decode("utf-8", "replace")
+    if process.returncode:
+        raise _failed(name, f"{words[0]} failed with {process.returncode}", output)
+    return output
 
 
-def _failed(name: str, why: str, printed: str) -> BuildFailed:
-    is_about_level = "--disable-isa-ext-check" in printed or "ISA ext" in printed
+def _failed(name: str, reason: str, output: str) -> BuildFailed:
+    is_about_level = "--disable-isa-ext-check" in output or "ISA ext" in output
     return BuildFailed(
-        f"the wheel cannot be repaired: {why}",
+        f"the wheel cannot be repaired: {reason}",
         where=name,
-        note="\n".join(printed.strip().splitlines()[-_LINES:]) or None,
+        note="\n".join(output.strip().splitlines()[-_MAX_LINES:]) or None,
         hint="auditwheel needs --disable-isa-ext-check for a variant that claims a level"
         if is_about_level
         else "the command must be found on PATH, and put one wheel into {dest_dir}",
     )
 
 
-def _labelled(wheel: Path, result: Path, before: WheelFilename, folder: Path) -> Path:
+def _take_result(wheel: Path, result: Path, before: WheelFilename, folder: Path) -> Path:
     """Verify a repaired wheel, and move it to its folder under its label."""
     try:
         after = parse_wheel_filename(result.name)
@@ -109,10 +109,10 @@ def _labelled(wheel: Path, result: Path, before: WheelFilename, folder: Path) ->
                 before.label is None or archive.variant_document() == old.variant_document()
             )
     except (InvalidFilename, IntegrityError) as error:
-        why = f"the result is not a sound wheel: {error.message}"
-        raise _failed(before.text, why, "") from None
+        reason = f"the result is not a valid wheel: {error.message}"
+        raise _failed(before.text, reason, "") from None
     if not is_same:
         raise _failed(before.text, f"the result is another wheel: {result.name}", "")
-    place = folder / with_label(after, before.label).text
-    result.replace(place)
-    return place
+    destination = folder / with_label(after, before.label).text
+    result.replace(destination)
+    return destination

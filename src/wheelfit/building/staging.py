@@ -1,9 +1,9 @@
-"""Staged results of many wheels, moved to their names together: all of them, or none.
+"""Staged results of many wheels, moved to their destinations together: all of them, or none.
 
-Results are written into a hidden folder beside their places. When all exist without conflicts, each
-is moved by a rename, which takes no time; if one cannot be moved, the moves before it are undone. A
-killed process leaves the hidden folder, which the next process removes. Ctrl-C waits during the
-renames and the removal of that folder, so a reported interruption always means that results are
+Results are written into a hidden folder beside their destinations. When all exist without
+conflicts, each is renamed, which is fast; if one cannot be moved, the moves before it are undone. A
+killed process leaves the hidden folder, which the next process removes. Ctrl-C is deferred during
+the renames and the removal of that folder, so a reported interruption always means that results are
 missing.
 """
 
@@ -31,18 +31,18 @@ _PREFIX = ".wheelfit-stage-"
 _LOCK = "in-use"
 _PART = f".{'[0-9a-f]' * 16}.part"
 """Unfinished parts: files, and folders that were not locked yet."""
-_ABANDONED = 3600.0
+_ABANDONED_AGE = 3600.0
 """Seconds after which a hidden folder is abandoned."""
 
 
 class Staging:
-    """Results that are not published yet; a context manager that leaves nothing behind."""
+    """Results that are not published yet; a context manager that removes its hidden folders."""
 
     def __init__(self) -> None:
         self._folders: dict[Path, Path] = {}
         self._locks: list[int] = []
         self._count = 0
-        self._held: list[int] = []
+        self._deferred: list[int] = []
 
     def __enter__(self) -> Self:
         return self
@@ -56,12 +56,14 @@ class Staging:
         for number in self._locks:
             with suppress(OSError):
                 os.close(number)
-        with _undisturbed():  # without effect: everything is published, or an error is raised
+        with _deferred_signals():  # without effect: everything is published, or an error is raised
             for stage in self._folders.values():
                 shutil.rmtree(stage, ignore_errors=True)
 
-    def room_for(self, folder: Path) -> Path:
-        """Return a new folder in which one result for another folder is written.
+    def new_folder(self, folder: Path) -> Path:
+        """Return a new hidden folder for one result.
+
+        :param folder: the folder of its destination.
 
         :raises FileProblem: nothing can be written there.
         """
@@ -74,129 +76,135 @@ class Staging:
                 new.mkdir()
                 self._folders[folder] = new
                 self._locks += _lock(new / _LOCK)
-                # Only now, when it is locked, other processes may check whether it is abandoned.
+                # With this name, other processes check whether it is abandoned: it must be locked.
                 self._folders[folder] = new.rename(folder / f"{_PREFIX}{name}")
-            room = self._folders[folder] / str(self._count)
-            room.mkdir()
+            result_folder = self._folders[folder] / str(self._count)
+            result_folder.mkdir()
         except OSError as error:
             raise FileProblem(
                 f"the folder cannot be written: {error.strerror}", where=str(folder)
             ) from None
-        return room
+        return result_folder
 
     def publish(
         self,
         pairs: Sequence[tuple[Path, Path]],
         *,
         overwrite: Sequence[Path] = (),
-        rehearse: bool = False,
+        dry_run: bool = False,
     ) -> None:
-        """Move results to their places: all, or none.
+        """Move results to their destinations: all, or none.
 
-        :param rehearse: whether nothing is moved, but conflicts are raised.
-        :raises FileProblem: two have one place, a file is in the way, or cannot be moved.
-        :raises KeyboardInterrupt: Ctrl-C was pressed while others were published.
+        :param pairs: each result with its destination.
+        :param dry_run: whether to check for conflicts only.
+        :raises FileProblem: two have one destination, or one exists, or cannot be moved.
+        :raises KeyboardInterrupt: Ctrl-C was pressed while earlier results were published.
         """
-        while self._held:
-            signal.raise_signal(self._held.pop())
-        places: dict[Path, Path] = {}
-        for result, place in pairs:
-            if place in places:
+        while self._deferred:
+            signal.raise_signal(self._deferred.pop())
+        results: dict[Path, Path] = {}
+        for result, destination in pairs:
+            if destination in results:
                 raise FileProblem(
-                    f"two of the results would be called {place.name}", where=str(place.parent),
+                    f"two of the results have the name {destination.name}",
+                    where=str(destination.parent),
                     hint="give them different labels, or different folders",
-                )  # fmt: skip
-            places[place] = result
-            if place not in overwrite and place.exists():
+                )
+            results[destination] = result
+            if destination not in overwrite and destination.exists():
                 raise FileProblem(
                     "the file already exists",
-                    where=str(place),
+                    where=str(destination),
                     hint="--overwrite replaces it; or choose another folder",
                 )
-        if rehearse:
+        if dry_run:
             return
-        with _undisturbed() as self._held:
-            self._move(places, overwrite)
+        with _deferred_signals() as self._deferred:
+            self._move(results, overwrite)
 
-    def _move(self, places: Mapping[Path, Path], overwrite: Sequence[Path]) -> None:
-        done: list[tuple[Path, Path | None]] = []
+    def _move(self, results: Mapping[Path, Path], overwrite: Sequence[Path]) -> None:
+        moved: list[tuple[Path, Path | None]] = []
         try:
-            for place, result in places.items():
-                before = None
-                if place in overwrite and place.exists():
-                    sync_to_disk(result)  # there is nothing else to go back to
-                    before = self._kept(place)
-                # On a file system without links nothing is kept; then published results stay.
-                move_into_place(result, place, overwrite=place in overwrite, sync=False)
-                done.append((place, before))
+            for destination, result in results.items():
+                backup = None
+                if destination in overwrite and destination.exists():
+                    sync_to_disk(result)  # it replaces the only copy
+                    backup = self._backup(destination)
+                # On a file system without links there is no backup; then published results stay.
+                move_into_place(result, destination, overwrite=destination in overwrite, sync=False)
+                moved.append((destination, backup))
         except OSError as error:
-            self._take_back(done)
+            self._undo(moved)
             raise FileProblem(
-                f"the file cannot be moved to its place: {error.strerror}", where=str(place)
+                f"the file cannot be moved to its destination: {error.strerror}",
+                where=str(destination),
             ) from None
         except BaseException:
-            self._take_back(done)
+            self._undo(moved)
             raise
         for folder in self._folders:
             sync_to_disk(folder)
 
-    def _kept(self, place: Path) -> Path | None:
-        """Link a file to replace under a second name, and return that."""
+    def _backup(self, path: Path) -> Path | None:
+        """Link a file that will be replaced under a second name, and return that."""
         self._count += 1
-        before = self._folders[place.parent] / f"before-{self._count}"
+        backup = self._folders[path.parent] / f"before-{self._count}"
         try:
-            before.hardlink_to(place)
+            backup.hardlink_to(path)
         except OSError:
             return None
-        return before
+        return backup
 
     @staticmethod
-    def _take_back(done: Sequence[tuple[Path, Path | None]]) -> None:
-        for place, before in reversed(done):
+    def _undo(moved: Sequence[tuple[Path, Path | None]]) -> None:
+        for destination, backup in reversed(moved):
             with suppress(OSError):
-                if before is not None:
-                    before.replace(place)
+                if backup is not None:
+                    backup.replace(destination)
                 else:
-                    place.unlink()
+                    destination.unlink()
 
 
 def deliver(files: Sequence[Path], folder: Path) -> tuple[Path, ...]:
     """Copy files into a folder, replacing those of an earlier build: all of them, or none.
 
-    :param folder: made if it does not exist.
+    :param folder: the folder; it is created if it does not exist.
     :raises FileProblem: a file cannot be written; no file has changed.
     """
-    places = [folder / path.name for path in files]
+    destinations = [folder / path.name for path in files]
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with Staging() as staging:
-            room = staging.room_for(folder)
+            staged = staging.new_folder(folder)
             for path in files:
-                sync_to_disk(Path(shutil.copyfile(path, room / path.name)))
-            for place in places:
-                if place.is_dir():
-                    raise FileProblem("a folder of this name exists", where=str(place))
-            staging.publish([(room / place.name, place) for place in places], overwrite=places)
+                sync_to_disk(Path(shutil.copyfile(path, staged / path.name)))
+            for destination in destinations:
+                if destination.is_dir():
+                    raise FileProblem("a folder of this name exists", where=str(destination))
+            staging.publish(
+                [(staged / destination.name, destination) for destination in destinations],
+                overwrite=destinations,
+            )
     except OSError as error:
         message = f"the built files cannot be written: {error.strerror or error}"
         raise FileProblem(message, where=str(folder)) from None
-    return tuple(places)
+    return tuple(destinations)
 
 
 @contextmanager
-def _undisturbed() -> Iterator[list[int]]:
-    """Delay Ctrl-C and requests to end until a short block is done; yield those that came."""
-    came: list[int] = []
+def _deferred_signals() -> Iterator[list[int]]:
+    """Defer SIGINT and SIGTERM until the end of a short block; yield the received ones."""
+    received: list[int] = []
     if threading.current_thread() is not threading.main_thread():
-        yield came  # where nothing is interrupted
+        yield received  # signals interrupt the main thread only
         return
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    for number in before:
-        signal.signal(number, lambda number, _: came.append(number))
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    for number in handlers:
+        signal.signal(number, lambda number, _: received.append(number))
     try:
-        yield came
+        yield received
     finally:
-        for number, handler in before.items():
+        for number, handler in handlers.items():
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
 
@@ -220,7 +228,7 @@ def _remove_abandoned(folder: Path) -> None:
         return
     for part in folder.glob(_PART):
         with suppress(OSError):
-            if time.time() - part.lstat().st_mtime > _ABANDONED:
+            if time.time() - part.lstat().st_mtime > _ABANDONED_AGE:
                 if part.is_dir():
                     shutil.rmtree(part, ignore_errors=True)
                 else:
@@ -228,13 +236,15 @@ def _remove_abandoned(folder: Path) -> None:
     for stage in folder.glob(f"{_PREFIX}*"):
         try:
             number = os.open(stage / _LOCK, os.O_RDWR)
-        except FileNotFoundError:  # it was being removed: it gets its name when it has a lock
+        except (
+            FileNotFoundError
+        ):  # its removal was interrupted: the lock is created before its name
             shutil.rmtree(stage, ignore_errors=True)
             continue
         except OSError:
             continue  # of another user
         try:
-            flock(number, LOCK_EX | LOCK_NB)  # refused while its owner lives
+            flock(number, LOCK_EX | LOCK_NB)  # refused while its owner runs
             shutil.rmtree(stage, ignore_errors=True)
         except OSError:
             pass

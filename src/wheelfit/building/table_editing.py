@@ -1,8 +1,8 @@
 """Edits of the ``[variant]`` table of a ``pyproject.toml``, and of nothing else in it (B-8).
 
-Whole tables are put in and taken out as lines; keys and lists are changed by `tomlkit`, whose only
-importer this is (extra `build`). After every step the result is parsed and compared with the
-expected data: in any form of the table, the edit is made exactly, or the file is unchanged.
+Whole tables are inserted and removed as lines; keys and lists are changed by `tomlkit` (extra
+`build`), which only this module imports. After every step the result is parsed and compared with
+the expected data: in any form of the table, the edit is made exactly, or the file is unchanged.
 """
 
 from __future__ import annotations
@@ -38,23 +38,23 @@ class TableEdits:
     """The changes to a table; parts that already match are left unchanged."""
 
     providers: Mapping[str, Table] = field(default_factory=dict, hash=False)
-    """By namespace: the entry to put in, or to put in the place of one."""
+    """The entries to add or to replace, by namespace."""
     remarks: Mapping[str, str] = field(default_factory=dict, hash=False)
-    """By namespace: the comment above a new entry, without ``#``; it is removed with the entry."""
+    """The comment above a new entry, without ``#``, by namespace; it is removed with the entry."""
     variants: Mapping[str, Mapping[str, Mapping[str, Sequence[str]]]] = field(
         default_factory=dict, hash=False
     )
-    """By label: namespace to feature to values."""
+    """The variants to add or to replace: values by feature, namespace and label."""
     without_providers: tuple[str, ...] = ()
-    """Namespaces to take out; the table is removed with the last of them."""
+    """Namespaces to remove; the table is removed with the last of them."""
     without_variants: tuple[str, ...] = ()
-    """Labels to take out."""
+    """Labels to remove."""
     first: tuple[str, ...] = ()
     """Namespaces that come first in the priorities, in this order."""
 
 
 def read_pyproject(data: bytes, *, where: str) -> tuple[str, dict[str, Any]]:
-    """Read the file as text without byte order mark, and as data."""
+    """Return the file as text without byte order mark, and as data."""
     bare = data.removeprefix(_BOM)
     try:
         return bare.decode("utf-8"), strict_toml.load(bare)
@@ -65,30 +65,30 @@ def read_pyproject(data: bytes, *, where: str) -> tuple[str, dict[str, Any]]:
 def edited(data: bytes, edits: TableEdits, *, where: str) -> bytes:
     """Return the file with its table changed; comments, order and line endings stay.
 
-    A byte order mark does not: readers of TOML refuse files that start with one.
+    A byte order mark is removed: readers of TOML refuse files with one.
 
-    :raises InvalidDocument: ``invalid-project``; it is not TOML; or it is written in a form that
-        cannot be changed without changing more.
-    :raises InvalidDocument: its table has faults, or would have some afterwards.
+    :raises InvalidDocument: ``invalid-project``; it is not TOML, or cannot be edited without
+        changing other lines.
+    :raises InvalidDocument: its table has faults, or the edited one would have some.
     :raises NeedsExtra: the library is not installed.
     """
     text, before = read_pyproject(data, where=where)
     read_project_table(before, where=where)
-    after = _wanted(before, edits, where)
+    after = _edited_data(before, edits, where)
     read_project_table(after, where=where)
     crlf = "\r\n" in text and text.count("\n") == text.count("\r\n")
     lines = text.replace("\r\n", "\n") if crlf else text
-    for wanted, ways in _steps(before, after, edits):
-        lines = _first_right(lines, wanted, ways, where)
-    if not _says(lines, after):
-        raise _unchangeable(where, after)
+    for expected, methods in _steps(before, after, edits):
+        lines = _apply_first(lines, expected, methods, where)
+    if not _has_data(lines, after):
+        raise _uneditable(where, after)
     lines = lines.replace("\n", "\r\n") if crlf else lines
     return lines.encode()
 
 
-def _wanted(before: Table, edits: TableEdits, where: str) -> dict[str, Any]:
+def _edited_data(before: Table, edits: TableEdits, where: str) -> dict[str, Any]:
     """Return the data of the changed file."""
-    table = _copied(before.get(_ROOT, {}))
+    table = _copy(before.get(_ROOT, {}))
     priorities: list[str] = list(table.get("default-priorities", {}).get("namespace", ()))
     providers: dict[str, Any] = table.get("providers", {})
     variants: dict[str, Any] = table.get("variants", {})
@@ -103,121 +103,133 @@ def _wanted(before: Table, edits: TableEdits, where: str) -> dict[str, Any]:
             raise _fault(path, "the table does not exist", where)
         if namespace in used:
             message = f"the label {used[namespace]} needs it"
-            hint = f"take that out too, with --remove-variant {used[namespace]}"
+            hint = f"remove that too, with --remove-variant {used[namespace]}"
             raise InvalidDocument(
                 [Fault(path, message, "B-7")], code="invalid-project", where=where, hint=hint
             )
         del providers[namespace]
         priorities = [name for name in priorities if name != namespace]
-    providers |= {name: _copied(entry) for name, entry in edits.providers.items()}
+    providers |= {name: _copy(entry) for name, entry in edits.providers.items()}
     priorities += [name for name in edits.providers if name not in priorities]
     first = [name for name in edits.first if name in priorities]
     priorities = [*first, *(name for name in priorities if name not in first)]
-    variants |= {label: _copied(spaces) for label, spaces in edits.variants.items()}
-    rest = {key: value for key, value in before.items() if key != _ROOT}
+    variants |= {label: _copy(spaces) for label, spaces in edits.variants.items()}
+    others = {key: value for key, value in before.items() if key != _ROOT}
     if not (priorities or providers or variants):
-        return rest
+        return others
     table.setdefault("default-priorities", {})["namespace"] = priorities
     table["providers"] = providers
     table["variants"] = variants
     if not variants:
         del table["variants"]
-    return {**rest, _ROOT: table}
+    return {**others, _ROOT: table}
 
 
 def _fault(path: str, message: str, where: str) -> InvalidDocument:
     return InvalidDocument([Fault(path, message)], code="invalid-project", where=where)
 
 
-def _copied(value: Any) -> Any:
+def _copy(value: Any) -> Any:
     if isinstance(value, dict) or hasattr(value, "items"):
-        return {str(key): _copied(one) for key, one in value.items()}
+        return {str(key): _copy(element) for key, element in value.items()}
     if isinstance(value, list | tuple):
-        return [_copied(one) for one in value]
+        return [_copy(element) for element in value]
     return value
 
 
-_Way: TypeAlias = "Callable[[str], str]"
+_Edit: TypeAlias = "Callable[[str], str]"
 
 
 def _steps(
     before: Table, after: Table, edits: TableEdits
-) -> Iterator[tuple[Table, tuple[_Way, ...]]]:
-    """Yield the changes in turn: the data after each, and ways to make it, first by lines."""
+) -> Iterator[tuple[Table, tuple[_Edit, ...]]]:
+    """Yield the changes in turn: the data after each, and edits for it, first by lines."""
     if _ROOT not in after:
         yield after, _removal((_ROOT,), edits.remarks)
         return
     if _ROOT not in before:
-        yield after, (partial(_appended, new=written_table(after[_ROOT], edits.remarks)),)
+        yield (
+            after,
+            (partial(_append_lines, new=format_variant_table(after[_ROOT], edits.remarks)),),
+        )
         return
-    now: dict[str, Any] = _copied(before)
-    for place in (_VARIANTS, _PROVIDERS):
-        here, there = now[_ROOT].get(place[1], {}), after[_ROOT].get(place[1], {})
-        for name in [name for name in here if name not in there or here[name] != there[name]]:
-            del here[name]
-            if not here and place == _VARIANTS and not there:
-                del now[_ROOT][place[1]]
-                yield _copied(now), _removal(_VARIANTS, {})
+    data: dict[str, Any] = _copy(before)
+    for key in (_VARIANTS, _PROVIDERS):
+        current, target = data[_ROOT].get(key[1], {}), after[_ROOT].get(key[1], {})
+        for name in [
+            name for name in current if name not in target or current[name] != target[name]
+        ]:
+            del current[name]
+            if not current and key == _VARIANTS and not target:
+                del data[_ROOT][key[1]]
+                yield _copy(data), _removal(_VARIANTS, {})
             else:
-                yield _copied(now), _removal((*place, name), edits.remarks)
-    wanted = after[_ROOT]["default-priorities"]["namespace"]
-    if now[_ROOT].get("default-priorities", {}).get("namespace") != wanted:
-        now[_ROOT].setdefault("default-priorities", {})["namespace"] = list(wanted)
-        yield _copied(now), (partial(_by_keys, change=partial(_list_priorities, wanted=wanted)),)
-    for place in (_PROVIDERS, _VARIANTS):
-        there = after[_ROOT].get(place[1], {})
-        here = now[_ROOT].get(place[1], {})
-        for name in [name for name in there if name not in here]:
-            now[_ROOT].setdefault(place[1], {})[name] = _copied(there[name])
-            path = (*place, name)
-            remark = edits.remarks.get(name, "") if place == _PROVIDERS else ""
-            new = _written(path, there[name], remark)
-            by_keys = partial(_by_keys, change=partial(_add, path=path, new=new))
-            yield _copied(now), (partial(_put_in, path=path, new=new), by_keys)
+                yield _copy(data), _removal((*key, name), edits.remarks)
+    priorities = after[_ROOT]["default-priorities"]["namespace"]
+    if data[_ROOT].get("default-priorities", {}).get("namespace") != priorities:
+        data[_ROOT].setdefault("default-priorities", {})["namespace"] = list(priorities)
+        yield (
+            _copy(data),
+            (partial(_edit_keys, change=partial(_set_priorities, priorities=priorities)),),
+        )
+    for key in (_PROVIDERS, _VARIANTS):
+        target = after[_ROOT].get(key[1], {})
+        current = data[_ROOT].get(key[1], {})
+        for name in [name for name in target if name not in current]:
+            data[_ROOT].setdefault(key[1], {})[name] = _copy(target[name])
+            path = (*key, name)
+            remark = edits.remarks.get(name, "") if key == _PROVIDERS else ""
+            new = _format_table(path, target[name], remark)
+            by_keys = partial(_edit_keys, change=partial(_add_key, path=path, new=new))
+            yield _copy(data), (partial(_insert_lines, path=path, new=new), by_keys)
 
 
-def _removal(path: tuple[str, ...], remarks: Mapping[str, str]) -> tuple[_Way, ...]:
-    by_keys = partial(_by_keys, change=partial(_remove, path=path))
-    return partial(_cut, path=path, remarks=remarks), by_keys
+def _removal(path: tuple[str, ...], remarks: Mapping[str, str]) -> tuple[_Edit, ...]:
+    by_keys = partial(_edit_keys, change=partial(_remove_key, path=path))
+    return partial(_remove_lines, path=path, remarks=remarks), by_keys
 
 
-def _first_right(text: str, wanted: Table, ways: Iterable[_Way], where: str) -> str:
-    """Return a text changed in the first way with the expected result."""
-    for way in ways:
-        changed = way(text)
-        if _says(changed, wanted):
-            return changed
-    raise _unchangeable(where, wanted)
+def _apply_first(text: str, expected: Table, edits: Iterable[_Edit], where: str) -> str:
+    """Return a text after the first edit with the expected result."""
+    for edit in edits:
+        result = edit(text)
+        if _has_data(result, expected):
+            return result
+    raise _uneditable(where, expected)
 
 
-def _says(text: str, wanted: Table) -> bool:
+def _has_data(text: str, expected: Table) -> bool:
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError:
         return False
-    return _pruned(document) == _pruned(wanted)
+    return _without_empty_tables(document) == _without_empty_tables(expected)
 
 
-def _pruned(data: Table) -> dict[str, Any]:
-    """Return data without empty tables of ours, which are equivalent to missing ones."""
+def _without_empty_tables(data: Table) -> dict[str, Any]:
+    """Return data without empty tables in ``[variant]``, which are equivalent to missing ones."""
     table = data.get(_ROOT)
     if not isinstance(table, dict):
         return dict(data)
-    kept = {key: value for key, value in table.items() if value != {}}
-    return {**data, _ROOT: kept}
+    entries = {key: value for key, value in table.items() if value != {}}
+    return {**data, _ROOT: entries}
 
 
-def _unchangeable(where: str, wanted: Table) -> InvalidDocument:
-    table = written_table(wanted.get(_ROOT, {}), {}) if _ROOT in wanted else "no [variant] table\n"
+def _uneditable(where: str, expected: Table) -> InvalidDocument:
+    table = (
+        format_variant_table(expected.get(_ROOT, {}), {})
+        if _ROOT in expected
+        else "no [variant] table\n"
+    )
     message = "the list cannot be edited without changing its other lines"
     error = _fault(_ROOT, message, where)
     error.hint = "change it by hand; nothing was written"
-    error.note = f"it should say\n{table.rstrip()}"
+    error.note = f"the expected table is\n{table.rstrip()}"
     return error
 
 
-def _behind_remarks(lines: Sequence[str], end: int) -> int:
-    """Return the line behind comments that belong to the text above them, not below."""
+def _after_comments(lines: Sequence[str], end: int) -> int:
+    """Return the line after the comments that belong to the text above them."""
     last = end
     while last < len(lines) and lines[last].lstrip().startswith("#"):
         last += 1
@@ -225,8 +237,8 @@ def _behind_remarks(lines: Sequence[str], end: int) -> int:
     return last if is_apart else end
 
 
-def _cut(text: str, path: Sequence[str], remarks: Mapping[str, str]) -> str:
-    """Remove a table and all tables inside it, with our comments above them."""
+def _remove_lines(text: str, path: Sequence[str], remarks: Mapping[str, str]) -> str:
+    """Remove a table and all tables inside it, with the comments that wheelfit wrote above them."""
     lines = text.split("\n")
     is_last = False
     for first, end, steps in reversed(blocks_of(text)):
@@ -240,26 +252,26 @@ def _cut(text: str, path: Sequence[str], remarks: Mapping[str, str]) -> str:
             del lines[start:end]
     while lines and not lines[0].strip():
         del lines[0]
-    rest = "\n".join(lines)
-    return rest.rstrip("\n") + "\n" if is_last and rest else rest
+    remaining = "\n".join(lines)
+    return remaining.rstrip("\n") + "\n" if is_last and remaining else remaining
 
 
-def _put_in(text: str, path: Sequence[str], new: str) -> str:
-    """Insert a table behind the last of its kind."""
+def _insert_lines(text: str, path: Sequence[str], new: str) -> str:
+    """Insert a table after the last of its kind."""
     blocks = blocks_of(text)
     for kind in (tuple(path[:2]), *((_PROVIDERS, _PRIORITIES) if path[1] == "variants" else
                                     (_PRIORITIES,)), (_ROOT,)):  # fmt: skip
         ends = [end for _, end, steps in blocks if steps[: len(kind)] == kind]
         if ends:
             lines = text.split("\n")
-            end = _behind_remarks(lines, ends[-1])
+            end = _after_comments(lines, ends[-1])
             lines[end:end] = ["", *new.rstrip("\n").split("\n")]
             is_last = not any(line.strip() for line in lines[end + 1 + new.count("\n") :])
             return "\n".join(lines).rstrip("\n") + "\n" if is_last else "\n".join(lines)
-    return _appended(text, new)
+    return _append_lines(text, new)
 
 
-def _appended(text: str, new: str) -> str:
+def _append_lines(text: str, new: str) -> str:
     if not text.strip():
         return text + new
     if text.endswith("\n\n"):
@@ -267,8 +279,8 @@ def _appended(text: str, new: str) -> str:
     return f"{text}\n{new}" if text.endswith("\n") else f"{text}\n\n{new}"
 
 
-def _by_keys(text: str, change: Callable[[Any], None]) -> str:
-    """Change a document by its keys; the result is checked afterwards."""
+def _edit_keys(text: str, change: Callable[[Any], None]) -> str:
+    """Change a document by its keys; the caller checks the result."""
     try:
         import tomlkit
         from tomlkit.exceptions import TOMLKitError
@@ -279,17 +291,17 @@ def _by_keys(text: str, change: Callable[[Any], None]) -> str:
         change(document)
         return tomlkit.dumps(document)
     except (TOMLKitError, KeyError, TypeError, ValueError, AttributeError, IndexError):
-        return text  # a form that it cannot change, either
+        return text  # tomlkit cannot edit this form
 
 
-def _remove(document: Any, path: Sequence[str]) -> None:
+def _remove_key(document: Any, path: Sequence[str]) -> None:
     *above, last = path
     for name in above:
         document = document[name]
     del document[last]
 
 
-def _add(document: Any, path: Sequence[str], new: str) -> None:
+def _add_key(document: Any, path: Sequence[str], new: str) -> None:
     import tomlkit
 
     *above, last = path
@@ -303,14 +315,14 @@ def _add(document: Any, path: Sequence[str], new: str) -> None:
     document[last] = _inline(value)
 
 
-def _list_priorities(document: Any, wanted: Sequence[str]) -> None:
-    """Set the priorities, and leave remaining ones at their place in the text."""
+def _set_priorities(document: Any, priorities: Sequence[str]) -> None:
+    """Set the priorities, without moving those whose position stays."""
     for name in _PRIORITIES:
         document = document[name]
     names = document["namespace"]
-    for name in [name for name in names if name not in wanted]:
+    for name in [name for name in names if name not in priorities]:
         names.remove(name)
-    for index, name in enumerate(wanted):
+    for index, name in enumerate(priorities):
         if index < len(names) and names[index] == name:
             continue
         if name in names:
@@ -323,24 +335,24 @@ def _inline(value: Any) -> Any:
 
     if isinstance(value, dict):
         table = tomlkit.inline_table()
-        for key, one in value.items():
-            table[key] = _inline(one)
+        for key, element in value.items():
+            table[key] = _inline(element)
         return table
     return tomlkit.item(value)
 
 
-def written_table(table: Table, remarks: Mapping[str, str]) -> str:
-    """Return a whole ``[variant]`` table as people write it."""
+def format_variant_table(table: Table, remarks: Mapping[str, str]) -> str:
+    """Return a whole ``[variant]`` table as text."""
     priorities = table.get("default-priorities", {})
-    parts = [_written(_PRIORITIES, priorities)]
+    parts = [_format_table(_PRIORITIES, priorities)]
     for name, entry in table.get("providers", {}).items():
-        parts.append(_written((*_PROVIDERS, name), entry, remarks.get(name, "")))
+        parts.append(_format_table((*_PROVIDERS, name), entry, remarks.get(name, "")))
     for label, spaces in table.get("variants", {}).items():
-        parts.append(_written((*_VARIANTS, label), spaces))
+        parts.append(_format_table((*_VARIANTS, label), spaces))
     return "\n".join(parts)
 
 
-def _written(path: Sequence[str], values: Table, remark: str = "") -> str:
+def _format_table(path: Sequence[str], values: Table, remark: str = "") -> str:
     head = f"# {remark}\n" if remark else ""
     lines = [f"{head}[{'.'.join(map(_key, path))}]"]
     lines += _pairs(values, ())

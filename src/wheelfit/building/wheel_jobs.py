@@ -1,6 +1,6 @@
 """Jobs on a single wheel, as values that can be sent to another process.
 
-`do_job` is all that a worker needs: a wheel comes in, and a wheel or an error comes out.
+Workers call `run_job`, which returns the written wheel or raises an error.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ class Relabel:
 
 @dataclass(frozen=True, slots=True)
 class Unmake:
-    """The making of a plain wheel of a variant wheel (B-32)."""
+    """The conversion of a variant wheel to a plain one (B-32)."""
 
     skip_plain: bool = False
-    """Whether a plain wheel is not an error."""
+    """Whether a plain wheel is skipped, and not an error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,16 +94,16 @@ class WheelJobResult:
     content_verified: bool = False
     """Whether every byte was compared with RECORD."""
     layout: str | None = None
-    """Of a conversion: the layout that the wheel had; None: it is a plain wheel."""
+    """The former layout of a converted wheel; None if it is a plain wheel, or not a conversion."""
     lost: tuple[str, ...] = ()
     """Losses of a conversion that the user accepted, one sentence each."""
     is_new: bool = True
 
 
-def do_job(job: WheelJob) -> WheelJobResult:
+def run_job(job: WheelJob) -> WheelJobResult:
     """Run a job on one wheel.
 
-    :raises WheelfitError: it cannot be done; nothing was written.
+    :raises WheelfitError: the job failed; nothing was written.
     """
     notes: list[str] = []
     path, converted = _do(job, notes.append)
@@ -113,7 +113,7 @@ def do_job(job: WheelJob) -> WheelJobResult:
         if job.copy_unchanged and job.folder.absolute() != job.source.parent.absolute():
             path = job.folder / job.source.name
             copy_wheel(job.source, path, overwrite=job.options.overwrite, sync=job.options.sync)
-            return WheelJobResult(job.source, path, ("it is copied as it is",), layout=layout)
+            return WheelJobResult(job.source, path, ("it is copied unchanged",), layout=layout)
         return WheelJobResult(job.source, path, layout=layout, is_new=False)
     verified = job.options.verify_content
     if verified is None:
@@ -123,7 +123,7 @@ def do_job(job: WheelJob) -> WheelJobResult:
 
 
 def _do(job: WheelJob, note: Callable[[str], None]) -> tuple[Path | None, ConversionResult | None]:
-    """Return the path of the result, None if there is nothing to do; and a conversion's details."""
+    """Return the path of the result, None without one; and the details of a conversion."""
     source, folder, options = job.source, job.folder, job.options
     match job.act:
         case Relabel(label):
@@ -140,9 +140,9 @@ def _do(job: WheelJob, note: Callable[[str], None]) -> tuple[Path | None, Conver
             )
             return (converted.path if converted.is_new else None), converted
         case Repair(command):
-            from wheelfit.building.repairing import needs_no_repair, repair_wheel
+            from wheelfit.building.repairing import is_for_any_platform, repair_wheel
 
-            if needs_no_repair(source):
+            if is_for_any_platform(source):
                 return None, None
             return repair_wheel(source, command, folder), None
         case Repack(edits, label, document, layout, resolve):

@@ -40,43 +40,43 @@ class WheelResult:
     sha256: str
     state: State
     how: How | None = None
-    """Their place: on this machine, under QEMU, or on this machine while an override or a fake
-    driver described another one. None: they did not run.
+    """How they ran: on this machine, under QEMU, or on this machine with an override or a simulated
+    driver for another one. None: they did not run.
     """
     cpu: str | None = None
     seconds: float | None = None
     """The duration of the command, without the installation."""
     exit_code: int | None = None
-    """That of the command; None: it did not run, or was stopped."""
+    """The exit code of the command; None: it did not run, or was stopped."""
     reason: str = ""
     """The reason why the wheel was not run, failed before the command, or was stopped."""
     log: str | None = None
 
     @property
-    def is_proof(self) -> bool:
+    def proves_support(self) -> bool:
         """Whether the tests passed on hardware that the wheel needs, or its emulation."""
-        return RecordedResult(self.state, self.how).is_proof
+        return RecordedResult(self.state, self.how).proves_support
 
     def to_mapping(self) -> dict[str, object]:
-        """Return it as plain data."""
+        """Return the result as plain data."""
         return asdict(self)
 
 
 class RecordedResult(NamedTuple):
-    """The state of a result and where its tests ran, all that decides about publishing."""
+    """The facts of a recorded result that decide about publishing."""
 
     state: str
     how: str | None
     """As `WheelResult.how`."""
 
     @property
-    def is_proof(self) -> bool:
+    def proves_support(self) -> bool:
         """Whether the tests passed on hardware that the wheel needs, or its emulation."""
         return self.state == "passed" and self.how in ("machine", "emulated")
 
 
 def read_results(folder: Path) -> Mapping[str, RecordedResult] | None:
-    """Return the recorded results of wheels in a folder by SHA-256; None: nothing was tested."""
+    """Return the recorded results of wheels in a folder by SHA-256; None if there is no record."""
     entries = _read(folder)
     if entries is None:
         return None
@@ -105,13 +105,13 @@ def _read(folder: Path) -> dict[str, dict[str, str | None]] | None:
 def write_results(folder: Path, results: Sequence[WheelResult]) -> None:
     """Add results to the record of a folder; those of other wheels stay, as of another machine.
 
-    A proof is replaced by a failure, and never by a result that proves nothing.
+    A pass is replaced by a failure or another pass, but not by tests that did not run.
     """
     entries: dict[str, Mapping[str, object]] = {**(_read(folder) or {})}
     for result in results:
-        before = entries.get(result.sha256)
-        is_proven = before is not None and _recorded(before).is_proof
-        if result.is_proof or result.state == "failed" or not is_proven:
+        earlier = entries.get(result.sha256)
+        was_proven = earlier is not None and _recorded(earlier).proves_support
+        if result.proves_support or result.state == "failed" or not was_proven:
             entries[result.sha256] = result.to_mapping()
     text = json.dumps({"version": 1, "results": entries}, indent=1) + "\n"
     (folder / FOLDER).mkdir(exist_ok=True)
@@ -121,8 +121,8 @@ def write_results(folder: Path, results: Sequence[WheelResult]) -> None:
 def untested_findings(files: Iterable[OutgoingFile]) -> Iterator[Finding]:
     """Yield findings about variants without passing tests, and any wheel with failed ones.
 
-    Only where a record lies beside a wheel: a project that never ran `wheelfit test` need not have
-    tests.
+    Wheels without a record beside them are ignored: a project that never ran `wheelfit test` need
+    not have tests.
     """
     records: dict[Path, Mapping[str, RecordedResult] | None] = {}
     for file in files:
@@ -135,13 +135,13 @@ def untested_findings(files: Iterable[OutgoingFile]) -> Iterator[Finding]:
         result = record.get(file.sha256)
         if result is not None and result.state == "failed":
             yield CheckedFile(str(file.path)).found(UNTESTED_WHEEL, "its tests failed")
-        elif file.label is not None and not (result and result.is_proof):
-            yield CheckedFile(str(file.path)).found(UNTESTED_WHEEL, _why(result))
+        elif file.label is not None and not (result and result.proves_support):
+            yield CheckedFile(str(file.path)).found(UNTESTED_WHEEL, _untested_reason(result))
 
 
-def _why(result: RecordedResult | None) -> str:
+def _untested_reason(result: RecordedResult | None) -> str:
     if result is None:
-        return "no test of this very file is recorded"
+        return "no test of this file is recorded"
     if result.state == "passed":
-        return "its tests passed only where an override or a fake driver described the machine"
+        return "its tests passed only with an override or a simulated driver"
     return "its tests could not run on the machines that tested the release"

@@ -25,16 +25,16 @@ CHECKS = CheckTable()
 # --- documents: their form ------------------------------------------------------------
 
 UNREADABLE_DOCUMENT = CHECKS.error("unreadable-document", "F-30",
-    "the document is not plain JSON, says something twice, or exceeds a limit",
+    "the document is not plain JSON, has a key twice, or exceeds a limit",
     "write UTF-8 JSON without byte order mark, with every key once")
 UNSUPPORTED_SCHEMA = CHECKS.error("unsupported-schema", "F-36",
     "the schema is of an unknown version or host, so readers must refuse the document",
     "write the schema of PEP 850 v0.2.0 or PEP 825 v0.1.1")
 WRONG_KEYS = CHECKS.error("wrong-keys", "F-20",
-    "a required key is missing, or there is a key that no rule knows",
+    "a required key is missing, or a key is unknown",
     "add the key, or remove it: some tools drop the whole release because of one")
 WRONG_TYPE = CHECKS.error("wrong-type", "F-32",
-    "a value has another JSON type than the format says",
+    "a value has another JSON type than the format requires",
     "write the type that the reference of documents names")
 INVALID_NAME = CHECKS.error("invalid-name", "F-2",
     "a namespace, feature, value or label has characters that are not allowed",
@@ -43,13 +43,13 @@ RESERVED_LABEL = CHECKS.error("reserved-label", "F-4",
     "the label consists of dots, or is the name of a device on Windows",
     "choose another label")
 NULL_WITH_PROPERTIES = CHECKS.error("null-with-properties", "F-6",
-    "the label null always means no properties, and has some here",
+    "the label null has properties, but always means none",
     "give the variant another label, or remove its properties")
 LABEL_WITHOUT_PROPERTIES = CHECKS.error("label-without-properties", "F-7",
     "a label other than null has no properties",
     "call the variant null")
 BAD_PRIORITIES = CHECKS.error("bad-priorities", "F-21",
-    "the priorities are no list of distinct namespaces, or lack one that is used",
+    "the priorities are not a list of distinct namespaces, or lack one that is used",
     "list every namespace in use once, most important first")
 PROVIDERS_DIFFER = CHECKS.error("providers-differ", "F-22",
     "the namespaces with a provider are not the namespaces of the priorities",
@@ -58,17 +58,17 @@ BAD_VALUES = CHECKS.error("bad-values", "F-23",
     "a list of values is empty, not in ascending order, or names one twice",
     "sort the list by code point and name each value once")
 EMPTY_NAMESPACE = CHECKS.error("empty-namespace", "F-25",
-    "a variant names a namespace and says nothing about it",
+    "a variant names a namespace without any feature",
     "remove the empty object")
 PROVIDERS_NOT_ALLOWED = CHECKS.error("providers-not-allowed", "F-42",
     "a document of PEP 825 has providers, which are outside its schema",
     "write the schema of PEP 850")
 BAD_PROVIDER = CHECKS.error("bad-provider", "P-1",
     "a provider entry breaks its rules, so its namespace counts as unsupported",
-    "give it exactly one of static-properties, requires and builtin, with what belongs to that")
+    "give it exactly one of static-properties, requires and builtin, with its further keys")
 BAD_ABI_VALUE = CHECKS.error("bad-abi-value", "P-47",
     "an ABI dependency names no project, or no release of one",
-    "write the project as dist-info folders spell it, and one to three plain numbers")
+    "write the project as in dist-info folders, and one to three plain numbers")
 INVALID_DOCUMENT = CHECKS.error("invalid-document", "F-131",
     "the document breaks another rule of its layout",
     "follow the rule named")
@@ -95,16 +95,16 @@ OLD_LAYOUT = CHECKS.warning("old-layout", "F-39",
     "the document has a layout of an earlier draft, which many tools do not read",
     "convert it to PEP 850 v0.2.0")
 NO_PROVIDERS = CHECKS.warning("no-providers", "F-39",
-    "the document has no providers, so no tool can tell what a machine supports of it",
+    "the document has no providers, so no tool can detect what a machine supports",
     "write the layout of PEP 850 with a provider for each namespace")
 UNSELECTABLE_VARIANT = CHECKS.error("unselectable-variant", "F-28",
-    "no machine can ever select the variant: its provider does not offer what it needs",
-    "let the variant and the provider speak of the same feature and values")
+    "no machine can ever select the variant: its provider does not offer its properties",
+    "use the same feature and values in the variant and the provider")
 DEAD_VALUE = CHECKS.warning("dead-value", "F-28",
-    "a value is not in the static list of its feature, so it never counts",
+    "a value is not in the static list of its feature, so it is never supported",
     "add it to the static list, or remove it from the variant")
 UNUSED_LIST = CHECKS.warning("unused-list", "P-3",
-    "a static list is there for a namespace or feature that no variant uses",
+    "a static list has a namespace or feature that no variant uses",
     "remove it, or correct the variants that should use it")
 UNKNOWN_FEATURE = CHECKS.warning("unknown-feature", "P-28",
     "the published provider of the namespace has no such feature",
@@ -117,7 +117,7 @@ UNPUBLISHED_VALUE = CHECKS.note("unpublished-value", "P-41",
     "keep a value beside it that the published provider offers")
 DISPUTED_SPELLING = CHECKS.warning("disputed-spelling", "P-110",
     "the published aarch64 provider misspells the feature, so tools disagree about it",
-    "use the version instead, which every tool knows")
+    "use the feature version instead, which every tool supports")
 SEVERAL_VALUES = CHECKS.warning("several-values", "P-30",
     "the feature takes one value per wheel, and several are listed",
     "list the one value that the wheel was built for")
@@ -125,23 +125,23 @@ VENDOR_STATIC_LIST = CHECKS.warning("vendor-static-list", "P-20",
     "a static list claims hardware support on every machine, without asking it",
     "name the provider package of the vendor instead")
 UNRECOGNISED_PROVIDER = CHECKS.warning("unrecognised-provider", "P-63",
-    "the provider of a hardware namespace is not one that tools know",
-    "write package, version range and plugin-api as the reference of providers has them")
+    "the provider of a hardware namespace is unknown to tools",
+    "write package, version range and plugin-api as in the reference of providers")
 NEEDS_TRUST = CHECKS.note("needs-trust", "P-14",
     "the provider is a package that users must trust before any of its variants is chosen",
-    "use static-properties where the values depend on nothing of the machine")
+    "use static-properties if the values do not depend on the machine")
 LOOKALIKE_NAMESPACE = CHECKS.warning("lookalike-namespace", "P-63",
     "the namespace looks like a well-known one, or like another one of the document",
-    "use the well-known name if it is meant, else one that cannot be mistaken")
+    "use the well-known name if you mean it, else a more distinct one")
 SAME_PROPERTIES = CHECKS.warning("same-properties", "F-8",
     "two labels have the same properties, so only one of them is ever chosen",
     "keep one label, or correct the properties of the other")
 SIMILAR_LABEL = CHECKS.warning("similar-label", "F-8",
-    "the label looks like another one, or like its own properties, with a typing error",
+    "the label looks like a misspelling of another one, or of its own properties",
     "correct the label in the file names and the documents")
 STALE_LABEL = CHECKS.warning("stale-label", "F-143",
     "the label looks like a hash, and is not the one of its properties",
-    "derive the label anew, or choose one for people")
+    "derive the label again, or choose a readable one")
 LONG_LABEL = CHECKS.warning("long-label", "F-3",
     "the label is longer than is good for file names",
     "choose at most 32 characters; older tools take 16")
@@ -149,22 +149,22 @@ LONG_LABEL = CHECKS.warning("long-label", "F-3",
 # --- wheels ----------------------------------------------------------------------------
 
 INVALID_FILENAME = CHECKS.error("invalid-filename", "F-12",
-    "the file ends like a wheel, and no installer reads its name as one",
+    "the file has the extension of a wheel, but not a valid wheel name",
     "name it name-version[-build]-python-abi-platform[-label].whl")
 UNUSUAL_FILENAME = CHECKS.warning("unusual-filename", "F-17",
     "name or version in the file name are not normalised",
-    "let a build tool name the file")
+    "use the name that a build tool gives the file")
 LONG_FILENAME = CHECKS.error("long-filename", "F-3",
     "the file name is longer than file systems allow",
     "choose a shorter label")
 UNSOUND_ARCHIVE = CHECKS.error("unsound-archive", "B-34",
-    "the file is not a ZIP archive that every reader sees alike, or no wheel",
+    "the file is not a wheel, or a ZIP archive that readers understand differently",
     "build the wheel again; do not edit wheels with general ZIP tools")
 UNPORTABLE_NAME = CHECKS.warning("unportable-name", "B-34",
-    "a member has a name that Windows cannot have, or that is another one where case is ignored",
+    "a member has a name that is invalid on Windows, or equal to another one if case is ignored",
     "rename it; only wheels for Windows alone are refused for that")
 DAMAGED_CONTENT = CHECKS.error("damaged-content", "B-38",
-    "what a member holds is not what the archive or RECORD says",
+    "the content of a member differs from its checksum in the archive or RECORD",
     "build the wheel again, or rewrite RECORD")
 BAD_RECORD = CHECKS.error("bad-record", "B-36",
     "RECORD does not list exactly the files of the wheel, each with hash and size",
@@ -173,52 +173,52 @@ RECORD_LEADS_OUT = CHECKS.error("record-leads-out", "B-34",
     "RECORD lists a file outside the wheel, which installing refuses",
     "remove the row; RECORD lists members of the wheel and nothing else")
 SIGNED_RECORD = CHECKS.note("signed-record", "B-37",
-    "RECORD has a signature, which any change of the wheel makes wrong",
-    "remove the signature, installers do not look at it")
+    "RECORD has a signature, which any change of the wheel makes invalid",
+    "remove the signature, which installers ignore")
 MISSING_DOCUMENT = CHECKS.error("missing-document", "F-27",
     "the wheel has a label and no variant.json",
     "make the wheel again with a variant.json that has its label")
 DOCUMENT_IN_PLAIN_WHEEL = CHECKS.note("document-in-plain-wheel", "F-10",
-    "a wheel without label has a variant.json, which means nothing there",
+    "a wheel without label has a variant.json, which has no effect",
     "add the label to the file name, or remove the file")
 WRONG_METADATA = CHECKS.error("wrong-metadata", "B-34",
     "METADATA cannot be read, or names another project or version than the file name",
     "build the wheel again")
 REPEATED_METADATA = CHECKS.error("repeated-metadata", "B-34",
-    "METADATA gives a field twice that is there once, and readers differ in which one counts",
+    "METADATA has a field twice that is allowed once, and readers use different ones",
     "build the wheel again, with one line for each")
 INVALID_REQUIREMENT = CHECKS.error("invalid-requirement", "F-105",
-    "a Requires-Dist cannot be read, or uses a variant marker in a way it has not",
-    "correct the dependency; the literal stands left of the variant sets")
+    "a Requires-Dist is invalid, or has an invalid variant marker",
+    "correct the dependency; the literal must be to the left of the variant sets")
 VARIANT_MARKER_IN_PLAIN_WHEEL = CHECKS.error("variant-marker-in-plain-wheel", "B-40",
     "a plain wheel has variant markers, because of which no other installer can install it",
     "resolve them with `wheelfit wheel repack --resolve-markers`")
 MARKER_NEVER_MATCHES = CHECKS.warning("marker-never-matches", "F-106",
-    "a variant marker compares with a text that nothing can ever be equal to",
+    "a variant marker compares with a text that can never match",
     "write namespace, namespace :: feature or namespace :: feature :: value, in lower case")
 UNDECLARED_IN_MARKER = CHECKS.warning("undeclared-in-marker", "F-107",
-    "a variant marker asks for something that no variant of the release declares",
+    "a variant marker names a property that no variant of the release declares",
     "correct the marker, or remove the dependency")
 UNKNOWN_CLASSIFIER = CHECKS.warning("unknown-classifier", "B-34",
-    "METADATA has a classifier that the public registry does not know, so it refuses the wheel",
+    "METADATA has an unknown classifier, so the public registry refuses the wheel",
     "correct it, or leave it out; a newer trove-classifiers may know it")
 DEPRECATED_CLASSIFIER = CHECKS.note("deprecated-classifier", "B-34",
-    "METADATA has a classifier that was given up, so the public registry refuses the wheel",
-    "use what takes its place")
+    "METADATA has a deprecated classifier, so the public registry refuses the wheel",
+    "use its replacement")
 ABI_CONTRADICTION = CHECKS.error("abi-contradiction", "P-58",
     "the dependencies exclude a version that the variant claims to be built for",
-    "let the requirement admit every release that the variant lists")
+    "make the requirement admit every release that the variant lists")
 ABI_NOT_REQUIRED = CHECKS.warning("abi-not-required", "P-58",
     "the variant is built for versions of a project that it does not depend on",
     "add the project to the dependencies")
 STARTUP_CODE = CHECKS.note("startup-code", "B-34",
     "the wheel has a file that runs code whenever Python starts",
-    "make sure that this is wanted; some policies refuse such wheels")
+    "make sure that this is intended; some policies refuse such wheels")
 BAD_SCRIPT = CHECKS.error("bad-script", "B-34",
-    "a script or a data file cannot be installed where the wheel says",
+    "a script or a data file has a destination that is not allowed",
     "correct the entry point, or the folder under .data")
 RESERVED_FILE = CHECKS.error("reserved-file", "B-34",
-    "the wheel has a file that no wheel may bring into an environment",
+    "the wheel has a file that no wheel may install",
     "remove it from the wheel; document for users what to change instead")
 
 WRONG_WHEEL_TAGS = CHECKS.error("wrong-wheel-tags", "F-15",
@@ -228,25 +228,25 @@ NATIVE_CODE_FOR_ANY = CHECKS.error("native-code-for-any", "F-15",
     "a wheel for any platform has a module that only one platform can import",
     "build a wheel for each platform, or leave the module out")
 FOREIGN_EXTENSION = CHECKS.error("foreign-extension", "F-15",
-    "an extension module is built for another Python than the tags say",
+    "an extension module is built for another Python than that of the tags",
     "build it with the Python of the tag, or correct the tag")
 GENERIC_TOP_LEVEL = CHECKS.warning("generic-top-level", "B-34",
-    "folders or files of the source tree are installed beside all packages, where others lie too",
-    "leave tests, docs and the like out of the wheel, or move them into the package")
+    "folders or files of the source tree would be installed at the top level of site-packages",
+    "leave tests and docs out of the wheel, or move them into the package")
 COMPILED_PYTHON = CHECKS.warning("compiled-python", "B-34",
-    "the wheel has compiled Python code, which is of use to one version of Python at most",
+    "the wheel has compiled Python code, which at most one version of Python can use",
     "leave __pycache__ and .pyc files out of the wheel")
 WRONG_ABI_EXPORTS = CHECKS.error("wrong-abi-exports", "B-61",
-    "what the wheel promises to those who link with its libraries cannot be read, or is of no file",
+    "the declared ABI exports cannot be read, or name a library that the wheel lacks",
     "correct [variant.abi-exports], and build again or use `wheelfit wheel repack --exports`")
 
 # --- implementations ---------------------------------------------------------------------
 
 BAD_DECLARATION = CHECKS.error("bad-declaration", "B-34",
-    "the loader cannot use a declaration, so what it declares is never chosen",
-    "write it as the reference of implementations chosen at run time says")
+    "the loader cannot use a declaration, so its implementation is never chosen",
+    "write it as in the reference of implementations chosen at run time")
 UNREAD_DECLARATION = CHECKS.warning("unread-declaration", "B-34",
-    "a file lies where the loader never reads it, and looks like a declaration",
+    "a file looks like a declaration, but is not where the loader reads it",
     "put it at the top of the wheel, as wheelfit_implementations/NAME.json, or leave it out")
 DECLARATIONS_AS_PACKAGE = CHECKS.error("declarations-as-package", "B-34",
     "the folder of declarations is a package, and every distribution has files in it",
@@ -255,17 +255,17 @@ MISSING_MODULE = CHECKS.error("missing-module", "B-34",
     "a declaration names a module that the wheel does not have",
     "correct module, or put the module into the wheel")
 WRONG_DISTRIBUTION = CHECKS.warning("wrong-distribution", "B-34",
-    "a declaration names another distribution than the one it lies in",
-    "write the name of the wheel, for messages name that to users")
+    "a declaration names another distribution than the one that contains it",
+    "write the name of the wheel, which messages show to users")
 REPEATED_DECLARATION = CHECKS.error("repeated-declaration", "B-34",
-    "two declarations are about the same implementation, so one of them never counts",
+    "two declarations are of the same implementation, so one of them is never used",
     "keep one, or give each implementation a name of its own")
 SHARED_DECLARATION_NAME = CHECKS.warning("shared-declaration-name", "B-34",
     "another distribution may have a declaration of the same name, and one overwrites the other",
     "name the file like the distribution, as spam-cu12.json")
 NOT_INSTALLABLE = CHECKS.warning("not-installable", "B-34",
     "a declaration tells users to install something that is not a requirement",
-    "write it as pip takes it, as spam-cu12 or spam[cu12]>=1")
+    "write it as for pip: spam-cu12 or spam[cu12]>=1")
 
 # --- binaries ----------------------------------------------------------------------------
 
@@ -273,22 +273,22 @@ NO_SUCH_CODE = CHECKS.error("no-such-code", "B-60",
     "the wheel claims code for a GPU, and its binaries have none that runs there",
     "build with that architecture, or remove the value")
 UNCLAIMED_CODE = CHECKS.note("unclaimed-code", "B-60",
-    "the binaries have code for a GPU that takes the wheel for none of its values",
+    "the binaries have code for a GPU that none of the claimed values covers",
     "add the value, or build without that architecture")
 NO_SM_ARCH = CHECKS.warning("no-sm-arch", "P-95",
     "the binaries have code for GPUs, and the variant claims no sm_arch",
     "claim sm_arch; `wheelfit wheel inspect` shows the values")
 WRONG_CUDA_BOUND = CHECKS.error("wrong-cuda-bound", "P-93",
-    "the lower bound of the driver admits drivers that cannot run what the wheel has",
+    "the lower bound of the driver admits drivers that cannot run the wheel's code",
     "claim the CUDA major of the libraries; the version of the compiler for GPUs with PTX alone")
 LEVEL_TOO_LOW = CHECKS.error("level-too-low", "P-102",
-    "a binary refuses to load on processors that the wheel claims to be for",
+    "a binary refuses to load on processors that the wheel claims to support",
     "claim the level that the binary was linked for, or link it for a lower one")
 UNGUARDED_CODE = CHECKS.error("unguarded-code", "P-102",
     "code of a higher x86-64 level than the wheel claims runs on any processor",
-    "build without -march=native and the like, or claim the level")
+    "build without flags as -march=native, or claim the level")
 FOREIGN_BINARY = CHECKS.error("foreign-binary", "F-15",
-    "the binaries are for another machine or system than the platform tag says",
+    "the binaries are for another machine or system than that of the platform tag",
     "correct the platform tag, or build for that platform")
 PLATFORM_TOO_OLD = CHECKS.error("platform-too-old", "F-15",
     "the platform tag admits systems that are too old for a binary",
@@ -297,11 +297,11 @@ EXTERNAL_LIBRARY = CHECKS.warning("external-library", "F-15",
     "a binary needs a library that is neither in the wheel nor on every system of the tag",
     "put it into the wheel (auditwheel, delocate, delvewheel), or depend on a package that has it")
 OUTSIDE_STABLE_ABI = CHECKS.warning("outside-stable-abi", "F-15",
-    "a wheel for the stable ABI of Python uses what that has not, or not in the oldest Python",
+    "a wheel for the stable ABI uses functions outside of it, or missing in its oldest Python",
     "build with Py_LIMITED_API set to the Python of the tag, or name a newer one in the tag")
 RPATH_LEADS_OUT = CHECKS.warning("rpath-leads-out", "B-34",
-    "a binary looks for libraries in a folder outside of what is installed for Python",
-    "name the folder from the binary, as $ORIGIN/../fast.libs; auditwheel and patchelf do it")
+    "a binary searches libraries in a folder outside of the Python environment",
+    "make the folder relative, as $ORIGIN/../fast.libs, with auditwheel or patchelf")
 DEBUG_SYMBOLS = CHECKS.warning("debug-symbols", "B-34",
     "the wheel has more than a megabyte of debug information, which every user fetches",
     "strip the binaries, and publish the debug information apart")
@@ -309,8 +309,8 @@ BUILD_PATH = CHECKS.note("build-path", "B-34",
     "a binary names folders of the machine where it was built",
     "build with -ffile-prefix-map=$PWD=. (Rust: --remap-path-prefix)")
 UNREADABLE_BINARY = CHECKS.warning("unreadable-binary", "B-60",
-    "a binary cannot be read, wholly or in part, so nothing is known of the rest",
-    "build it again; if it loads, report what is not understood")
+    "a binary cannot be read, or only in part, so it was not fully checked",
+    "build it again; if it can be loaded, report the finding")
 
 # --- releases --------------------------------------------------------------------------
 
@@ -322,15 +322,15 @@ NO_INDEX_FILE = CHECKS.note("no-index-file", "F-70",
     "generate it from the wheels before the release is published")
 DUPLICATE_INDEX_FILE = CHECKS.error("duplicate-index-file", "F-78",
     "there are several index files of one release, so clients may ignore them all",
-    "keep the one that is spelled like the wheels")
+    "keep the one with the normalised name of the wheels")
 MISSPELT_INDEX_FILE = CHECKS.warning("misspelt-index-file", "F-70",
     "name or version in the name of an index file are not written as in wheel names",
     "rename the file")
 CLAIMS_DISAGREE = CHECKS.error("claims-disagree", "F-93",
-    "a wheel has other properties than the index file says, and installers will reject it",
+    "a wheel has other properties than in the index file, so installers reject it",
     "generate the index file again from the wheels")
 LABEL_NOT_IN_INDEX = CHECKS.error("label-not-in-index", "F-73",
-    "the index file does not have the label of a wheel, which may be ignored for that",
+    "the index file does not have the label of a wheel, so the wheel may be ignored",
     "generate the index file again from the wheels")
 LABEL_WITHOUT_WHEEL = CHECKS.warning("label-without-wheel", "F-73",
     "the index file has a label, and no wheel has it",
@@ -339,7 +339,7 @@ INCONSISTENT_WHEELS = CHECKS.error("inconsistent-release", "F-65",
     "files of one release contradict each other about priorities, providers or a label",
     "build all wheels of a release from one description of its variants")
 CHANGED_BETWEEN_SNAPSHOTS = CHECKS.error("changed-between-snapshots", "F-73",
-    "two index files of one release contradict each other, so it did not change compatibly",
+    "two index files of one release contradict each other: the release changed incompatibly",
     "give changed variants new labels, or publish a new version")
 
 DUPLICATE_LIBRARY = CHECKS.note("duplicate-library", "B-34",
@@ -355,70 +355,70 @@ NO_HASH = CHECKS.note("no-hash", "F-71",
     "an index file is listed without a hash",
     "publish its hash, and change both together")
 WRONG_HASH = CHECKS.error("wrong-hash", "F-79",
-    "a file has another hash or size than the page promises, so clients refuse it",
+    "a file has another hash or size than on the page, so clients refuse it",
     "publish page and file together")
 MISSING_FILE = CHECKS.error("missing-file", "F-79",
-    "a file is listed and cannot be had",
+    "a file is listed, but cannot be fetched",
     "publish the file, or remove it from the page")
 METADATA_DIFFERS = CHECKS.error("metadata-differs", "F-95",
     "the METADATA served beside a wheel is not the one inside it, so installers refuse it",
     "extract it from the wheel again")
 STRANGE_ENTRY = CHECKS.warning("strange-entry", "F-131",
-    "something on an index page cannot be used, and clients pass over it",
+    "an entry of an index page is invalid, so clients skip it",
     "correct or remove the entry")
 STRANGE_ANSWER = CHECKS.warning("strange-answer", "F-136",
-    "the index answers in a way that installers take differently",
-    "let the server answer 404 for what it does not have, and serve whatever its pages promise")
+    "the index gives an answer that installers interpret differently",
+    "make the server answer 404 for missing files, and serve all files that its pages list")
 UNHASHED_FILES = CHECKS.warning("unhashed-files", "F-71",
     "files are listed without a hash, so downloads cannot be verified",
     "publish the SHA-256 of every file")
 UNMET_PIN = CHECKS.error("unmet-pin", "F-92",
-    "a wheel requires a version that is nowhere to be had, so it cannot be installed",
+    "a wheel requires a version that no index has, so it cannot be installed",
     "publish that version again, or name the index that has it with --index-url")
 NO_KNOWN_MACHINE = CHECKS.warning("no-known-machine", "F-28",
-    "none of the machines that wheelfit knows takes the variant",
+    "no machine that wheelfit knows supports the variant",
     "correct the properties; no hardware, driver or toolkit supports them together")
 SHADOWED_VARIANT = CHECKS.warning("shadowed-variant", "F-66",
-    "wherever the variant fits another label stands above it, so it is never chosen by itself",
-    "remove the variant, or let properties or priorities set it apart")
+    "wherever the variant fits, another label ranks above it, so it is never chosen by default",
+    "remove the variant, or distinguish it by properties or priorities")
 
 # --- installed -------------------------------------------------------------------------
 
 UNSUPPORTED_HERE = CHECKS.error("unsupported-here", "F-96",
-    "a variant is installed that this machine does not support any more",
-    "exchange it for the build that fits: `wheelfit install --refit`")
+    "an installed variant is no longer supported by this machine",
+    "replace it by the build that fits: `wheelfit install --refit`")
 BROKEN_BY_DEPENDENCY = CHECKS.error("broken-by-dependency", "P-56",
-    "a variant is installed that was built for another version of an installed package",
-    "exchange it with `wheelfit install --refit`, or install the version that it was built for")
+    "an installed variant was built for another version of an installed package",
+    "replace it with `wheelfit install --refit`, or install the version that it was built for")
 
 # --- profile uv ------------------------------------------------------------------------
 
 UV_SCHEMA = CHECKS.error("uv-schema", "F-150",
-    "uv 0.13.8 wants the layout and the schema of PEP 850 v0.2.0",
+    "uv 0.13.8 requires the layout and the schema of PEP 850 v0.2.0",
     "convert the document")
 UV_PROVIDERS = CHECKS.error("uv-providers", "F-152",
     "uv 0.13.8 asks the providers in each document, and a namespace has none",
     "put the providers of the release into every document")
 UV_PROVIDER = CHECKS.error("uv-provider", "F-153",
-    "uv 0.13.8 does not take the provider for one of its own, so it supports nothing of it",
-    "write the provider as the remedy of the finding says")
+    "uv 0.13.8 does not recognise the provider, so it supports none of its properties",
+    "write the provider as in the remedy of the finding")
 UV_VERSION_RANGE = CHECKS.error("uv-version-range", "P-61",
     "the range of provider versions excludes the one that uv 0.13.8 has built in",
     "widen the range until it admits that version")
 UV_UNSUPPORTED = CHECKS.warning("uv-unsupported", "F-153",
-    "uv 0.13.8 knows no such provider, so it never chooses the variants that need it",
+    "uv 0.13.8 has no such provider, so it never chooses the variants that need it",
     "keep variants, or a plain wheel, without that namespace")
 UV_NULL = CHECKS.error("uv-null", "F-26",
     "uv 0.13.8 skips a null wheel whose label the index file does not have",
     "list null with an empty object")
 UV_INDEX_FILE = CHECKS.error("uv-index-file", "F-151",
     "uv 0.13.8 needs the index file, under its normalised name and beside the wheels",
-    "write the file, put it beside the wheels, and keep its hash on the page right")
+    "write the file, put it beside the wheels, and update its hash on the page")
 UV_PYTHON = CHECKS.warning("uv-python", "F-94",
-    "uv 0.13.8 chooses the label first, so a wheel for other Pythons costs the whole release",
+    "uv 0.13.8 chooses the label first, so one wheel for other Pythons makes it skip the release",
     "give all wheels of a release the same Requires-Python")
 UV_MARKERS = CHECKS.error("uv-markers", "F-154",
-    "uv 0.13.8 and pip drop a release in whose metadata they meet a variant marker",
+    "uv 0.13.8 and pip skip a release whose metadata has variant markers",
     "resolve the markers for each wheel when building")
 
 # --- profile pypi ----------------------------------------------------------------------
@@ -430,14 +430,14 @@ PYPI_INDEX_FILE = CHECKS.error("pypi-index-file", "B-53",
     "the registry refuses -variants.json files",
     "publish variants on an index of your own")
 PYPI_FILE_SIZE = CHECKS.error("pypi-file-size", "B-53",
-    "the file is larger than the 100 MB that the registry takes by default",
+    "the file is larger than the 100 MB that the registry accepts by default",
     "ask for a higher limit before the release, or make the wheel smaller")
 PYPI_PROJECT_SIZE = CHECKS.warning("pypi-project-size", "B-53",
-    "all files together are larger than the 10 GB that a project has by default",
+    "all files together exceed the 10 GB that the registry gives a project by default",
     "remove old files, or ask for a higher limit")
 PYPI_CLOSED_RELEASE = CHECKS.warning("pypi-closed-release", "B-53",
-    "the release is older than 14 days, so the registry takes no more files for it",
-    "publish all wheels of a release at once; for another one make a new version")
+    "the release is older than 14 days, so the registry accepts no more files for it",
+    "publish all wheels of a release at once, or a new version")
 PYPI_PLATFORM = CHECKS.error("pypi-platform", "B-53",
     "the registry refuses wheels for a plain Linux platform",
     "build on an image for manylinux or musllinux, and repair the wheel")

@@ -21,15 +21,15 @@ class Severity(StrEnum):
     ERROR = "error"
     """A broken rule, or a feature that can never work."""
     WARNING = "warning"
-    """Allowed, and most likely a mistake."""
+    """A likely mistake, which is allowed."""
     NOTE = "note"
-    """Worth knowing."""
+    """Useful information."""
 
 
 _ORDER = {severity: number for number, severity in enumerate(Severity)}
 
-_LONGEST = 1000
-"""Characters of a message. Texts of a file may have any length, a report may not."""
+_MAX_LENGTH = 1000
+"""Characters of a message, which may quote texts of any length."""
 
 
 class Check(NamedTuple):
@@ -38,7 +38,7 @@ class Check(NamedTuple):
     code: str
     """Its stable name, as ``no-plain-wheel``."""
     rule: str
-    """The rule behind it, as ``F-23``."""
+    """The rule that it checks, as ``F-23``."""
     severity: Severity
     meaning: str
     """The meaning of a finding, one sentence."""
@@ -69,18 +69,18 @@ class Region(NamedTuple):
     column: int
     end_line: int
     end_column: int
-    """The column behind the last character."""
+    """The column after the last character."""
 
 
 class Correction(NamedTuple):
-    """The certain correction of a part of a document."""
+    """The correction of a part of a document."""
 
     text: str
-    """In the language of the document."""
+    """The new text, as JSON or TOML."""
     is_of_key: bool = False
-    """Whether it takes the place of the key; otherwise of the value."""
+    """Whether it replaces the key; otherwise the value."""
     region: Region | None = None
-    """The part that it replaces; None as long as it was not located."""
+    """The part that it replaces; None before it was located."""
 
 
 class Finding(NamedTuple):
@@ -90,7 +90,7 @@ class Finding(NamedTuple):
     code: str
     """Name of the check."""
     rule: str
-    """The rule behind it, as ``F-23``."""
+    """The rule that it breaks, as ``F-23``."""
     where: str
     """The file, or its URL without credentials."""
     message: str
@@ -104,7 +104,7 @@ class Finding(NamedTuple):
     line: int | None = None
     """Line of the document, from 1; None if it has none or it is unknown."""
     correction: Correction | None = None
-    """The right text for its place; None where that is not sure."""
+    """The correction; None unless it is certain."""
 
     @property
     def sort_key(self) -> tuple[str, str, int, str, str, str]:
@@ -151,15 +151,15 @@ class CheckedFile(NamedTuple):
     ) -> Finding:
         """Return a finding here.
 
-        :param message: the fault, one sentence without a final full stop; cut off where it is much
-            too long to be read.
+        :param message: the fault, one sentence without a final full stop; shortened if it is very
+            long.
         """
         return Finding(
             severity or check.severity,
             check.code,
             rule or check.rule,
             self.where,
-            message if len(message) <= _LONGEST else f"{message[:_LONGEST]}…",
+            message if len(message) <= _MAX_LENGTH else f"{message[:_MAX_LENGTH]}…",
             remedy or check.remedy,
             self.member,
             path,
@@ -185,7 +185,7 @@ class Unchecked(NamedTuple):
         return cls(error.where or where, error.reference, error.message, error.hint or "")
 
     def to_mapping(self) -> dict[str, object]:
-        """Return it as plain data, for ``--json``."""
+        """Return the target as plain data, for ``--json``."""
         return {
             "where": self.where,
             "code": self.code,
@@ -196,7 +196,7 @@ class Unchecked(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """The number of things that were checked."""
+    """The numbers of checked files, releases and packages."""
 
     wheels: int = 0
     index_files: int = 0
@@ -218,7 +218,7 @@ class Report:
     """The findings of a check of some targets."""
 
     findings: tuple[Finding, ...] = ()
-    """Sorted by file and place; equal targets give equal findings."""
+    """The findings, sorted by file and place."""
     unchecked: tuple[Unchecked, ...] = ()
     """Targets that could not be checked."""
     count: Count = Count()
@@ -230,7 +230,9 @@ class Report:
         """Return a report in sorted order without duplicates."""
         return cls(
             tuple(sorted(dict.fromkeys(findings), key=lambda finding: finding.sort_key)),
-            tuple(sorted(dict.fromkeys(unchecked), key=lambda one: (one.where, one.message))),
+            tuple(
+                sorted(dict.fromkeys(unchecked), key=lambda target: (target.where, target.message))
+            ),
             count,
         )
 
@@ -243,9 +245,9 @@ class Report:
 
     def without(self, codes: Iterable[str]) -> Report:
         """Return the report without the findings of some checks."""
-        left_out = frozenset(codes)
-        kept = tuple(finding for finding in self.findings if finding.code not in left_out)
-        return replace(self, findings=kept)
+        ignored = frozenset(codes)
+        findings = tuple(finding for finding in self.findings if finding.code not in ignored)
+        return replace(self, findings=findings)
 
     def numbers(self) -> dict[Severity, int]:
         """Return the number of findings of each severity."""
@@ -255,7 +257,7 @@ class Report:
         return counts
 
     def worst(self) -> Severity | None:
-        """Return the severity that matters most among the findings."""
+        """Return the highest severity among the findings; None without any."""
         return min(
             (finding.severity for finding in self.findings), key=_ORDER.__getitem__, default=None
         )
@@ -267,4 +269,4 @@ class Report:
 
 
 some_of = partial(listed, most=4)
-"""Joins strings in sentences; of a long list the first three, and how many more there are."""
+"""Joins strings in sentences; of a long list the first three, and the number of others."""

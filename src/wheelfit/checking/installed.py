@@ -1,4 +1,4 @@
-"""Check whether installed variants still fit the machine and each other (F-96, P-56)."""
+"""Verdicts whether installed variants still fit the machine and each other (F-96, P-56)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from wheelfit.core.labels import Label
     from wheelfit.core.property_support import Support
 
-    Ask = Callable[[VariantDocument, frozenset[str], KnownVersions], Support]
+    DetectSupport = Callable[[VariantDocument, frozenset[str], KnownVersions], Support]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +38,13 @@ class InstalledVariant:
     label: Label
     properties: PropertySet
     document: VariantDocument | None
-    """Its ``variant.json``; None if that is missing or cannot be understood."""
+    """Its ``variant.json``; None if that is missing or invalid."""
 
     def __str__(self) -> str:
         return f"{self.name} {self.version} ({self.label})"
 
 
-_LOOKED = (Status.SUPPORTED, Status.NOTHING, Status.DISABLED)
+_DETECTED = (Status.SUPPORTED, Status.NOTHING, Status.DISABLED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class FitVerdict:
 
     variant: InstalledVariant
     refusals: tuple[tuple[Check, str], ...] = ()
-    """Broken rules, each with its reason; empty: none is known."""
+    """The failed checks, each with its reason."""
     unchecked: Unchecked | None = None
 
     @property
@@ -74,48 +74,48 @@ class FitVerdict:
 def judge_installed(
     variants: Iterable[InstalledVariant],
     versions: Mapping[NormalizedName, Version],
-    ask: Ask,
+    detect_support: DetectSupport,
 ) -> Iterator[FitVerdict]:
     """Yield verdicts on installed variants by the machine and the other distributions.
 
-    :param ask: returns the supported values from a document, the namespaces of interest and the
-        known versions; as `wheelfit.core.property_support.support_for`.
+    :param detect_support: returns the supported values for a document, some namespaces and the
+        known versions, as `wheelfit.core.property_support.support_for`.
     """
     known = KnownVersions({name: KnownVersion(version) for name, version in versions.items()})
     for variant in variants:
         if variant.label == NULL:
-            yield FitVerdict(variant)  # which needs nothing
+            yield FitVerdict(variant)  # it fits every machine
             continue
         if variant.document is None or variant.label not in variant.document.variants:
-            reason = f"the variant.json of {variant} is missing or cannot be understood"
+            reason = f"the variant.json of {variant} is missing or invalid"
             yield FitVerdict(variant, (), Unchecked(variant.where, "invalid-document", reason))
             continue
-        support = ask(variant.document, namespaces_used([variant.properties]), known)
+        support = detect_support(variant.document, namespaces_used([variant.properties]), known)
         unknown = [
             namespace
             for namespace, detection in support.detections.items()
-            if detection.status not in _LOOKED
+            if detection.status not in _DETECTED
         ]
         unchecked = None
         if unknown:
             reason = (
                 f"{variant} needs {', '.join(unknown)}, for which no provider is available here"
             )
-            hint = "`wheelfit probe` says why"
+            hint = "`wheelfit probe` shows why"
             unchecked = Unchecked(variant.where, "unknown-namespace", reason, hint)
         refusals = _refusals(variant, variant.document, support, frozenset(unknown))
         yield FitVerdict(variant, tuple(refusals), unchecked)
 
 
-def report_on(judged: Sequence[FitVerdict]) -> Report:
+def report_on(verdicts: Sequence[FitVerdict]) -> Report:
     """Return the report of verdicts on installed variants."""
     findings = [
-        CheckedFile(one.variant.where).found(check, f"{one.variant}: {reason}")
-        for one in judged
-        for check, reason in one.refusals
+        CheckedFile(verdict.variant.where).found(check, f"{verdict.variant}: {reason}")
+        for verdict in verdicts
+        for check, reason in verdict.refusals
     ]
-    unchecked = [one.unchecked for one in judged if one.unchecked is not None]
-    return Report.of(findings, unchecked, Count(installed=len(judged)))
+    unchecked = [verdict.unchecked for verdict in verdicts if verdict.unchecked is not None]
+    return Report.of(findings, unchecked, Count(installed=len(verdicts)))
 
 
 def _refusals(
@@ -125,10 +125,16 @@ def _refusals(
     unknown: frozenset[str],
 ) -> Iterator[tuple[Check, str]]:
     abi = abi_namespaces(document.providers)
-    asked = [item for item in variant.properties if item.namespace not in unknown]
+    known = [property_ for property_ in variant.properties if property_.namespace not in unknown]
     for check, properties in (
-        (checks.UNSUPPORTED_HERE, [item for item in asked if item.namespace not in abi]),
-        (checks.BROKEN_BY_DEPENDENCY, [item for item in asked if item.namespace in abi]),
+        (
+            checks.UNSUPPORTED_HERE,
+            [property_ for property_ in known if property_.namespace not in abi],
+        ),
+        (
+            checks.BROKEN_BY_DEPENDENCY,
+            [property_ for property_ in known if property_.namespace in abi],
+        ),
     ):
         reason = support.refusal(PropertySet(properties))
         if reason is not None:

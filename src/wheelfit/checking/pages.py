@@ -36,7 +36,7 @@ class ListedRelease:
 
     @property
     def files(self) -> Iterator[File]:
-        """Every file but source distributions."""
+        """Every file except source distributions."""
         yield from (file for file, _ in self.wheels)
         yield from self.index_files
 
@@ -47,7 +47,7 @@ class ListedRelease:
 
 
 def sort_files(files: Iterable[File]) -> dict[Release, ListedRelease]:
-    """Return wheels, index files and source distributions by release; others are left out."""
+    """Return wheels, index files and source distributions by release; other files are ignored."""
     releases: dict[Release, ListedRelease] = {}
     for file in files:
         if file.filename.endswith(".whl"):
@@ -57,8 +57,8 @@ def sort_files(files: Iterable[File]) -> dict[Release, ListedRelease]:
                 continue
             release = releases.setdefault((name.name, name.version), ListedRelease())
             release.wheels.append((file, name))
-        elif (index := parse_index_file_name(file.filename)) is not None:
-            releases.setdefault(index, ListedRelease()).index_files.append(file)
+        elif (release_key := parse_index_file_name(file.filename)) is not None:
+            releases.setdefault(release_key, ListedRelease()).index_files.append(file)
         elif (source := sdist_release(file.filename)) is not None:
             releases.setdefault(source, ListedRelease()).has_source = True
     return dict(sorted(releases.items()))
@@ -70,16 +70,20 @@ def check_listing(
     where: str,
     profiles: frozenset[Profile] = frozenset(),
     *,
-    called: Callable[[File], str] = lambda file: redact(file.url),
+    name_of: Callable[[File], str] = lambda file: redact(file.url),
 ) -> Iterator[Finding]:
-    """Check the entries of a page."""
+    """Yield findings about the entries of a page.
+
+    :param notes: remarks about entries that could not be parsed.
+    :param name_of: returns the name of a file in findings.
+    """
     files = list(files)
     page = CheckedFile(where)
     for note in notes:
         yield page.found(checks.STRANGE_ENTRY, note)
-    yield from tool_profiles.about_files(files, page, profiles)
+    yield from tool_profiles.project_findings(files, page, profiles)
     for file in files:
-        place = CheckedFile(called(file))
+        place = CheckedFile(name_of(file))
         if file.filename.endswith(".whl"):
             try:
                 name = parse_wheel_filename(file.filename)
@@ -87,11 +91,11 @@ def check_listing(
                 yield place.found(checks.INVALID_FILENAME, error.message)
                 continue
             yield from filename_findings(name, place)
-            yield from tool_profiles.about_wheel(name, file.size, place, profiles)
+            yield from tool_profiles.wheel_findings(name, file.size, place, profiles)
         elif parse_index_file_name(file.filename) is not None:
             if file.forbidden:
                 yield place.found(
                     checks.FORBIDDEN_ATTRIBUTE, f"its entry has {', '.join(file.forbidden)}"
                 )
             if not file.hashes:
-                yield place.found(checks.NO_HASH, f"{where} promises no hash of it")
+                yield place.found(checks.NO_HASH, f"{where} has no hash of it")

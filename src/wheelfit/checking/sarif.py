@@ -1,4 +1,4 @@
-"""Write a report as SARIF 2.1.0, which code review tools show beside the files."""
+"""Reports as SARIF 2.1.0, which code review tools show beside the files."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def to_sarif(report: Report, *, folder: Path) -> dict[str, Any]:
             {
                 "executionSuccessful": not report.unchecked,
                 "toolExecutionNotifications": [
-                    _notification(one, folder) for one in report.unchecked
+                    _notification(unchecked, folder) for unchecked in report.unchecked
                 ],
             }
         ],
@@ -69,7 +69,7 @@ def _result(finding: Finding, index: int, folder: Path) -> dict[str, Any]:
     location: dict[str, Any] = {
         "physicalLocation": {
             "artifactLocation": _artifact(finding.where, folder),
-            # Lines are those of the file itself; members of a wheel have none there.
+            # A line of a member is not one of the wheel.
             "region": {"startLine": (finding.line or 1) if not finding.member else 1},
         }
     }
@@ -90,9 +90,9 @@ def _result(finding: Finding, index: int, folder: Path) -> dict[str, Any]:
 
 
 def _fixes(finding: Finding, folder: Path) -> Iterator[dict[str, Any]]:
-    """Yield the change of the file that fixes a finding, where it is certain.
+    """Yield the change of the file that fixes a finding, if it is certain.
 
-    Members of a wheel cannot be edited, and files on an index neither.
+    Members of wheels and files on indexes cannot be edited.
     """
     correction = finding.correction
     if correction is None or correction.region is None or finding.member or "://" in finding.where:

@@ -1,4 +1,4 @@
-"""Requirements of tools and indexes beyond the standards, and severities of checks (F-155)."""
+"""Profiles: rules of tools and indexes beyond the standards, and severities of checks (F-155)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Profile(StrEnum):
-    """A tool or place whose own rules are checked, too."""
+    """A tool or index whose own rules are checked, too."""
 
     UV = "uv"
     """uv 0.13.8, whose preview supports variants (F-150 to F-154)."""
@@ -52,9 +52,9 @@ class CheckOptions(NamedTuple):
     binaries: bool = False
     """Whether the claims of a wheel are compared with the binaries in it (B-60)."""
     instructions: bool = False
-    """With ``binaries``: whether also their instructions, which takes longer (P-102)."""
+    """With ``binaries``: whether their instructions are examined, which takes longer (P-102)."""
     profiles: frozenset[Profile] = frozenset()
-    """Tools and places whose own rules are checked, too."""
+    """Tools and indexes whose own rules are checked, too."""
 
 
 # P-60: the rows of uv, with the only version that it emulates.
@@ -71,7 +71,7 @@ _UV: Mapping[str, tuple[str, str, str | None]] = {
 _DEFAULTS = {row.package: row.endpoints for row in EMULATED_PLUGINS}
 
 
-def about_document(
+def document_findings(
     document: VariantDocument, place: CheckedFile, profiles: frozenset[Profile]
 ) -> Iterator[Finding]:
     """Yield features of a document that a tool does not support."""
@@ -104,34 +104,34 @@ def _uv_provider(
     namespace: str, provider: PluginProvider, place: CheckedFile, path: str
 ) -> Iterator[Finding]:
     package, version, endpoint = _UV[namespace]
-    wanted = f'write "requires": ["{package}>={version},<1"]'
-    wanted += f' and "plugin-api": "{endpoint}"' if endpoint else " without plugin-api"
+    remedy = f'write "requires": ["{package}>={version},<1"]'
+    remedy += f' and "plugin-api": "{endpoint}"' if endpoint else " without plugin-api"
 
-    def not_ours(reason: str) -> Finding:
-        return place.found(checks.UV_PROVIDER, reason, path=path, remedy=wanted)
+    def finding(reason: str) -> Finding:
+        return place.found(checks.UV_PROVIDER, reason, path=path, remedy=remedy)
 
     if len(provider.requires) != 1:
-        yield not_ours(f"it requires {len(provider.requires)} packages, not exactly one")
+        yield finding(f"it requires {len(provider.requires)} packages, not exactly one")
         return
     try:
         requirement = parse_requirement(provider.requires[0], allow_variant_markers=False)
     except InvalidRequirement:
-        return  # found as a fault of the document
+        return  # the check of the document reports it
     if requirement.name != package:
-        yield not_ours(f"it requires {requirement.name}, not {package}")
+        yield finding(f"it requires {requirement.name}, not {package}")
         return
     if requirement.extras or requirement.url or requirement.marker:
-        yield not_ours("the requirement has an extra, a URL or a marker")
+        yield finding("the requirement has an extra, a URL or a marker")
     elif not requirement.specifier.contains(version, prereleases=True):
         yield place.found(
             checks.UV_VERSION_RANGE,
             f"{provider.requires[0]} excludes {version}",
             path=path,
-            remedy=wanted,
+            remedy=remedy,
         )
-    given = provider.plugin_api
-    if (given or None) not in ((endpoint,) if endpoint else (None, *_DEFAULTS[package])):
-        yield not_ours(f"its plugin-api is {given or 'missing'}")
+    plugin_api = provider.plugin_api
+    if (plugin_api or None) not in ((endpoint,) if endpoint else (None, *_DEFAULTS[package])):
+        yield finding(f"its plugin-api is {plugin_api or 'missing'}")
 
 
 _UV_FEATURES: Mapping[str, frozenset[str]] = {
@@ -139,18 +139,18 @@ _UV_FEATURES: Mapping[str, frozenset[str]] = {
     "x86_64": frozenset(["level"]),
     "aarch64": frozenset(["version"]),
 }
-"""The features that uv detects of the namespaces that it has; of others all."""
-_NOT_OF_UV = frozenset([("aarch64", "version", "8.5a"), ("aarch64", "version", "9.0a")])
-"""Values that uv does not detect, as user space cannot see their meaning (P-113)."""
+"""The features that uv detects, by namespace; of other namespaces all."""
+_UNDETECTED_BY_UV = frozenset([("aarch64", "version", "8.5a"), ("aarch64", "version", "9.0a")])
+"""Values that uv does not detect, as user space cannot do so (P-113)."""
 _UV_DRIVERS = (11, 15)
-"""First and last major of the drivers that uv supports (P-84)."""
+"""The first and last CUDA major of drivers that uv supports (P-84)."""
 
 
 def uv_reads(document: VariantDocument) -> bool:
-    """Return whether uv's preview reads a document; if not it drops the whole release (F-150)."""
+    """Return whether uv's preview reads a document; if not, it skips the release (F-150)."""
     place = CheckedFile("")
-    findings = about_document(document, place, frozenset([Profile.UV]))
-    return not any(one.code == checks.UV_SCHEMA.code for one in findings)
+    findings = document_findings(document, place, frozenset([Profile.UV]))
+    return not any(finding.code == checks.UV_SCHEMA.code for finding in findings)
 
 
 def uv_detections(
@@ -158,17 +158,17 @@ def uv_detections(
 ) -> dict[str, Detection]:
     """Return the detections of uv's preview on a machine (P-60, P-83, P-84, P-113).
 
-    :param document: of the release; its providers decide which of uv's are used.
+    :param document: the document of the release, whose providers select those of uv.
     :param detections: the detections of wheelfit, by namespace.
     """
     return {
         namespace: _uv_detection(detection)
         for namespace, detection in detections.items()
-        if _is_asked_by_uv(namespace, document)
+        if _is_queried_by_uv(namespace, document)
     }
 
 
-def _is_asked_by_uv(namespace: str, document: VariantDocument) -> bool:
+def _is_queried_by_uv(namespace: str, document: VariantDocument) -> bool:
     match document.providers.get(namespace):
         case StaticProvider():
             return True
@@ -180,13 +180,13 @@ def _is_asked_by_uv(namespace: str, document: VariantDocument) -> bool:
 def _uv_detection(detection: Detection) -> Detection:
     if detection.step == "static-list":
         return detection
-    known = _UV_FEATURES.get(detection.namespace)
+    names = _UV_FEATURES.get(detection.namespace)
     features = tuple(
         feature._replace(values=tuple(_uv_values(detection.namespace, feature)))
         for feature in detection.features
-        if known is None or feature.name in known
+        if names is None or feature.name in names
     )
-    if detection.namespace == "nvidia" and not _is_driver_of_uv(features):
+    if detection.namespace == "nvidia" and not _is_supported_driver(features):
         features = ()
     status = detection.status if any(feature.values for feature in features) else Status.NOTHING
     return detection._replace(features=features, status=status)
@@ -194,15 +194,15 @@ def _uv_detection(detection: Detection) -> Detection:
 
 def _uv_values(namespace: str, feature: FeatureConfig) -> Iterator[str]:
     for value in feature.values:
-        if (namespace, feature.name, value) in _NOT_OF_UV:
+        if (namespace, feature.name, value) in _UNDETECTED_BY_UV:
             continue
         yield value
         if feature.name == "sm_arch" and value.endswith("_virtual"):
-            return  # wheelfit's own additions follow
+            return  # the following values are additions of wheelfit
 
 
-def _is_driver_of_uv(features: Iterable[FeatureConfig]) -> bool:
-    """Return whether the newest lower bound is one of a driver that uv supports."""
+def _is_supported_driver(features: Iterable[FeatureConfig]) -> bool:
+    """Return whether uv supports the driver, by its newest lower bound."""
     for feature in features:
         if feature.name == "cuda_version_lower_bound" and feature.values:
             first, last = _UV_DRIVERS
@@ -210,14 +210,14 @@ def _is_driver_of_uv(features: Iterable[FeatureConfig]) -> bool:
     return False
 
 
-LARGEST_FILE = 100_000_000
+MAX_FILE_SIZE = 100_000_000
 """Size of the largest file that the public registry accepts by default, in bytes."""
-LARGEST_PROJECT = 10_000_000_000
+MAX_PROJECT_SIZE = 10_000_000_000
 """Size of a project that it accepts by default, in bytes."""
-_OPEN_FOR = timedelta(days=14)
+_UPLOAD_PERIOD = timedelta(days=14)
 
 
-def about_wheel(
+def wheel_findings(
     filename: WheelFilename, size: int | None, place: CheckedFile, profiles: frozenset[Profile]
 ) -> Iterator[Finding]:
     """Yield findings about the name and size of a wheel by the registry's rules (B-53)."""
@@ -227,31 +227,31 @@ def about_wheel(
         yield place.found(
             checks.PYPI_VARIANT_WHEEL, f"the file name has the label {filename.label}"
         )
-    if size is not None and size > LARGEST_FILE:
+    if size is not None and size > MAX_FILE_SIZE:
         yield place.found(checks.PYPI_FILE_SIZE, f"it has {size} bytes")
     plain = sorted({tag.platform for tag in filename.tags if tag.platform.startswith("linux_")})
     if plain:
         yield place.found(checks.PYPI_PLATFORM, f"the platform is {', '.join(plain)}")
 
 
-def about_files(
+def project_findings(
     files: Iterable[File], place: CheckedFile, profiles: frozenset[Profile]
 ) -> Iterator[Finding]:
     """Yield violations of the registry's limits by all files of a project together (B-53)."""
     if Profile.PYPI not in profiles:
         return
     total = sum(file.size or 0 for file in files)
-    if total > LARGEST_PROJECT:
+    if total > MAX_PROJECT_SIZE:
         yield place.found(checks.PYPI_PROJECT_SIZE, f"its files have {total} bytes together")
 
 
 def is_closed(files: Iterable[File], now: datetime) -> bool:
     """Return whether a release is too old for more files (B-53)."""
-    known = [time for file in files if (time := time_of_upload(file)) is not None]
-    return bool(known) and now - min(known) > _OPEN_FOR
+    times = [time for file in files if (time := time_of_upload(file)) is not None]
+    return bool(times) and now - min(times) > _UPLOAD_PERIOD
 
 
-# --- how much a check matters ------------------------------------------------------------------
+# --- severities by profile ---------------------------------------------------------------------
 
 _ERROR, _WARNING = Severity.ERROR, Severity.WARNING
 
@@ -259,8 +259,8 @@ SEVERITIES: Mapping[Profile, Mapping[str, Severity | None]] = MappingProxyType(
     {
         # The registry's refusals of an upload.
         Profile.PYPI: {"unknown-classifier": _ERROR, "deprecated-classifier": _ERROR},
-        # Recipes bring libraries and the C library as packages and relocate their builds, and their
-        # packages are not published with these tags; but files of two packages may not meet.
+        # Recipes have libraries and the C library as packages, relocate their builds, and are not
+        # published with these tags; but two packages must not have the same files.
         Profile.CONDA_FORGE: {
             "wrong-wheel-tags": None,
             "generic-top-level": _ERROR,
@@ -290,24 +290,31 @@ SEVERITIES: Mapping[Profile, Mapping[str, Severity | None]] = MappingProxyType(
         },
     }
 )
-"""By profile: the severity of checks that matter more or less there; None: not at all."""
+"""The severities that differ, by profile and check; None: the check is off."""
 
 
-def graded(report: Report, profiles: frozenset[Profile]) -> Report:
-    """Return a report with the severities of profiles; of several the strictest is used."""
+def with_profile_severities(report: Report, profiles: frozenset[Profile]) -> Report:
+    """Return a report with the severities of profiles; of several the highest is used."""
     if not profiles & SEVERITIES.keys():
         return report
-    findings = [_graded(finding, profiles) for finding in report.findings]
-    return replace(report, findings=tuple(one for one in findings if one is not None))
+    with_profile_severities = [
+        _with_profile_severity(finding, profiles) for finding in report.findings
+    ]
+    return replace(
+        report,
+        findings=tuple(finding for finding in with_profile_severities if finding is not None),
+    )
 
 
-def _graded(finding: Finding, profiles: frozenset[Profile]) -> Finding | None:
+def _with_profile_severity(finding: Finding, profiles: frozenset[Profile]) -> Finding | None:
     declared = CHECKS[finding.code].severity if finding.code in CHECKS else finding.severity
-    wishes = [SEVERITIES.get(profile, {}).get(finding.code, declared) for profile in profiles]
-    kept = [wish for wish in wishes if wish is not None]
-    if not kept:
+    severities = [SEVERITIES.get(profile, {}).get(finding.code, declared) for profile in profiles]
+    enabled = [severity for severity in severities if severity is not None]
+    if not enabled:
         return None
-    wish = min(kept, key=list(Severity).index)
-    if finding.severity is not declared or wish is declared:  # it was judged by its circumstances
+    severity = min(enabled, key=list(Severity).index)
+    if (
+        finding.severity is not declared or severity is declared
+    ):  # the finding has a severity of its own
         return finding
-    return finding._replace(severity=wish)
+    return finding._replace(severity=severity)

@@ -39,33 +39,33 @@ class Operation:
 
     def __call__(self, arguments: Namespace, output: Output, context: Context) -> int:
         """Run the operation, show its report, and return the exit code."""
-        operation = _loaded(f"wheelfit.operations.{self.function}")
-        show = _loaded(f"wheelfit.cli.render.{self.show}")
+        operation = _import(f"wheelfit.operations.{self.function}")
+        show = _import(f"wheelfit.cli.render.{self.show}")
         request = request_of(self.request, arguments)
         return show(operation(request, context), output) or 0
 
     @property
     def request(self) -> type[Any]:
-        """The class of the request that the operation takes."""
-        operation = _loaded(f"wheelfit.operations.{self.function}")
+        """The class of the operation's request."""
+        operation = _import(f"wheelfit.operations.{self.function}")
         kind: type[Any] = operation.__globals__[operation.__annotations__["request"]]
         return kind
 
 
-def _loaded(name: str) -> Any:
+def _import(name: str) -> Any:
     module, _, attribute = name.rpartition(".")
     return getattr(import_module(module), attribute)
 
 
 class Command(NamedTuple):
-    """A command, or the head of several subcommands."""
+    """A command, or a group of subcommands."""
 
     description: str
     """The text of ``--help`` above the options."""
     options: tuple[OptionGroup, ...] = ()
     """Its options and positional arguments."""
     run: Callable[[Namespace, Output, Context], int] | None = None
-    """Does the work and returns the exit code; None for the head of subcommands."""
+    """Runs the command and returns the exit code; None for a group of subcommands."""
     subcommands: Mapping[str, Command] = MappingProxyType({})
     brief: str = ""
     """The summary of a top-level command, from ``COMMANDS``."""
@@ -101,8 +101,8 @@ class Command(NamedTuple):
         for word, command in self.subcommands.items():
             yield from command.heads(f"{name} {word}")
 
-    def shown(self) -> Iterator[Option]:
-        """Yield the rows of the command line, once for each name."""
+    def command_line_options(self) -> Iterator[Option]:
+        """Yield the options and arguments of the command line, once for each name."""
         names = set()
         for group in self.groups:
             for option in group.options:
@@ -122,11 +122,10 @@ def request_of(kind: type[_Request], arguments: Namespace, **more: Any) -> _Requ
     """Return a request whose fields have the values of the arguments of the same name."""
     from wheelfit.operations.requests import field_types
 
-    given = vars(arguments)
-    values = {name: _frozen(given[name]) for name in field_types(kind) if name in given}
-    values = {name: value for name, value in values.items() if value is not None}
+    fields = field_types(kind)
+    values = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in vars(arguments).items()
+        if name in fields and value is not None
+    }
     return kind(**values | more)
-
-
-def _frozen(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value

@@ -93,7 +93,7 @@ def _bash(commands: Mapping[str, Command]) -> Iterator[str]:
     yield '    case "$command $prev" in'
     values: dict[str, list[str]] = {}
     for name, command in _leaf_commands(commands):
-        for option in command.shown():
+        for option in command.command_line_options():
             if _takes_value(option) and not option.is_positional:
                 patterns = values.setdefault(_bash_value(option), [])
                 patterns += [f'"{name} {spelling}"' for spelling in option.names]
@@ -106,7 +106,7 @@ def _bash(commands: Mapping[str, Command]) -> Iterator[str]:
     for name, command in _leaf_commands(commands):
         options = [
             spelling
-            for option in command.shown()
+            for option in command.command_line_options()
             if not option.is_positional
             for spelling in option.names
         ]
@@ -116,7 +116,7 @@ def _bash(commands: Mapping[str, Command]) -> Iterator[str]:
     yield "    fi"
     yield '    case "$command" in'
     for name, command in _leaf_commands(commands):
-        positionals = [option for option in command.shown() if option.is_positional]
+        positionals = [option for option in command.command_line_options() if option.is_positional]
         if not positionals:
             continue
         yield f'    "{name}")'
@@ -165,7 +165,7 @@ def _zsh(commands: Mapping[str, Command]) -> Iterator[str]:
     for name, command in _leaf_commands(commands):
         yield f"    {_quoted(name)})"
         yield "        options=("
-        for option in command.shown():
+        for option in command.command_line_options():
             for spec in _zsh_specs(option):
                 yield f"            {spec}"
         yield "        ) ;;"
@@ -196,7 +196,7 @@ def _zsh_specs(option: Option) -> Iterator[str]:
     title = re.sub(r"([:\\])", r"\\\1", option.metavar or option.name.strip("-"))
     value = f":{title}:{action}" if _takes_value(option) else ""
     if option.is_positional:
-        number = "*" if option.number in ("*", "+") else ":" if option.number == "?" else ""
+        number = "*" if option.nargs in ("*", "+") else ":" if option.nargs == "?" else ""
         yield _quoted(f"{number}{value}")
         return
     text = re.sub(r"([\[\]:\\])", r"\\\1", option.help)
@@ -238,7 +238,7 @@ def _fish(commands: Mapping[str, Command]) -> Iterator[str]:
                 yield _fish_row(group_path, f"-f -a {word}", subcommand.summary)
     rows: dict[Option, list[str]] = {}
     for name, command in _leaf_commands(commands):
-        for option in command.shown():
+        for option in command.command_line_options():
             rows.setdefault(option, []).append(name.replace(" ", "/"))
     for option, names in rows.items():
         yield _fish_row(" ".join(names), _fish_option(option), option.help)

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from wheelfit.cli.options.option import PREFIX, ProjectMay
+from wheelfit.cli.options.option import PREFIX, ProjectAccess
 from wheelfit.cli.options.values import ValuePlace, unknown_setting
 from wheelfit.operations.user_folders import (
     VARIABLE,
@@ -59,15 +59,15 @@ class Layer(NamedTuple):
     name: str
     place: str
     """The file; empty for variables."""
-    said: Mapping[str, tuple[Any, SettingOrigin]] = MappingProxyType({})
-    """Values by key, each with its place."""
+    values: Mapping[str, tuple[Any, SettingOrigin]] = MappingProxyType({})
+    """Values by key, each with its origin."""
     exists: bool = True
     """Whether the file exists."""
-    is_bound: bool = False
+    is_restricted: bool = False
     """Whether it can only change settings that a project can."""
 
 
-class Effective(NamedTuple):
+class EffectiveValue(NamedTuple):
     """The value of a key, and its layers."""
 
     value: Any
@@ -81,14 +81,14 @@ class Configuration(NamedTuple):
 
     layers: tuple[Layer, ...] = ()
 
-    def of(self, key: str, given: Any = None) -> Effective:
+    def effective(self, key: str, argument: Any = None) -> EffectiveValue:
         """Return the value in effect for a key; lists are joined from all layers.
 
         :param given: the value on the command line; None: there is none.
         """
-        if not any(key in layer.said for layer in self.layers):
-            return Effective(
-                given, () if given is None else ((SettingOrigin("command line"), given),)
+        if not any(key in layer.values for layer in self.layers):
+            return EffectiveValue(
+                argument, () if argument is None else ((SettingOrigin("command line"), argument),)
             )
         from wheelfit.cli.options.settings import SETTINGS
 
@@ -97,20 +97,20 @@ class Configuration(NamedTuple):
         value: Any = None
         parts: tuple[tuple[SettingOrigin, Any], ...] = ()
         for layer in reversed(self.layers):
-            if key not in layer.said:
+            if key not in layer.values:
                 continue
-            said, origin = layer.said[key]
-            above = said
-            if layer.is_bound and setting.project is ProjectMay.TIGHTEN_IT:
-                above = kind.tighten(said, value)
+            layer_value, origin = layer.values[key]
+            above = layer_value
+            if layer.is_restricted and setting.project is ProjectAccess.TIGHTEN:
+                above = kind.tighten(layer_value, value)
                 if above == value:
                     continue
             value = above if value is None else kind.join(above, value)
-            parts = ((origin, said), *(parts if kind.is_list else ()))
-        if given is not None:
-            value = given if value is None else kind.join(given, value)
-            parts = ((SettingOrigin("command line"), given), *(parts if kind.is_list else ()))
-        return Effective(value, parts)
+            parts = ((origin, layer_value), *(parts if kind.is_joined else ()))
+        if argument is not None:
+            value = argument if value is None else kind.join(argument, value)
+            parts = ((SettingOrigin("command line"), argument), *(parts if kind.is_joined else ()))
+        return EffectiveValue(value, parts)
 
 
 def project_file(arguments: Namespace) -> Path | None:
@@ -167,19 +167,19 @@ def read_variables(environ: Mapping[str, str]) -> Layer:
 
     :raises InvalidConfiguration: a value is of the wrong kind.
     """
-    said: dict[str, tuple[Any, SettingOrigin]] = {}
+    values: dict[str, tuple[Any, SettingOrigin]] = {}
     for name in filter(_may_be_setting, environ):
         from wheelfit.cli.options.settings import SETTINGS
 
         option, text = SETTINGS.get(_key_of(name)), environ[name]
         if option is not None and option.variable and text.strip():
-            value = option.kind.parse(option.key, text, ValuePlace(name))
-            said[option.key] = (value, SettingOrigin("variable", name))
-    return Layer("variable", "", said)
+            value = option.kind.parse_variable(option.key, text, ValuePlace(name))
+            values[option.key] = (value, SettingOrigin("variable", name))
+    return Layer("variable", "", values)
 
 
-def strays(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the variables that resemble settings but are none: misspelt, or a project's."""
+def unknown_variables(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the variables that resemble settings but are none: misspelt, or for projects only."""
     from wheelfit.cli.options.settings import SETTINGS
 
     return tuple(
@@ -192,7 +192,7 @@ def strays(environ: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _may_be_setting(variable: str) -> bool:
-    """Return whether a variable resembles one of a setting."""
+    """Return whether a variable has the prefix of settings, and no other purpose."""
     return (
         variable.startswith(PREFIX)
         and not variable.endswith(("_FILE", "_CACHE_DIR"))
@@ -216,9 +216,9 @@ def read_file(path: Path, name: str, *, must_exist: bool = False) -> Layer:
     if not data:  # as /dev/null: nothing to parse, so the parser need not be imported
         return Layer(name, str(path), exists=status is not None)
     # A file that other users could write is limited to the settings of a project.
-    is_bound = name == "site" and not _is_roots(path, status)
-    said = _said(_parse(path, data), path, data, name, (), is_bound=is_bound)
-    return Layer(name, str(path), said, is_bound=is_bound)
+    is_restricted = name == "site" and not _is_owned_by_root(path, status)
+    values = _read_settings(_parse(path, data), path, data, name, (), is_restricted=is_restricted)
+    return Layer(name, str(path), values, is_restricted=is_restricted)
 
 
 def read_project(path: Path) -> Layer:
@@ -236,9 +236,9 @@ def read_project(path: Path) -> Layer:
         raise InvalidConfiguration("tool.wheelfit is not a table", where=str(path))
     table = _settings_of(table)
     if not table:
-        return Layer(PROJECT, str(path), is_bound=True)
-    said = _said(table, path, data, PROJECT, ("tool", "wheelfit"), is_bound=True)
-    return Layer(PROJECT, str(path), said, is_bound=True)
+        return Layer(PROJECT, str(path), is_restricted=True)
+    values = _read_settings(table, path, data, PROJECT, ("tool", "wheelfit"), is_restricted=True)
+    return Layer(PROJECT, str(path), values, is_restricted=True)
 
 
 def _settings_of(table: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -295,15 +295,15 @@ def read_uv_indexes(path: Path) -> Layer:
             {key: row[key] for key in ("index", "marker") if key in row},
             ValuePlace(place(("sources", name))),
         )
-        for name, said in (sources.items() if isinstance(sources, dict) else ())
-        for row in (said if isinstance(said, list) else [said])
+        for name, source in (sources.items() if isinstance(sources, dict) else ())
+        for row in (source if isinstance(source, list) else [source])
         if isinstance(row, dict) and isinstance(row.get("index"), str)
     )
-    said: dict[str, tuple[Any, SettingOrigin]] = {}
-    for key, values in (("index", indexes), ("sources", pins)):
-        if values:
-            said[key] = (values, SettingOrigin(PROJECT, f"{path}: tool.uv.{key}"))
-    return Layer(PROJECT, "", said, is_bound=True)
+    values: dict[str, tuple[Any, SettingOrigin]] = {}
+    for key, rows in (("index", indexes), ("sources", pins)):
+        if rows:
+            values[key] = (rows, SettingOrigin(PROJECT, f"{path}: tool.uv.{key}"))
+    return Layer(PROJECT, "", values, is_restricted=True)
 
 
 _INDEX_KEYS = ("name", "url", "explicit", "default")
@@ -346,25 +346,26 @@ def _parse(path: Path, data: bytes) -> Mapping[str, Any]:
         ) from None
 
 
-def _is_roots(path: Path, status: os.stat_result | None) -> bool:
+def _is_owned_by_root(path: Path, status: os.stat_result | None) -> bool:
     if sys.platform == "win32" or status is None:  # by default any user may make a folder there
         return False
-    return all(one.st_uid == 0 and not one.st_mode & 0o022 for one in (status, path.parent.stat()))
+    folder = path.parent.stat()
+    return all(entry.st_uid == 0 and not entry.st_mode & 0o022 for entry in (status, folder))
 
 
-def _said(
+def _read_settings(
     table: Mapping[str, Any],
     path: Path,
     data: bytes,
     name: str,
     above: tuple[str, ...],
     *,
-    is_bound: bool,
+    is_restricted: bool,
 ) -> dict[str, tuple[Any, SettingOrigin]]:
     """Read the settings of a table, with the origin of each.
 
     :param table: the keys with their values.
-    :param is_bound: whether it can only change settings that a project can.
+    :param is_restricted: whether it can only change settings that a project can.
     """
     from wheelfit.cli.options.settings import SETTINGS
     from wheelfit.core.strict_json import path_of
@@ -378,78 +379,78 @@ def _said(
             steps = steps[:-1]
         return f"{path}:{lines[path_of(*steps)]}" if steps else str(path)
 
-    said = {}
+    values = {}
     for key, value in table.items():
-        at = ValuePlace(place((key,)), place)
+        position = ValuePlace(place((key,)), place)
         setting = SETTINGS.get(key)
         if setting is None:
-            raise unknown_setting(key, SETTINGS, at)
-        if name != PROJECT and setting.project is ProjectMay.ALONE_SET_IT:
+            raise unknown_setting(key, SETTINGS, position)
+        if name != PROJECT and setting.project is ProjectAccess.PROJECT_ONLY:
             raise InvalidConfiguration(
                 f"{key} belongs to a project",
-                where=at.where,
+                where=position.where,
                 hint="write it under [tool.wheelfit] of its pyproject.toml",
             )
-        if is_bound and (
-            setting.project is ProjectMay.NOT_SET_IT
-            or (setting.project is ProjectMay.EMPTY_IT and value != [])
+        if is_restricted and (
+            setting.project is ProjectAccess.NONE
+            or (setting.project is ProjectAccess.EMPTY and value != [])
         ):
-            raise _not_allowed(setting, name, at)
-        said[key] = (setting.kind.read(key, value, at), SettingOrigin(name, at.where))
-    return said
+            raise _not_allowed(setting, name, position)
+        values[key] = (setting.kind.read(key, value, position), SettingOrigin(name, position.where))
+    return values
 
 
 def _not_allowed(setting: Option, name: str, place: ValuePlace) -> InvalidConfiguration:
     if name == PROJECT:
-        either = f", or in {setting.variable}" if setting.kind.is_text else ""
-        no_more = (
-            "can only set {} to []" if setting.project is ProjectMay.EMPTY_IT else "cannot set {}"
-        )
+        variable = f", or in {setting.variable}" if setting.kind.is_text else ""
+        rule = f"cannot set {setting.key}"
+        if setting.project is ProjectAccess.EMPTY:
+            rule = f"can only set {setting.key} to []"
         return InvalidConfiguration(
-            f"a project {no_more.format(setting.key)}: {setting.why}",
+            f"a project {rule}: {setting.refusal_reason}",
             where=place.where,
-            hint=f"it belongs in your own wheelfit.toml{either} (`wheelfit config path`)",
+            hint=f"it belongs in your own wheelfit.toml{variable} (`wheelfit config path`)",
         )
     return InvalidConfiguration(
         f"{setting.key} cannot be set in a file that others than the administrator can write: "
-        f"{setting.why}",
+        f"{setting.refusal_reason}",
         where=place.where,
         hint="only root may own and write the file and its folder",
     )
 
 
-# --- how settings meet arguments ----------------------------------------------------------------
+# --- settings as defaults of arguments ----------------------------------------------------------
 
 
-def set_aside(parser: OptionParser) -> Mapping[str, Any]:
+def clear_defaults(parser: OptionParser) -> Mapping[str, Any]:
     """Set the arguments' defaults to None; return the original defaults.
 
-    :param parser: of a command; its settings default to None in its arguments from now on.
+    :param parser: the parser of a command; its settings are None in arguments parsed from now on.
     """
-    own = {
+    defaults = {
         option.destination: parser.get_default(option.destination)
         for option in parser.settings.values()
     }
-    parser.set_defaults(**{name: None for name, default in own.items() if default is not None})
-    return own
+    parser.set_defaults(**{name: None for name, default in defaults.items() if default is not None})
+    return defaults
 
 
 def complete(
     parser: OptionParser,
     arguments: Namespace,
-    own: Mapping[str, Any],
+    defaults: Mapping[str, Any],
     read: Callable[[], Configuration],
 ) -> None:
     """Fill in the arguments that the command line leaves open.
 
-    :param parser: whose defaults were set aside.
-    :param own: its defaults, as `set_aside` returned them.
+    :param parser: a parser without defaults.
+    :param defaults: its defaults, as `clear_defaults` returned them.
     :param read: returns the settings.
     """
     configuration = read() if parser.settings else Configuration()
     for key, option in parser.settings.items():
         name = option.destination
         value = getattr(arguments, name)
-        if not (option.unless and getattr(arguments, option.unless)):
-            value = configuration.of(key, value).value
-        setattr(arguments, name, own[name] if value is None else value)
+        if not (option.disabled_by and getattr(arguments, option.disabled_by)):
+            value = configuration.effective(key, value).value
+        setattr(arguments, name, defaults[name] if value is None else value)

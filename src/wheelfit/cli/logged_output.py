@@ -61,7 +61,7 @@ class LoggedOutput(Output):
         """Log a traceback."""
         self._event("traceback", message=traceback_of(error))
 
-    def _aside(self, text: str, style: Style = "plain", hang: int = 2) -> None:
+    def _print_remark(self, text: str, style: Style = "plain", hang: int = 2) -> None:
         del style, hang
         self._event("note", message=text)
 

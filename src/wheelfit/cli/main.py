@@ -1,4 +1,4 @@
-"""Dispatch to one command, and turn errors into words and exit codes.
+"""Dispatch to one command, and turn errors into messages and exit codes.
 
 Only the module of the chosen command is imported, and it imports its own needs when it runs:
 start-up is a feature.
@@ -14,7 +14,7 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
-from wheelfit.cli.commands import COMMANDS, FIRST, find_command
+from wheelfit.cli.commands import COMMANDS, FIRST_COMMANDS, find_command
 from wheelfit.errors import InternalError, UsageError
 from wheelfit_runtime import __version__
 from wheelfit_runtime.errors import FileProblem, WheelfitError
@@ -35,16 +35,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     # of them is a tenth of the work of a resolution, and one look a tenth of a short command.
     gc.set_threshold(200_000, 10, 10)
     if argv is None:
-        atexit.register(gc.freeze)  # the collection at the end finds nothing either
-    _end_orderly()
+        atexit.register(gc.freeze)  # the collection at exit would find nothing either
+    _handle_signals()
     # An error in the arguments must be rendered too, so the output's options are read before
     # parsing.
-    return _guarded(
+    return _run_guarded(
         lambda: _dispatch(words), lambda: _lenient_output(words), debug="--debug" in words
     )
 
 
-def _end_orderly() -> None:
+def _handle_signals() -> None:
     """Turn SIGTERM and SIGHUP into an exception that undoes the running change, as Ctrl-C does.
 
     A build backend has a session of its own, so closing the terminal does not end it.
@@ -64,21 +64,21 @@ class _Terminated(KeyboardInterrupt):
     """Raised when the process receives a signal to stop."""
 
 
-def _guarded(work: Callable[[], int], output: Callable[[], Output], *, debug: bool) -> int:
+def _run_guarded(run: Callable[[], int], output: Callable[[], Output], *, debug: bool) -> int:
     """Run a function, and turn exceptions into messages and an exit code.
 
     :param output: creates the output; called only when needed.
     """
     try:
-        code = work()
+        code = run()
         _print("")  # flush output now, before Python ends and reports failures in its own way
         return code
-    except (Exception, KeyboardInterrupt) as caught:  # noqa: BLE001 - the last instance
-        error = _in_family(caught)
-        speaker = output()
+    except (Exception, KeyboardInterrupt) as caught:  # noqa: BLE001 - every error becomes a message
+        error = _as_wheelfit_error(caught)
+        screen = output()
         if debug:
-            speaker.traceback(caught)
-        speaker.error(error)
+            screen.traceback(caught)
+        screen.error(error)
         return error.exit_code
 
 
@@ -113,37 +113,39 @@ def _dispatch(words: list[str]) -> int:
             _check_working_folder()
         command = find_command(word) if command is None else command.subcommands[word]
         names.append(word)
-        summaries = {name: below.summary for name, below in command.subcommands.items()}
+        summaries = {name: subcommand.summary for name, subcommand in command.subcommands.items()}
     return _run(" ".join(names), cast("Command", command), words[len(names) :])
 
 
-def _unknown(names: Sequence[str], word: str, known: Mapping[str, str]) -> UsageError:
+def _unknown(names: Sequence[str], word: str, commands: Mapping[str, str]) -> UsageError:
     from difflib import get_close_matches
 
     options = {"help": "--help", **({} if names else {"version": "--version"})}
-    near = options if word.startswith("-") else {name: name for name in known}
-    close = [near[name] for name in get_close_matches(word.lstrip("-"), near, n=1)]
+    candidates = options if word.startswith("-") else {name: name for name in commands}
+    matches = [candidates[name] for name in get_close_matches(word.lstrip("-"), candidates, n=1)]
     program = " ".join(["wheelfit", *names])
     name = " ".join([*names, word])
     return UsageError(
         f"unknown option {word!r}" if word.startswith("-") else f"unknown command {name!r}",
-        hint=f"did you mean {close[0]!r}?" if close else f"`{program} --help` lists the commands",
+        hint=f"did you mean {matches[0]!r}?"
+        if matches
+        else f"`{program} --help` lists the commands",
     )
 
 
 def _run(name: str, command: Command, words: list[str]) -> int:
     """Parse the arguments of a command, and run it."""
     from wheelfit.cli.command import make_parser
-    from wheelfit.cli.configuration import complete, read_layers, set_aside
+    from wheelfit.cli.configuration import clear_defaults, complete, read_layers
     from wheelfit.operations.context import Context
 
     parser = make_parser(name, command)
-    own = set_aside(parser)
+    defaults = clear_defaults(parser)
     arguments = parser.parse_words(words)
-    complete(parser, arguments, own, lambda: read_layers(arguments, os.environ))
+    complete(parser, arguments, defaults, lambda: read_layers(arguments, os.environ))
     output = _output(arguments)
     run = cast("Callable[[Namespace, Output, Context], int]", command.run)
-    return _guarded(
+    return _run_guarded(
         lambda: run(arguments, output, Context(os.environ, output)),
         lambda: output,
         debug=arguments.debug,
@@ -176,32 +178,32 @@ def _output(arguments: Namespace) -> Output:
     return output
 
 
-def _logged(output: Output, wanted: str) -> Output:
+def _logged(output: Output, log_format: str) -> Output:
     """Return the output of a server, whose settings are not read yet."""
     from wheelfit.cli.logged_output import logged_as
 
-    return logged_as(output, wanted or os.environ.get(_LOG) or "auto")
+    return logged_as(output, log_format or os.environ.get(_LOG_FORMAT_VARIABLE) or "auto")
 
 
-_LOG = "WHEELFIT_SERVER_LOG_FORMAT"
+_LOG_FORMAT_VARIABLE = "WHEELFIT_SERVER_LOG_FORMAT"
 
 
 def _lenient_output(words: Sequence[str]) -> Output:
-    """Read how to speak from arguments that may be wrong."""
+    """Return the output that arguments ask for, which may be wrong."""
     from wheelfit.cli.output import Output
 
     options = words[: words.index("--")] if "--" in words else words
     output = Output.of(
         json="--json" in options,
         quiet="--quiet" in options or "-q" in options,
-        colour=_given(options, "--color") or "auto",
+        colour=_last_value(options, "--color") or "auto",
         environ=os.environ,
     )
-    form = _given(options, "--log-format") or os.environ.get(_LOG)
+    form = _last_value(options, "--log-format") or os.environ.get(_LOG_FORMAT_VARIABLE)
     return _logged(output, form) if form and words[:2] == ["index", "serve"] else output
 
 
-def _given(words: Sequence[str], option: str) -> str:
+def _last_value(words: Sequence[str], option: str) -> str:
     """Return the last value of an option among unchecked words; empty if it is missing."""
     values = [
         word.removeprefix(f"{option}=") if word != option else next_word
@@ -213,9 +215,9 @@ def _given(words: Sequence[str], option: str) -> str:
 
 def _first_commands() -> str:
     """Return the help of the program: the commands that people use first."""
-    width = max(len(name) for names in FIRST.values() for name in names)
+    width = max(len(name) for names in FIRST_COMMANDS.values() for name in names)
     lines = ["usage: wheelfit COMMAND [OPTIONS]", "", "Install the build that fits the machine."]
-    for title, names in FIRST.items():
+    for title, names in FIRST_COMMANDS.items():
         rows = _rows({name: COMMANDS[name][1] for name in names}, width)
         lines += ["", f"{title}:", *rows]
     lines += [
@@ -253,12 +255,12 @@ def _overview(names: Sequence[str], command: Command | None, summaries: Mapping[
         fold(f"`{program} COMMAND --help` shows the options of a command.", terminal_width()),
     ]
     if command is None:
-        about = "`python -m wheelfit_runtime` tells what running programs choose and fetch."
+        about = "`python -m wheelfit_runtime` shows what running programs choose and fetch."
         lines.append(fold(about, terminal_width()))
     return "\n".join([*lines, ""])
 
 
-def _in_family(error: BaseException) -> WheelfitError:
+def _as_wheelfit_error(error: BaseException) -> WheelfitError:
     """Return an exception as a WheelfitError; unknown exceptions become internal errors."""
     if isinstance(error, WheelfitError):
         return error
@@ -266,7 +268,7 @@ def _in_family(error: BaseException) -> WheelfitError:
         return WheelfitError("ended by a signal", code="terminated")
     if isinstance(error, KeyboardInterrupt):
         return WheelfitError("interrupted from the keyboard", code="interrupted")
-    if isinstance(error, OSError) and error.errno in _OF_PATHS and error.filename is not None:
+    if isinstance(error, OSError) and error.errno in _PATH_ERRORS and error.filename is not None:
         return FileProblem(f"it cannot be used: {error.strerror}", where=str(error.filename))
     if (broken := _broken_installation(error)) is not None:
         return broken
@@ -278,9 +280,8 @@ def _in_family(error: BaseException) -> WheelfitError:
 
 
 def _broken_installation(error: BaseException) -> WheelfitError | None:
-    """Return the error to report where a dependency of wheelfit is missing or damaged, or None."""
+    """Return the error for a missing or damaged dependency of wheelfit; None if all are sound."""
     from wheelfit.doctor.own_requirements import unmet_requirements
-    from wheelfit.errors import InternalError
 
     try:
         unmet = unmet_requirements(files=True)
@@ -296,5 +297,5 @@ def _broken_installation(error: BaseException) -> WheelfitError | None:
     )
 
 
-# Errors of looking at a path: paths come from the user, so these are user errors anywhere.
-_OF_PATHS = (errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR)
+# Paths come from the user, so these are user errors wherever a path is used.
+_PATH_ERRORS = (errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR)

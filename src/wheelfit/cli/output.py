@@ -34,7 +34,7 @@ _CODES: dict[Style, str] = {
 
 
 class Output(Reporter):
-    """The voice of the command line: results, remarks, errors and progress.
+    """The output of a command: results, remarks, errors and progress.
 
     :param json: whether results are one JSON object.
     :param verbosity: -1: errors only, and the results of the command; 0: normal; 1: all details.
@@ -89,14 +89,15 @@ class Output(Reporter):
         :param environ: the environment; ``NO_COLOR``, ``FORCE_COLOR``, ``TERM`` and ``CI`` are
             respected.
         """
-        wanted = _colour_wish(colour, environ)
-        able = environ.get("TERM") != "dumb"
-        terminal = able and _is_terminal(sys.stderr)
+        is_coloured = _colour_choice(colour, environ)
+        can_animate = environ.get("TERM") != "dumb"
+        terminal = can_animate and _is_terminal(sys.stderr)
         return cls(
             json=json,
             verbosity=-1 if quiet else int(verbose),
-            colour=not json and (able and _is_terminal(sys.stdout) if wanted is None else wanted),
-            error_colour=terminal if wanted is None else wanted,
+            colour=not json
+            and (can_animate and _is_terminal(sys.stdout) if is_coloured is None else is_coloured),
+            error_colour=terminal if is_coloured is None else is_coloured,
             animate=terminal and progress and not quiet and not environ.get("CI"),
             width=_width(sys.stdout),
             error_width=_width(sys.stderr),
@@ -105,19 +106,19 @@ class Output(Reporter):
     def result(self, text: str = "", style: Style = "plain") -> None:
         """Print one line of the command's result, unchanged; nothing under ``--json``."""
         if not self.json and sys.stdout is not None:
-            deliver(sys.stdout, _sayable(sys.stdout, self.styled(text, style)) + "\n")
+            deliver(sys.stdout, _encodable(sys.stdout, self.styled(text, style)) + "\n")
 
-    def folded(self, text: str, style: Style = "plain", hang: int = 2) -> None:
-        """Print a sentence that the command exists to print, broken where a terminal ends."""
+    def paragraph(self, text: str, style: Style = "plain", hang: int = 2) -> None:
+        """Print a sentence of the command's result, folded to the width of the terminal."""
         self.result(_fold(text, self.width, hang), style)
 
     def report(self, text: str, style: Style = "plain") -> None:
         """Print one line about a change, done or planned; nothing under ``--quiet``."""
         if self.verbosity >= 0:
-            self.folded(text, style)
+            self.paragraph(text, style)
 
     def table(self, head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-        """Print a table that the command exists to print."""
+        """Print a table of the command's result."""
         from wheelfit.operations.text import columns
 
         for line in columns(head, rows, self.width):
@@ -130,7 +131,7 @@ class Output(Reporter):
         import json
 
         text = json.dumps(value, indent=2, ensure_ascii=False)
-        if not _is_text(text) or text != _sayable(sys.stdout, text):
+        if not _is_text(text) or text != _encodable(sys.stdout, text):
             text = json.dumps(value, indent=2)
         deliver(sys.stdout, text + "\n")
 
@@ -142,10 +143,10 @@ class Output(Reporter):
     def say(self, text: str, style: Style = "plain") -> None:
         """Print a remark about the progress of the work, unless ``--quiet``."""
         if self.verbosity >= 0:
-            self._aside(text, style)
+            self._print_remark(text, style)
 
     def note(self, text: str) -> None:
-        """Print a remark of less weight, unless ``--quiet``."""
+        """Print a dimmed remark, unless ``--quiet``."""
         self.say(text, "dim")
 
     def summary(self, text: str) -> None:
@@ -159,7 +160,7 @@ class Output(Reporter):
             return False
         if not _is_terminal(sys.stdin) or not _is_terminal(sys.stderr):
             return False
-        self._aside(f"{question} [y/N]")
+        self._print_remark(f"{question} [y/N]")
         return sys.stdin.readline().strip().lower() in ("y", "yes")
 
     @property
@@ -197,7 +198,7 @@ class Output(Reporter):
     def detail(self, text: str) -> None:
         """Print a remark with ``--verbose`` only."""
         if self.verbosity > 0:
-            self._aside(text, "dim")
+            self._print_remark(text, "dim")
 
     def warn(self, text: str) -> None:
         """Warn, unless ``--quiet``."""
@@ -206,19 +207,19 @@ class Output(Reporter):
     def error(self, error: WheelfitError) -> None:
         """Render an error: message, place, notes and hint."""
         parts = self.parts_of(error)
-        if self.json and not isinstance(error, _LostOutput):
-            with suppress(_LostOutput):  # the other stream is left
+        if self.json and not isinstance(error, _OutputFailure):
+            with suppress(_OutputFailure):  # then standard error is left
                 self.result_json({"error": parts})
                 if sys.stdout is not None:
                     deliver(sys.stdout)  # errors after this point would go unnoticed
                 return
-        self._aside(f"error: {parts['message']} [{error.reference}]", "bad")
+        self._print_remark(f"error: {parts['message']} [{error.reference}]", "bad")
         for name in ("where", "note", "hint"):
             if parts[name]:
-                head = f"  {name}: "
+                label = f"  {name}: "
                 for number, line in enumerate(parts[name].splitlines()):
-                    margin = head if not number else " " * len(head)
-                    self._aside(f"{margin}{line}", hang=len(head) - 2 if not number else 0)
+                    indent = label if not number else " " * len(label)
+                    self._print_remark(f"{indent}{line}", hang=len(label) - 2 if not number else 0)
 
     def parts_of(self, error: WheelfitError) -> dict[str, Any]:
         """Return the parts of an error as plain data, without credentials in URLs."""
@@ -229,21 +230,21 @@ class Output(Reporter):
         from traceback import format_exception
 
         lines = "".join(format_exception(error)).rstrip()
-        self._aside(str(_without_secrets(lines)), "dim")
+        self._print_remark(str(_without_secrets(lines)), "dim")
 
     def styled(self, text: str, style: Style) -> str:
         """Return ``text`` in a style, when standard output shows colour."""
         visible = text.translate(_VISIBLE)
         return _paint(visible, style) if self.colour else visible
 
-    def _aside(self, text: str, style: Style = "plain", hang: int = 2) -> None:
+    def _print_remark(self, text: str, style: Style = "plain", hang: int = 2) -> None:
         if sys.stderr is None:  # closed by the parent process
             return
         visible = _fold(text.translate(_VISIBLE), self.error_width, hang)
         line = (_paint(visible, style) if self.error_colour else visible) + "\n"
         # A closed standard error does not stop the work.
         with suppress(OSError):
-            sys.stderr.write(_sayable(sys.stderr, line))
+            sys.stderr.write(_encodable(sys.stderr, line))
 
 
 def deliver(stream: TextIO, text: str = "") -> None:
@@ -264,15 +265,15 @@ def deliver(stream: TextIO, text: str = "") -> None:
         with suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
         if not isinstance(error, BrokenPipeError):
-            raise _LostOutput(f"the output cannot be written: {error.strerror}") from None
+            raise _OutputFailure(f"the output cannot be written: {error.strerror}") from None
 
 
-class _LostOutput(FileProblem):
-    """Standard output takes nothing any more."""
+class _OutputFailure(FileProblem):
+    """Raised when standard output cannot be written."""
 
 
-def _sayable(stream: TextIO, text: str) -> str:
-    """Return a text as a stream can take it: it may have few characters, the text strange names."""
+def _encodable(stream: TextIO, text: str) -> str:
+    """Return a text with escapes for the characters that the encoding of a stream lacks."""
     encoding = stream.encoding or "utf-8"
     try:
         text.encode(encoding, stream.errors or "strict")
@@ -295,9 +296,9 @@ def _is_text(text: str) -> bool:
 
 def _width(stream: TextIO | None) -> int | None:
     """Return the columns of a stream; None if it is no terminal and ``COLUMNS`` names no width."""
-    from wheelfit.cli.terminal import named_width, terminal_width
+    from wheelfit.cli.terminal import terminal_width, variable_width
 
-    return terminal_width(stream) if _is_terminal(stream) else named_width()
+    return terminal_width(stream) if _is_terminal(stream) else variable_width()
 
 
 def _fold(text: str, width: int | None, hang: int) -> str:
@@ -315,8 +316,8 @@ def _is_terminal(stream: TextIO | None) -> bool:
 def _without_secrets(value: object) -> object:
     """Return text, or plain data, without the credentials of URLs.
 
-    Messages are written without them; this is for text from users, who may have typed some into the
-    wrong place, and from other programs.
+    Our messages have none; this is for text from other programs, and from users, who may have typed
+    some into the wrong place.
     """
     from wheelfit.sources.urls import redact
 
@@ -328,9 +329,9 @@ def _without_secrets(value: object) -> object:
             # The caret stays under the position it marks.
             return f"{redact(source)}\n{' ' * len(redact(source[: rest.index('^')]))}^"
         case dict():
-            return {key: _without_secrets(one) for key, one in value.items()}
+            return {key: _without_secrets(element) for key, element in value.items()}
         case list():
-            return [_without_secrets(one) for one in value]
+            return [_without_secrets(element) for element in value]
         case _:
             return value
 
@@ -340,13 +341,13 @@ def _paint(text: str, style: Style) -> str:
     return f"\x1b[{code}m{text}\x1b[0m" if code and text else text
 
 
-# Words of an index or of a wheel must not steer the terminal.
+# Text from an index or a wheel must not control the terminal.
 _VISIBLE = {
     code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if code not in (9, 10)
 }
 
 
-def _colour_wish(option: str, environ: Mapping[str, str]) -> bool | None:
+def _colour_choice(option: str, environ: Mapping[str, str]) -> bool | None:
     """Return the user's choice of colour; None when a terminal decides."""
     if option in ("always", "never"):
         return option == "always"

@@ -30,10 +30,10 @@ class Screen(Protocol):
 
     @property
     def error_colour(self) -> bool:
-        """Whether they are coloured."""
+        """Whether bars are coloured."""
 
     def note(self, text: str) -> None:
-        """Print a line of little weight."""
+        """Print a dimmed line."""
 
     def summary(self, text: str) -> None:
         """Print a summary of the transfers."""
@@ -59,8 +59,8 @@ def start_bars(screen: Screen, *columns: ProgressColumn) -> RichProgress:
 
 _PAUSE = 0.05
 """Seconds between two movements of a bar; faster ones would not be visible."""
-_SOON = 0.3
-"""Seconds within which a wheel gets no bar of its own, since it would vanish unread."""
+_BAR_DELAY = 0.3
+"""Seconds before a wheel gets a bar of its own: a shorter one could not be read."""
 
 
 class Cancelled(Exception):
@@ -124,16 +124,16 @@ class Bars:
 
 
 class _Bar:
-    """A count of bytes that is drawn now and then.
+    """A count of bytes that is drawn as a bar.
 
     :param rich: draws the bar; None counts only.
     :param what: the text before the bar.
     :param check: raises if the transfers were cancelled.
-    :param soon: seconds in which no bar is drawn yet.
+    :param delay: seconds in which no bar is drawn yet.
     """
 
     def __init__(
-        self, rich: RichProgress | None, what: str, check: Callable[[], None], soon: float = 0.0
+        self, rich: RichProgress | None, what: str, check: Callable[[], None], delay: float = 0.0
     ) -> None:
         self.what = what
         """The text before the bar."""
@@ -143,7 +143,7 @@ class _Bar:
         self._check = check
         self._total: int | None = None
         self._task: TaskID | None = None
-        self._drawn = time.monotonic() + soon - _PAUSE
+        self._last_drawn = time.monotonic() + delay - _PAUSE
         self._lock = threading.Lock()
 
     @property
@@ -162,20 +162,20 @@ class _Bar:
     def advance(self, count: int) -> None:
         """Add received bytes.
 
-        :raises Cancelled: the transfer was cancelled.
+        :raises Cancelled: another transfer failed.
         """
         self._check()
         with self._lock:
             self.count += count
             now = time.monotonic()
-            if self._rich is None or now - self._drawn < _PAUSE:
+            if self._rich is None or now - self._last_drawn < _PAUSE:
                 return
-            self._drawn = now
+            self._last_drawn = now
             if self._task is None:
                 self._task = self._rich.add_task(self.what, total=self._total)
             self._rich.update(self._task, completed=self.count)
 
-    def widen(self, total: int, what: str) -> None:
+    def resize(self, total: int, what: str) -> None:
         """Update the expected size, and the name of the file."""
         with self._lock:
             self._total, self.what = total, what
@@ -197,7 +197,7 @@ class Transfer(NoProgress):
         self._bar = bar
         self._verb = verb
         self._screen = screen
-        self._is_told = bool(verb) and (is_sum or not bar.draws)
+        self._prints_line = bool(verb) and (is_sum or not bar.draws)
 
     def start(self, total: int | None) -> None:
         """Start, or start again."""
@@ -206,14 +206,14 @@ class Transfer(NoProgress):
     def advance(self, count: int) -> None:
         """Add bytes.
 
-        :raises Cancelled: they are not wanted any more.
+        :raises Cancelled: another transfer failed.
         """
         self._bar.advance(count)
 
     def done(self) -> None:
         """Finish: remove the bar and print a line."""
         self._bar.end()
-        if self._is_told and self._bar.count:
+        if self._prints_line and self._bar.count:
             size = size_in_words(self._bar.count)
             self._screen.note(f"  {self._verb} {self._bar.what} ({size})")
 
@@ -241,13 +241,13 @@ class Wheels:
         self._rich = rich
         self._screen = screen
         self._check = check
-        self._wanted = len(sizes)
-        self._there = self._fetched = self._size = 0
-        self._begun = time.monotonic()
+        self._expected = len(sizes)
+        self._finished = self._fetched = self._size = 0
+        self._started = time.monotonic()
         self._total = sum(size or 0 for size in sizes)
         self._lock = threading.Lock()
         # One bar is enough for one wheel.
-        self._sum = _Bar(rich if self._wanted > 1 else None, self._words(), check)
+        self._sum = _Bar(rich if self._expected > 1 else None, self._text(), check)
         self._sum.start(self._total)
 
     def wheel(self, name: str, size: int | None) -> _Wheel:
@@ -255,43 +255,43 @@ class Wheels:
 
         :param size: its bytes, if they are known.
         """
-        bar = _Bar(self._rich, name, self._check, _SOON if self._wanted > 1 else 0.0)
+        bar = _Bar(self._rich, name, self._check, _BAR_DELAY if self._expected > 1 else 0.0)
         return _Wheel(self, bar, size or 0)
 
-    def widen(self, count: int) -> None:
+    def resize(self, count: int) -> None:
         """Add bytes to the total; a negative count where there are fewer than expected."""
         with self._lock:
             self._total += count
-            self._sum.widen(self._total, self._words())
+            self._sum.resize(self._total, self._text())
 
     def advance(self, count: int) -> None:
-        """Add bytes that have come."""
+        """Add received bytes."""
         self._sum.advance(count)
 
-    def end_one(self, what: str, count: int, seconds: float, whole: int = 0) -> None:
+    def end_wheel(self, what: str, count: int, seconds: float, full_size: int = 0) -> None:
         """Count a finished item.
 
-        :param whole: bytes of all of it, if the rest was here already.
+        :param full_size: bytes of all of it, if the rest was here already.
         """
         with self._lock:
-            self._there += 1
-            self._sum.widen(self._total, self._words())
+            self._finished += 1
+            self._sum.resize(self._total, self._text())
             self._fetched += bool(count)
             self._size += count
-            is_last = self._there == self._wanted
+            is_last = self._finished == self._expected
             if is_last:
                 self._sum.end()
         if self._rich is None and count:
-            size = size_in_words(count) + (f" of {size_in_words(whole)}" if whole else "")
-            verb = "exchanged" if whole else "downloaded"
+            size = size_in_words(count) + (f" of {size_in_words(full_size)}" if full_size else "")
+            verb = "exchanged" if full_size else "downloaded"
             self._screen.note(f"  {verb} {what}: {size} in {duration_in_words(seconds)}")
         if is_last and self._fetched:
             wheels = f"{count_of(self._fetched, 'wheel')} ({size_in_words(self._size)})"
-            seconds = time.monotonic() - self._begun
+            seconds = time.monotonic() - self._started
             self._screen.summary(f"Downloaded {wheels} in {duration_in_words(seconds)}")
 
-    def _words(self) -> str:
-        return f"{self._there} of {self._wanted} wheels"
+    def _text(self) -> str:
+        return f"{self._finished} of {self._expected} wheels"
 
 
 class _Wheel:
@@ -302,28 +302,28 @@ class _Wheel:
         self._bar = bar
         self._what = bar.what
         self._size = size
-        self._begun = time.monotonic()
-        self._fetched = self._whole = 0
+        self._started = time.monotonic()
+        self._fetched = self._full_size = 0
         self._is_fetched = False
         self._unpacking: _Unpacking | None = None
 
     def start(self, total: int | None) -> None:
         """Start, or start again."""
         # Bytes of a failed attempt are added to the total.
-        self._wheels.widen((total or 0) - self._size + self._bar.count)
+        self._wheels.resize((total or 0) - self._size + self._bar.count)
         self._size = total or 0
-        self._whole = 0
+        self._full_size = 0
         self._is_fetched = False
         self._bar.start(total)
 
     def set_full_size(self, size: int) -> None:
         """Record the size of a partly fetched file."""
-        self._whole = size
+        self._full_size = size
 
     def advance(self, count: int) -> None:
         """Add bytes.
 
-        :raises Cancelled: they are not wanted any more.
+        :raises Cancelled: another transfer failed.
         """
         self._bar.advance(count)
         self._wheels.advance(count)
@@ -353,10 +353,10 @@ class _Wheel:
     def end(self) -> None:
         """Finish the wheel in the progress of all."""
         self._bar.end()
-        if not self._fetched:  # it was there before
-            self._wheels.widen(-self._size)
-        seconds = time.monotonic() - self._begun
-        self._wheels.end_one(self._what, self._fetched, seconds, self._whole)
+        if not self._fetched:  # it was cached
+            self._wheels.resize(-self._size)
+        seconds = time.monotonic() - self._started
+        self._wheels.end_wheel(self._what, self._fetched, seconds, self._full_size)
 
 
 class _Unpacking(NoProgress):

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from typing import TextIO
 
-_MOST_DIGITS = 6
-WIDEST_TEXT = 100
+_MAX_DIGITS = 6
+MAX_TEXT_WIDTH = 100
 """Columns of a paragraph at most: longer lines are hard to read."""
 
 
-_NARROWEST = 20
-_LEAST_TEXT = 24
+_MIN_WIDTH = 20
+_MIN_HANGING_WIDTH = 24
 """Columns that a hanging indent leaves."""
-_WHOLE = re.compile(r"`[^`]*`| :: ")
+_UNBROKEN = re.compile(r"`[^`]*`| :: ")
 """Commands and properties, which stay in one line."""
 
 
@@ -27,19 +27,19 @@ def terminal_width(stream: TextIO | None = None) -> int:
 
     :param stream: the terminal; None: standard output. Other streams have 80 columns.
     """
-    if (named := named_width()) is not None:
-        return named
+    if (width := variable_width()) is not None:
+        return width
     try:
         return os.get_terminal_size((stream or sys.__stdout__).fileno()).columns or 80  # type: ignore[union-attr]
     except (AttributeError, ValueError, OSError):
         return 80
 
 
-def named_width() -> int | None:
-    """Return the columns that the variable ``COLUMNS`` names; None if it names none."""
-    named = os.environ.get("COLUMNS", "")
-    is_number = named.isdecimal() and len(named) < _MOST_DIGITS
-    return (int(named) or None) if is_number else None
+def variable_width() -> int | None:
+    """Return the width in the variable ``COLUMNS``; None if it has none."""
+    columns = os.environ.get("COLUMNS", "")
+    is_number = columns.isdecimal() and len(columns) < _MAX_DIGITS
+    return (int(columns) or None) if is_number else None
 
 
 def fold(text: str, width: int | None, hang: int = 0) -> str:
@@ -51,7 +51,7 @@ def fold(text: str, width: int | None, hang: int = 0) -> str:
     """
     if width is None or len(text) <= width:
         return text
-    return "\n".join(_folded(line, max(width, _NARROWEST), hang) for line in text.split("\n"))
+    return "\n".join(_folded(line, max(width, _MIN_WIDTH), hang) for line in text.split("\n"))
 
 
 def _folded(line: str, width: int, hang: int) -> str:
@@ -61,10 +61,10 @@ def _folded(line: str, width: int, hang: int) -> str:
 
     words = line.lstrip(" ")
     indent = line[: len(line) - len(words)]
-    if len(indent) + hang > width - _LEAST_TEXT:
+    if len(indent) + hang > width - _MIN_HANGING_WIDTH:
         hang = 2
     filled = fill(
-        _WHOLE.sub(lambda match: match[0].replace(" ", "\xa0"), words),
+        _UNBROKEN.sub(lambda match: match[0].replace(" ", "\xa0"), words),
         width,
         initial_indent=indent,
         subsequent_indent=indent + " " * hang,
@@ -75,14 +75,14 @@ def _folded(line: str, width: int, hang: int) -> str:
 
 
 def fill_paragraphs(text: str, width: int) -> str:
-    """Return paragraphs wrapped to a width; indented ones stay.
+    """Return paragraphs wrapped to a width; indented ones are not changed.
 
     :param text: paragraphs, with an empty line between them.
     :param width: columns.
     """
     from textwrap import fill
 
-    width = min(width, WIDEST_TEXT)
+    width = min(width, MAX_TEXT_WIDTH)
     parts = (
         part if part.startswith(" ") else fill(part, width, break_on_hyphens=False)
         for part in text.split("\n\n")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from wheelfit.checking.findings import Finding
-    from wheelfit.checking.installed import Ask
+    from wheelfit.checking.installed import DetectSupport
     from wheelfit.core.shared_requirements import Agreement
     from wheelfit.core.target import Target
     from wheelfit.doctor.accelerators import AcceleratorBuild, OwnedLibrary
@@ -122,7 +122,7 @@ def about_contents(
     contents: EnvironmentContents,
     target: Target,
     hardware: Hardware | None,
-    ask: Ask,
+    ask: DetectSupport,
     agreements: Iterable[Agreement] = AGREEMENTS,
 ) -> Report:
     """Judge the installed packages against a machine, and against each other.

@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
     from packaging.version import Version
 
-    from wheelfit.checking.installed import Ask, FitVerdict
+    from wheelfit.checking.installed import DetectSupport, FitVerdict
     from wheelfit.installation.installed import Installed
 
 
 def judge(
     installed: Iterable[Installed],
-    ask: Ask,
+    ask: DetectSupport,
     *,
     new_versions: Mapping[NormalizedName, Version] = MappingProxyType({}),
 ) -> tuple[FitVerdict, ...]:

@@ -16,8 +16,8 @@ from wheelfit.building.abi.python_api import python_bounds
 from wheelfit.building.abi.release_comparison import (
     Release,
     choose_wheels,
+    compare_releases,
     find_program,
-    look,
     read_libraries,
 )
 from wheelfit.building.abi.torch_api import TORCH, torch_bounds
@@ -139,7 +139,7 @@ def abi_bounds(request: AbiBoundsRequest, context: Context) -> AbiBoundsReport:
                 [(release.version, release.origin) for release in against],
                 exports or AbiExports(),
             )
-        bounds = bounds or look(
+        bounds = bounds or compare_releases(
             consumer,
             against,
             exports,

@@ -190,12 +190,12 @@ def _wanted(request: BuildRequest) -> tuple[RequestedWheels, ConfigSettings, boo
         map(parse_label, request.labels),
         map(parse_property, request.properties),
         null=request.null,
-        everything=request.all,
+        has_all=request.all,
         plain=request.plain,
     )
     by_settings = read_settings(about)
     if by_settings is not None:
-        if wanted.requests or wanted.everything:
+        if wanted.requests or wanted.has_all:
             raise UsageError(
                 f"variants are given both by options and by the config setting {min(about)}",
                 hint="leave out one or the other",

@@ -174,9 +174,9 @@ def run_jobs(
     target.mkdir(parents=True, exist_ok=True)
     with open_workers_of(request) as workers, _shared_sources(target) as share:
         items, covered = _items(jobs, orders, source, share, request, context, target)
-        if workers.are_elsewhere:
-            workers.must_see([item.order.project for item in items[:1]], [target])
-        reporter.detail(f"{count_of(len(items), 'build')} by {workers.words}")
+        if workers.are_remote:
+            workers.check_files([item.order.project for item in items[:1]], [target])
+        reporter.detail(f"{count_of(len(items), 'build')} by {workers.description}")
         with (
             _record(items, request, context, target) as record,
             reporter.work("building") as progress,
@@ -197,7 +197,7 @@ def run_jobs(
         for job in jobs_of_item:
             wheel = by_label.get(job.label)
             error = rejected.get(wheel.path) if wheel else outcome.error
-            status = "failed" if error else "kept" if outcome.is_kept else "built"
+            status = "failed" if error else "kept" if outcome.is_from_record else "built"
             wheel = None if error or wheel is None else compared.with_parts(wheel)
             by_job[job] = JobResult(job, status, wheel, error, outcome.seconds)
     results = [by_job[job] for job in jobs.here]
@@ -344,7 +344,7 @@ def _record(
         purpose="build",
         key=key,
         to_data=to_record,
-        of_data=lambda data: of_record(data, target),
+        from_data=lambda data: of_record(data, target),
         sign=lambda text: signer.of("what is built", str(path), text),
         note=context.reporter.warn,
     ) as record:
@@ -365,4 +365,4 @@ def _report_done(
     if is_failed:
         reporter.say(f"failed {outcome.item}")
     else:
-        reporter.note(f"{'kept' if outcome.is_kept else 'built'} {outcome.item}")
+        reporter.note(f"{'kept' if outcome.is_from_record else 'built'} {outcome.item}")

@@ -89,13 +89,13 @@ def check(request: CheckRequest, context: Context) -> CheckReport:
     :param context: the environment variables and the reporter.
     :raises UsageError: no target is given, or a check or profile is unknown.
     """
-    from wheelfit.checking.tool_profiles import graded
+    from wheelfit.checking.tool_profiles import with_profile_severities
     from wheelfit.errors import UsageError
 
     check_ignored(request.ignore)
     if not request.targets and not request.environment:
         raise UsageError("no target was given", hint="name a TARGET, or --environment")
-    report = graded(_check(request, context), named_profiles(request.profile))
+    report = with_profile_severities(_check(request, context), named_profiles(request.profile))
     report = report.without(request.ignore)
     return CheckReport(report, request.targets, request.profile, request.full)
 
@@ -156,7 +156,7 @@ def _check(request: CheckRequest, context: Context) -> Report:
     report = Report()
     if paths:
         with each_wheel(request) as each, context.reporter.work("checking") as progress:
-            report += check_paths(paths, options, progress=progress, each=each)
+            report += check_paths(paths, options, progress=progress, map_wheels=each)
     if urls or projects:
         report += _check_published(request, context, urls, projects, options)
     if request.environment:

@@ -11,7 +11,7 @@ from packaging.utils import canonicalize_name
 from wheelfit.checking import checks
 from wheelfit.checking.findings import CheckedFile, Count, Report, Unchecked
 from wheelfit.checking.indexes.index import IndexCheckOptions, check_index_folder
-from wheelfit.checking.tool_profiles import CheckOptions, graded
+from wheelfit.checking.tool_profiles import CheckOptions, with_profile_severities
 from wheelfit.errors import UsageError
 from wheelfit.operations.check import CheckReport, FindingOptions, check_ignored, named_profiles
 from wheelfit.operations.environments import open_environment_of
@@ -55,7 +55,9 @@ def check_index(request: CheckIndexRequest, context: Context) -> CheckReport:
         options = CheckOptions(full=request.full, profiles=profiles)
         index_options = IndexCheckOptions(_machines(request, context), upstream, options)
         check = _check_remote if is_remote(request.index) else _check_local
-        report = graded(check(request, index_options, context), profiles).without(request.ignore)
+        report = with_profile_severities(check(request, index_options, context), profiles).without(
+            request.ignore
+        )
     return CheckReport(report, (request.index,), request.profile, request.full)
 
 

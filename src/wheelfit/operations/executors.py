@@ -75,7 +75,7 @@ class _WorkerMapper:
 
         workers, current_folder = self._workers, Path.cwd()
         path_by_folder = {wheel.path.parent: wheel.path for wheel in wheels}
-        workers.must_see(list(path_by_folder.values())[:_MAX_FOLDERS_PROBED])
+        workers.check_files(list(path_by_folder.values())[:_MAX_FOLDERS_PROBED])
         outcomes = Batch(
             function,
             [replace(wheel, folder=current_folder) for wheel in wheels],
@@ -111,14 +111,14 @@ def write_by_workers(
         exception from it ends the work.
     """
     from wheelfit.building.batch import Batch
-    from wheelfit.building.wheel_jobs import do_job
+    from wheelfit.building.wheel_jobs import run_job
 
     with open_workers_of(request) as workers:
         absolute_jobs = [_with_absolute_paths(job) for job in jobs]
         indexes = {id(job): index for index, job in enumerate(absolute_jobs)}
         sources = {job.source.parent: job.source for job in absolute_jobs}
         targets = dict.fromkeys(job.folder.parent for job in absolute_jobs)
-        workers.must_see(
+        workers.check_files(
             list(sources.values())[:_MAX_FOLDERS_PROBED], list(targets)[:_MAX_FOLDERS_PROBED]
         )
         results: dict[int, WheelJobResult | WheelfitError] = {}
@@ -133,7 +133,7 @@ def write_by_workers(
                 take(next_index - 1, results.pop(next_index - 1))
 
         Batch(
-            do_job,
+            run_job,
             absolute_jobs,
             executor=workers.executor,
             workers=workers.count,

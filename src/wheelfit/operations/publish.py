@@ -106,7 +106,7 @@ class PublishReport:
         """Return the state of a file in words."""
         result = self.result
         if result is None:
-            published = {file.filename for file in self.comparison.there}
+            published = {file.filename for file in self.comparison.existing}
             return "existing" if filename in published else "new"
         if filename in result.unlisted:
             return "not-listed"
@@ -294,7 +294,7 @@ def _send(
     if index.base is not None and method == "stage":
         base = index.base
         if not compare(outgoing.files, _by_name(published)).new:  # needs no login
-            return PublishResult(there=tuple(file.filename for file in outgoing.files))
+            return PublishResult(existing=tuple(file.filename for file in outgoing.files))
         token = index.login.password if index.login else ""
         stages = ServerAdministration(base, token, context=index.tls)
         with context.reporter.work("sending") as progress:
@@ -372,7 +372,7 @@ def _confirmed(
     confirmation = confirm(
         sent,
         lambda: _by_name(index.published_files(projects, context)),
-        patience=request.publish_timeout,
+        timeout=request.publish_timeout,
     )
     findings = [*confirmation.findings]
     for file in confirmation.missing:

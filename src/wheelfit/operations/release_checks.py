@@ -19,13 +19,13 @@ from wheelfit.building.matrix import read_matrix
 from wheelfit.building.publishing.completeness import ReleaseStatements
 from wheelfit.building.publishing.refusals import BAD_ATTESTATION
 from wheelfit.building.publishing.release_files import FileKind, index_files_of
-from wheelfit.building.publishing.tool_choices import ToolOffer, listed_wheel, outgoing_wheel
+from wheelfit.building.publishing.tool_choices import ToolOffer, listed_wheel, read_outgoing_wheel
 from wheelfit.building.publishing.twine_sender import read_attestations
 from wheelfit.checking.checks import CHECKS, INCONSISTENT_WHEELS, PYPI_FILE_SIZE, PYPI_PROJECT_SIZE
 from wheelfit.checking.findings import CheckedFile, Count, Finding, Report, Severity
 from wheelfit.checking.pages import ListedRelease, sort_files
 from wheelfit.checking.targets.paths import check_paths
-from wheelfit.checking.tool_profiles import CheckOptions, graded
+from wheelfit.checking.tool_profiles import CheckOptions, with_profile_severities
 from wheelfit.core.filename import release_of
 from wheelfit.core.metadata import read_document
 from wheelfit.core.project_table import read_project_table
@@ -148,7 +148,7 @@ def check_files(outgoing: ReleaseSet, profiles: frozenset[Profile], progress: Pr
 
     :param profiles: tools whose rules apply, too.
     """
-    report = graded(
+    report = with_profile_severities(
         check_paths(outgoing.checked, CheckOptions(profiles=profiles)), profiles
     ).without(_FORECAST_CODES)
     reported = {(finding.where, finding.code) for finding in report.findings}
@@ -280,7 +280,7 @@ def tool_offers(
                   if file.yanked is None}  # fmt: skip
         for file in files:
             if file.kind is not FileKind.SOURCE:
-                wheels[file.filename] = outgoing_wheel(file)
+                wheels[file.filename] = read_outgoing_wheel(file)
         data = index_files.get(release)
         document = None if data is None else read_document(data, where=str(release[0]))
         has_source = listed.has_source or any(file.kind is FileKind.SOURCE for file in files)

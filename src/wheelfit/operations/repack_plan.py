@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
 
-from wheelfit.building.abi.release_comparison import LibrarySymbols
+from wheelfit.building.abi.release_comparison import LibraryFiles
 from wheelfit.building.repack.joining import (
     FamilyProject,
     JoinableWheel,
@@ -288,15 +288,15 @@ class _Wheels:
 
 def _summary(archive: WheelArchive) -> WheelSummary:
     core: CoreMetadata = read_metadata(archive.metadata(), archive.where)
-    libraries = LibrarySymbols()
-    libraries.add_promises_of(archive)
+    libraries = LibraryFiles()
+    libraries.add_exports_of(archive)
     return WheelSummary(
         frozenset(core.requires_texts),
         str(core.requires_python or ""),
         frozenset(core.provides_extra),
         frozenset(_commands(archive)),
         frozenset(_modules(archive)),
-        "" if libraries.promises is None else str(libraries.promises.level),
+        "" if libraries.exports is None else str(libraries.exports.level),
     )
 
 

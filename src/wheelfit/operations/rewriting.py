@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.building.index_file import check_consistency
 from wheelfit.building.staging import Staging
-from wheelfit.building.wheel_jobs import WheelJob, do_job
+from wheelfit.building.wheel_jobs import WheelJob, run_job
 from wheelfit.core.filename import NEWER_FORMAT, is_newer_format, parse_wheel_filename
 from wheelfit.errors import UsageError
 from wheelfit.operations.executors import is_executor_named, write_by_workers
@@ -149,7 +149,7 @@ def rewrite(
             WheelJob(
                 source,
                 change,
-                staging.room_for(existing),
+                staging.new_folder(existing),
                 options,
                 copy_unchanged=copy_unchanged and not _is_same_path(source.parent, folder),
             )
@@ -176,7 +176,7 @@ def _run_jobs(
         progress.start(sum(sizes))
         for index, job in enumerate(jobs):
             try:
-                result: WheelJobResult | WheelfitError = do_job(job)
+                result: WheelJobResult | WheelfitError = run_job(job)
             except WheelfitError as error:
                 result = error
             add_result(index, result)
@@ -243,7 +243,7 @@ class _Results:
             published.append(replace(result, path=path))
         check_consistency({path: result for result, path in pairs})
         overwrite = [path for _, path in pairs if self._request.overwrite or path in replaced]
-        self._staging.publish(pairs, overwrite=overwrite, rehearse=self._request.dry_run)
+        self._staging.publish(pairs, overwrite=overwrite, dry_run=self._request.dry_run)
         self.done += published
         self._waiting.clear()
 

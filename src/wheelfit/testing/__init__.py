@@ -1,1 +1,1 @@
-"""Fakes of the public interfaces and a wheel builder, for our tests and for provider authors."""
+"""Fakes of public interfaces, and builders of wheels, for tests of wheelfit and of providers."""

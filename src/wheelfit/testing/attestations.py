@@ -1,8 +1,8 @@
-"""A signing authority of its own, for attestations that are trusted nowhere else (PEP 740).
+"""A signing authority for tests, whose attestations are trusted by tests only (PEP 740).
 
-The services of Sigstore are replaced by four keys: certificates with the claims of a workflow, a
-log of certificates and a log of signatures. Attestations of it hold for every program that reads
-its root of trust, so that signing, publishing and verifying can be rehearsed.
+The services of Sigstore are replaced by keys: certificates with the claims of a workflow, a log of
+certificates and a log of signatures. Its attestations are valid for every program that reads its
+root of trust, to test signing, publishing and verification.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _USAGES = (
 
 
 class _Key:
-    """A key of the authority, as the root of trust names it."""
+    """A key of the authority."""
 
     def __init__(self) -> None:
         self.private = ec.generate_private_key(ec.SECP256R1())
@@ -84,28 +84,28 @@ class SigningAuthority:
         return _json({
             "version": 1,
             "verification_material": {
-                "certificate": _text(certificate.public_bytes(Encoding.DER)),
+                "certificate": _base64(certificate.public_bytes(Encoding.DER)),
                 "transparency_entries": [self._log_entry(statement, signature, certificate)],
             },
-            "envelope": {"statement": _text(statement), "signature": _text(signature)},
+            "envelope": {"statement": _base64(statement), "signature": _base64(signature)},
         })  # fmt: skip
 
     def trust(self, folder: Path) -> Mapping[str, str]:
-        """Write the root of trust; return the variables with which programs take it for Sigstore's.
+        """Write the root of trust; return the variables by which programs use it for Sigstore's.
 
-        Programs take it that verify without a network, on Linux.
+        This works on Linux, for programs that verify without a network.
         """
-        place = folder / "sigstore-python" / "tuf" / quote(_TUF, safe="")
-        place.mkdir(parents=True)
-        (place / "trusted_root.json").write_bytes(_json(self._trusted_root()))
+        cache = folder / "sigstore-python" / "tuf" / quote(_TUF, safe="")
+        cache.mkdir(parents=True)
+        (cache / "trusted_root.json").write_bytes(_json(self._trusted_root()))
         return {"XDG_CACHE_HOME": str(folder)}
 
     def _trusted_root(self) -> dict[str, object]:
-        period = {"start": _written(self._now - timedelta(hours=1))}
+        period = {"start": _timestamp(self._now - timedelta(hours=1))}
 
         def log(key: _Key) -> dict[str, object]:
             public = {
-                "rawBytes": _text(key.der),
+                "rawBytes": _base64(key.der),
                 "keyDetails": "PKIX_ECDSA_P256_SHA_256",
                 "validFor": period,
             }
@@ -113,7 +113,7 @@ class SigningAuthority:
                 "baseUrl": f"https://{_ORIGIN}",
                 "hashAlgorithm": "SHA2_256",
                 "publicKey": public,
-                "logId": {"keyId": _text(key.id)},
+                "logId": {"keyId": _base64(key.id)},
             }
 
         authority = self._authority.public_bytes(Encoding.DER)
@@ -125,7 +125,7 @@ class SigningAuthority:
                 {
                     "subject": {"organization": "test", "commonName": "test authority"},
                     "uri": f"https://{_ORIGIN}",
-                    "certChain": {"certificates": [{"rawBytes": _text(authority)}]},
+                    "certChain": {"certificates": [{"rawBytes": _base64(authority)}]},
                     "validFor": period,
                 }
             ],
@@ -155,11 +155,11 @@ class SigningAuthority:
         )
 
     def _certificate(self, signer: _Key) -> x509.Certificate:
-        """Return a certificate of the workflow, with the promise of the log of certificates."""
-        who = x509.SubjectAlternativeName([x509.UniformResourceIdentifier(self._build)])
+        """Return a certificate of the workflow, with the timestamp of the log of certificates."""
+        subject = x509.SubjectAlternativeName([x509.UniformResourceIdentifier(self._build)])
         usage = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CODE_SIGNING])
         builder = self._builder(signer, x509.Name([]), "digital_signature")
-        builder = builder.add_extension(who, critical=True).add_extension(usage, critical=False)
+        builder = builder.add_extension(subject, critical=True).add_extension(usage, critical=False)
         claims = {8: _ISSUER, 12: self._repository, 14: "refs/heads/main", 18: self._build}
         for number, text in claims.items():
             claim = x509.ObjectIdentifier(f"1.3.6.1.4.1.57264.1.{number}")
@@ -167,11 +167,11 @@ class SigningAuthority:
             builder = builder.add_extension(
                 x509.UnrecognizedExtension(claim, value), critical=False
             )
-        promise = self._promise(builder.sign(self._root.private, SHA256()))
-        extension = x509.UnrecognizedExtension(_TIMESTAMPS, promise)
+        timestamps = self._timestamps(builder.sign(self._root.private, SHA256()))
+        extension = x509.UnrecognizedExtension(_TIMESTAMPS, timestamps)
         return builder.add_extension(extension, critical=False).sign(self._root.private, SHA256())
 
-    def _promise(self, certificate: x509.Certificate) -> bytes:
+    def _timestamps(self, certificate: x509.Certificate) -> bytes:
         """Return the list of one timestamp of a certificate (RFC 6962, 3.2 and 3.3)."""
         content = certificate.tbs_certificate_bytes
         time = int(self._now.timestamp()) * 1000
@@ -186,7 +186,7 @@ class SigningAuthority:
     def _log_entry(
         self, statement: bytes, signature: bytes, certificate: x509.Certificate
     ) -> dict[str, object]:
-        """Return an entry of a log that has no other, with promise and proof."""
+        """Return the only entry of a log, with timestamp and proof of inclusion."""
         key = self._signatures
         body = _json({
             "apiVersion": "0.0.1",
@@ -196,42 +196,42 @@ class SigningAuthority:
                 "payloadHash": _hash(statement),
                 "signatures": [
                     {
-                        "signature": _text(signature),
-                        "verifier": _text(certificate.public_bytes(Encoding.PEM)),
+                        "signature": _base64(signature),
+                        "verifier": _base64(certificate.public_bytes(Encoding.PEM)),
                     }
                 ],
             },
         })  # fmt: skip
         time = int(self._now.timestamp())
-        promise = _json(
-            {"body": _text(body), "integratedTime": time, "logID": key.id.hex(), "logIndex": 0}
+        timestamp = _json(
+            {"body": _base64(body), "integratedTime": time, "logID": key.id.hex(), "logIndex": 0}
         )
         root = hashlib.sha256(b"\0" + body).digest()
-        note = f"{_ORIGIN}\n1\n{_text(root)}\n"
-        note_signature = _text(key.id[:4] + key.sign(note.encode()))
+        note = f"{_ORIGIN}\n1\n{_base64(root)}\n"
+        note_signature = _base64(key.id[:4] + key.sign(note.encode()))
         return {
             "logIndex": "0",
-            "logId": {"keyId": _text(key.id)},
+            "logId": {"keyId": _base64(key.id)},
             "kindVersion": {"kind": "dsse", "version": "0.0.1"},
             "integratedTime": str(time),
-            "inclusionPromise": {"signedEntryTimestamp": _text(key.sign(promise))},
+            "inclusionPromise": {"signedEntryTimestamp": _base64(key.sign(timestamp))},
             "inclusionProof": {
                 "logIndex": "0",
-                "rootHash": _text(root),
+                "rootHash": _base64(root),
                 "treeSize": "1",
                 "hashes": [],
                 "checkpoint": {"envelope": f"{note}\n— {_ORIGIN} {note_signature}\n"},
             },
-            "canonicalizedBody": _text(body),
+            "canonicalizedBody": _base64(body),
         }
 
 
 def _json(value: object) -> bytes:
-    """Write JSON in the canonical way, as far as these values need it (RFC 8785)."""
+    """Return canonical JSON (RFC 8785); sufficient for these values."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
 
 
-def _text(data: bytes) -> str:
+def _base64(data: bytes) -> str:
     return b64encode(data).decode()
 
 
@@ -247,5 +247,5 @@ def _der(tag: int, content: bytes) -> bytes:
     return bytes([tag, 0x80 + len(length)]) + length + content
 
 
-def _written(time: datetime) -> str:
+def _timestamp(time: datetime) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ")

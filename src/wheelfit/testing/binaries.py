@@ -1,4 +1,4 @@
-"""Small binaries with the content that a test needs; they are never run.
+"""Small binaries with the content that a test needs; they cannot be run.
 
 ELF files have a dynamic section, versions, notes and sections as linkers write them; PE and Mach-O
 files have their headers and the libraries they load.
@@ -21,7 +21,7 @@ Image = str
 
 
 def fat_binary(*images: Image) -> bytes:
-    """Return a container as NVIDIA's compiler writes it; the code in it is empty.
+    """Return a container as of NVIDIA's compiler, with dummy code.
 
     >>> len(fat_binary("sm_90a"))
     88
@@ -45,7 +45,7 @@ def _image(text: Image) -> bytes:
 
 
 def offload_bundle(*targets: str) -> bytes:
-    """Return a bundle as clang writes it for AMD's GPUs; the code in it is a page of zeros.
+    """Return a bundle for AMD's GPUs as of clang, with a page of zeros as code.
 
     >>> len(offload_bundle("gfx90a:xnack+"))
     8192
@@ -79,18 +79,18 @@ def elf_file(
     """Return a 64-bit ELF file.
 
     :param machine: 62 is x86-64, 183 is AArch64.
-    :param runpath: the search path for them.
-    :param versions: by library: the versions it wants, as ``GLIBC_2.17``.
+    :param runpath: the search path for libraries.
+    :param versions: the symbol versions that it needs, as ``GLIBC_2.17``, by library.
     :param levels_needed: bits of the x86-64 levels that it needs: 0b111 is v3.
-    :param levels_used: bits of those that it has code of.
+    :param levels_used: bits of the x86-64 levels that it has code for.
     :param exports: names of its symbols.
-    :param imports: names of symbols that others must offer.
-    :param sections: others, by their names.
-    :param hash_buckets: how many buckets its hash table of symbols has; 0: it has no such table.
+    :param imports: names of undefined symbols.
+    :param sections: the content of further sections, by name.
+    :param hash_buckets: the number of buckets of its symbol hash table; 0: it has none.
     """
-    names = _Names()
-    wanted = [(names.add(name), name) for name in needed]
-    dynamic = [(1, offset) for offset, _ in wanted]
+    names = _StringTable()
+    needed_rows = [(names.add(name), name) for name in needed]
+    dynamic = [(1, offset) for offset, _ in needed_rows]
     if soname:
         dynamic.append((14, names.add(soname)))
     if runpath:
@@ -102,8 +102,8 @@ def elf_file(
     for name in imports:
         symbols += struct.pack("<IBBHQQ", names.add(name), 0x12, 0, 0, 0, 0)
     has_note = bool(levels_needed or levels_used)
-    texts = 64 + 56 * (_SEGMENTS + has_note)  # the first section
-    dynamic += [(5, texts), (10, len(names.data)), (0, 0)]
+    first_section = 64 + 56 * (_SEGMENTS + has_note)  # the first section
+    dynamic += [(5, first_section), (10, len(names.data)), (0, 0)]
     parts: list[tuple[str, int, bytes, int, int, int]] = [
         (".dynstr", 3, names.data, 0, 0, 0),
         (".dynsym", 11, symbols, 1, 1, 24),
@@ -117,11 +117,11 @@ def elf_file(
     if note := _note(levels_needed, levels_used):
         parts.append((".note.gnu.property", _NOTES, note, 0, 0, 0))
     parts += [(name, 1, content, 0, 0, 0) for name, content in (sections or {}).items()]
-    return _laid_out(parts, machine)
+    return _elf_layout(parts, machine)
 
 
-class _Names:
-    """A table of texts, each ended by a zero."""
+class _StringTable:
+    """A string table, whose strings end with a zero byte."""
 
     def __init__(self) -> None:
         self.data = b"\0"
@@ -133,17 +133,17 @@ class _Names:
         return start
 
 
-def _verneed(versions: Mapping[str, Sequence[str]], names: _Names) -> tuple[bytes, int]:
-    written = b""
-    for number, (library, wanted) in enumerate(versions.items()):
+def _verneed(versions: Mapping[str, Sequence[str]], names: _StringTable) -> tuple[bytes, int]:
+    table = b""
+    for number, (library, names_) in enumerate(versions.items()):
         auxiliary = b""
-        for place, name in enumerate(wanted):
-            follows = 16 if place + 1 < len(wanted) else 0
-            auxiliary += struct.pack("<IHHII", 0, 0, 2 + place, names.add(name), follows)
-        follows = 16 + len(auxiliary) if number + 1 < len(versions) else 0
-        head = struct.pack("<HHIII", 1, len(wanted), names.add(library), 16, follows)
-        written += head + auxiliary
-    return written, len(versions)
+        for index, name in enumerate(names_):
+            next_offset = 16 if index + 1 < len(names_) else 0
+            auxiliary += struct.pack("<IHHII", 0, 0, 2 + index, names.add(name), next_offset)
+        next_offset = 16 + len(auxiliary) if number + 1 < len(versions) else 0
+        head = struct.pack("<HHIII", 1, len(names_), names.add(library), 16, next_offset)
+        table += head + auxiliary
+    return table, len(versions)
 
 
 def _note(needed: int, used: int) -> bytes:
@@ -156,17 +156,17 @@ def _note(needed: int, used: int) -> bytes:
     return head + properties if properties else b""
 
 
-def _laid_out(parts: Sequence[tuple[str, int, bytes, int, int, int]], machine: int) -> bytes:
-    """Lay out sections in sequence, with the tables of their positions."""
-    names = _Names()
+def _elf_layout(parts: Sequence[tuple[str, int, bytes, int, int, int]], machine: int) -> bytes:
+    """Return the file with sections in sequence, and the tables of their positions."""
+    names = _StringTable()
     count = _SEGMENTS + sum(kind == _NOTES for _, kind, *_ in parts)
-    place = 64 + 56 * count
+    body_offset = 64 + 56 * count
     body = b""
     rows = [bytes(64)]
     segments = b""
     for name, kind, content, link, info, size in parts:
-        body += bytes(-(place + len(body)) % 8)
-        start = place + len(body)
+        body += bytes(-(body_offset + len(body)) % 8)
+        start = body_offset + len(body)
         body += content
         rows.append(
             struct.pack(
@@ -186,20 +186,20 @@ def _laid_out(parts: Sequence[tuple[str, int, bytes, int, int, int]], machine: i
                 8,
             )
             segments += struct.pack("<IIQQQQQQ", *segment)
-    start = place + len(body)
-    own = names.add(".shstrtab")
+    start = body_offset + len(body)
+    name_offset = names.add(".shstrtab")
     rows.append(
-        struct.pack("<IIQQQQIIQQ", own, 3, 0, 0, start, len(names.data), 0, 0, 1, 0),
+        struct.pack("<IIQQQQIIQQ", name_offset, 3, 0, 0, start, len(names.data), 0, 0, 1, 0),
     )
     body += names.data
-    body += bytes(-(place + len(body)) % 8)
-    end = place + len(body)
-    whole = struct.pack("<IIQQQQQQ", 1, 5, 0, 0, 0, end, end, _PAGE)
+    body += bytes(-(body_offset + len(body)) % 8)
+    end = body_offset + len(body)
+    load_segment = struct.pack("<IIQQQQQQ", 1, 5, 0, 0, 0, end, end, _PAGE)
     head = b"\x7fELF\x02\x01\x01".ljust(16, b"\0") + struct.pack(
         "<HHIQQQIHHHHHH",
         *(3, machine, 1, 0, 64, end, 0, 64, 56, count, 64, len(rows), len(rows) - 1),
     )
-    return head + whole + segments + body + b"".join(rows)
+    return head + load_segment + segments + body + b"".join(rows)
 
 
 def pe_file(*, needed: Sequence[str] = (), sections: Mapping[str, bytes] | None = None) -> bytes:
@@ -241,10 +241,10 @@ def macho_file(
     """Return a Mach-O file for 64 bits.
 
     :param machine: 0x0100000C is ARM64, 0x01000007 is x86-64.
-    :param minimum: the oldest macOS that it is made for.
-    :param debug: bytes of debug information by its load command.
+    :param minimum: the oldest macOS that it supports.
+    :param debug: bytes of debug information in its load command.
     """
-    commands = [_library(0xC, one) for one in needed]
+    commands = [_library(0xC, library) for library in needed]
     if name:
         commands.append(_library(0xD, name))
     if minimum is not None:

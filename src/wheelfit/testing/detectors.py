@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 
 
 def supported(
-    namespace: str, features: Mapping[str, Sequence[str]], *, source: str = "told by a test"
+    namespace: str, features: Mapping[str, Sequence[str]], *, source: str = "set by a test"
 ) -> Detection:
     """Return a detection from features with their values, most preferred first.
 
-    :param features: empty: nothing of the namespace is supported.
+    :param features: values by feature; empty: nothing of the namespace is supported.
     """
     configs = tuple(FeatureConfig(name, tuple(values)) for name, values in features.items())
     status = Status.SUPPORTED if any(config.values for config in configs) else Status.NOTHING
@@ -29,7 +29,7 @@ class FixedDetector:
     >>> detector.detect("x86_64").features[0].values
     ('v3', 'v2', 'v1')
 
-    :param answers: namespace to features with values, or to a whole detection; other namespaces are
+    :param answers: features with values, or a whole detection, by namespace; other namespaces are
         unknown.
     """
 
@@ -40,7 +40,7 @@ class FixedDetector:
             namespace: answer if isinstance(answer, Detection) else supported(namespace, answer)
             for namespace, answer in (answers or {}).items()
         }
-        self.asked: list[str] = []
+        self.requests: list[str] = []
         """Requested namespaces, in order, with repetitions."""
 
     def detect(
@@ -48,5 +48,5 @@ class FixedDetector:
     ) -> Detection | None:
         """Return the given result; None for any other namespace."""
         del package, plugin_api
-        self.asked.append(namespace)
+        self.requests.append(namespace)
         return self._answers.get(namespace)

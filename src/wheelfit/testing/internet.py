@@ -42,17 +42,17 @@ class FakeHost(Protocol):
 
 
 class Internet:
-    """Hosts under their names, until it is closed.
+    """Named hosts, which can be reached until it is closed.
 
-    :param folder: for certificates; made if it does not exist.
-    :param hosts: by name. Others cannot be reached.
+    :param folder: the folder for certificates; it is created if it does not exist.
+    :param hosts: the hosts by name; others are unreachable.
     """
 
     def __init__(self, folder: Path, hosts: Mapping[str, FakeHost]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.hosts = dict(hosts)
         """The hosts; a removed host becomes unreachable."""
-        self.asked: list[str] = []
+        self.requests: list[str] = []
         """The requested addresses, in order."""
         self._folder = folder
         self._lock = Lock()
@@ -67,7 +67,7 @@ class Internet:
 
     @property
     def environ(self) -> dict[str, str]:
-        """The variables with which programs find the hosts, and no other ones."""
+        """The variables by which programs reach these hosts, and no others."""
         proxy = f"http://127.0.0.1:{self._server.server_address[1]}"
         names = ("SSL_CERT_FILE", "PIP_CERT", "REQUESTS_CA_BUNDLE")
         return {
@@ -136,11 +136,11 @@ class _Server(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
 
     def handle_error(self, *_: object) -> None:
-        """Print nothing where a client breaks off."""
+        """Print nothing if a client closes its connection."""
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """A proxy that is every host itself."""
+    """A proxy that answers for all hosts."""
 
     protocol_version = "HTTP/1.1"
     server: _Server
@@ -162,14 +162,14 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         host, path = getattr(self, "_host", ""), self.path
-        if not host and path.startswith("http://"):  # as of any proxy, without a tunnel
+        if not host and path.startswith("http://"):  # a request to the proxy, without a tunnel
             host, _, rest = path.removeprefix("http://").partition("/")
             path = f"/{rest}"
-            self.server.internet.asked.append(f"http://{host}{path}")
+            self.server.internet.requests.append(f"http://{host}{path}")
         else:
-            self.server.internet.asked.append(f"https://{host}{path}")
-        has = self.server.internet.hosts.get(host)
-        answer = has(path.partition("?")[0]) if has is not None else None
+            self.server.internet.requests.append(f"https://{host}{path}")
+        serve = self.server.internet.hosts.get(host)
+        answer = serve(path.partition("?")[0]) if serve is not None else None
         if answer is None:
             self.send_response(404)
             self.send_header("Content-Length", "0")
@@ -177,9 +177,9 @@ class _Handler(BaseHTTPRequestHandler):
             return
         body, status = answer.content, answer.status
         start, end = 0, len(body)
-        asked = self.headers.get("Range", "").removeprefix("bytes=")
-        if asked and "," not in asked and status == 200:
-            first, _, last = asked.partition("-")
+        requested_range = self.headers.get("Range", "").removeprefix("bytes=")
+        if requested_range and "," not in requested_range and status == 200:
+            first, _, last = requested_range.partition("-")
             start = int(first) if first else max(0, end - int(last))
             end = min(end, int(last) + 1) if first and last else end
             status = 206

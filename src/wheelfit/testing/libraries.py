@@ -21,7 +21,7 @@ _LICENCE = "You may use this library in tests.\n"
 def compile_library(soname: str, source: str, *, needed: Iterable[str] = ()) -> bytes:
     """Return the content of a shared library compiled from C.
 
-    :param source: the text in C.
+    :param source: the C source code.
     :param needed: SONAMEs of libraries that it needs; they need not exist.
     :raises FileNotFoundError: there is no C compiler.
     """

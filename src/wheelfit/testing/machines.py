@@ -1,4 +1,4 @@
-"""Renewed detections of captured machines: ``python -m wheelfit.testing.machines MACHINE …``.
+"""Updates of expected detections: ``python -m wheelfit.testing.machines MACHINE …``.
 
 Review the difference before you commit it. A machine is added by ``wheelfit probe --record FOLDER``
 and opened by `wheelfit_runtime.platforms.recording.open_recorded`.

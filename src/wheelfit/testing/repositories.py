@@ -52,8 +52,8 @@ class FakeRepository:
     base: str = "https://fake.invalid/"
     """The prefix of every URL; ``file:///…`` makes it a local folder."""
     ranges: bool = True
-    """Whether parts of wheels can be read; otherwise looking into one is too costly."""
-    asked: list[str] = field(default_factory=list)
+    """Whether parts of wheels can be read; otherwise that is refused as too costly."""
+    requests: list[str] = field(default_factory=list)
     """The requests, in order: ``project foo``, ``read …``, ``metadata …``, ``document …``."""
     _files: dict[NormalizedName, list[File]] = field(default_factory=dict)
     _notes: dict[NormalizedName, tuple[str, ...]] = field(default_factory=dict)
@@ -84,11 +84,11 @@ class FakeRepository:
     ) -> File:
         """Add a wheel.
 
-        :param filename: its name; may be invalid.
+        :param filename: its name, which may be invalid.
         :param yanked: the reason for yanking; None: it is not yanked.
-        :param metadata: METADATA as a whole, instead of one made from the above.
-        :param project: the project of its page; default: by its name.
-        :param data: the wheel itself; default: a few invalid bytes.
+        :param metadata: METADATA; default: made from the other arguments.
+        :param project: the project of its page; default: that of its name.
+        :param data: the content of the file; default: a few invalid bytes.
         """
         name, version = (*filename.removesuffix(".whl").split("-"), "0")[:2]
         lines = ["Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}"]
@@ -122,7 +122,7 @@ class FakeRepository:
         return file
 
     def break_file(self, file: File, failure: WheelfitError | None = None) -> None:
-        """Cause every reading of a file to fail; by default as if it were missing."""
+        """Make every access to a file fail; by default as if it were missing."""
         self._contents[file.filename].failure = failure or UnexpectedStatus(
             "the server answered 404", status=404, where=file.url
         )
@@ -165,8 +165,8 @@ class FakeRepository:
         return content.document
 
     def size(self, file: File, *, unpacked: bool = False) -> FileSize:
-        """Return the size of an added file; none can be unpacked."""
-        return FileSize(file.size, None, why_unknown="it is made up" if unpacked else "")
+        """Return the size of an added file; its unpacked size is unknown."""
+        return FileSize(file.size, None, why_unknown="it is a fake" if unpacked else "")
 
     def open(self, file: File) -> ByteSource:
         """Return the bytes of an added file."""
@@ -201,7 +201,7 @@ class FakeRepository:
 
     def _record(self, text: str) -> None:
         with self._lock:
-            self.asked.append(text)
+            self.requests.append(text)
 
 
 def _encoded(data: Mapping[str, object] | bytes | None) -> bytes | None:

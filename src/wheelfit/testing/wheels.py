@@ -1,7 +1,7 @@
-"""Build small real wheels.
+"""Builders of small real wheels.
 
-The wheels are complete and sound: metadata, RECORD with hashes, dist-info
-last. Equal arguments give equal bytes.
+The wheels are complete and valid: metadata, RECORD with hashes, dist-info last. Equal arguments
+give equal bytes.
 """
 
 from __future__ import annotations
@@ -64,15 +64,15 @@ def build_wheel(
     ...     build_wheel(pathlib.Path(folder), "Fast.FFT", "2.1", label="cu128").name
     'fast_fft-2.1-py3-none-any-cu128.whl'
 
-    :param folder: where to put it; made if it does not exist.
-    :param label: makes it a variant wheel.
+    :param folder: the folder for the wheel; it is created if it does not exist.
+    :param label: the label of a variant wheel; None: a plain wheel.
     :param document: ``variant.json``. A mapping of a whole release is reduced to the entry of
-        ``label`` (F-24); bytes are taken unchanged, valid or not. With a label and no document the
-        wheel is invalid (F-27).
-    :param files: path to content; default is a package with a ``__version__``.
+        ``label`` (F-24); bytes are written unchanged, valid or not. With a label and no document
+        the wheel is invalid (F-27).
+    :param files: content by path; default: a package with a ``__version__``.
     :param tag: compressed tag set, as ``cp312.cp313-none-any``.
     :param build: build tag, as ``7``.
-    :param entry_points: group to name to object reference.
+    :param entry_points: object references by group and name.
     :param metadata_extra: further headers of METADATA.
     :param executables: paths among ``files`` with the executable bit.
     """
@@ -123,8 +123,8 @@ def add_member(
 ) -> None:
     """Add a member with a fixed date and mode.
 
-    :param executable: give it mode 0755 instead of 0644.
-    :param method: of compression, as `zipfile` numbers them.
+    :param executable: whether its mode is 0755 instead of 0644.
+    :param method: the compression method, as a constant of `zipfile`.
     """
     info = zipfile.ZipInfo(name, _DATE)
     info.create_system = 3
@@ -133,23 +133,24 @@ def add_member(
 
 
 def build_large_wheel(folder: Path, name: str, version: str, size: int, **arguments: Any) -> Path:
-    """Write a wheel with a large file of zeros, which takes no room on most disks.
+    """Write a wheel with a large file of zeros, which needs no space on most disks.
 
-    The file ``{name}/zeros.bin`` is stored, not packed, so the wheel is as large as it.
+    The file ``{name}/zeros.bin`` is stored without compression, so the wheel is larger than it.
 
-    :param name: as for `build_wheel`.
+    :param size: bytes of the file.
+    :param arguments: further arguments of `build_wheel`.
     """
     package = canonicalize_name(name).replace("-", "_")
     small = build_wheel(folder, name, version, **arguments)
     with zipfile.ZipFile(small) as archive:
         contents = {member: archive.read(member) for member in archive.namelist()}
     zeros = f"{package}/zeros.bin"
-    digest, crc, left = hashlib.sha256(), 0, size
-    while left:
-        piece = bytes(min(left, 1 << 20))
-        digest.update(piece)
-        crc = zlib.crc32(piece, crc)
-        left -= len(piece)
+    digest, crc, remaining = hashlib.sha256(), 0, size
+    while remaining:
+        chunk = bytes(min(remaining, 1 << 20))
+        digest.update(chunk)
+        crc = zlib.crc32(chunk, crc)
+        remaining -= len(chunk)
     record = next(member for member in contents if member.endswith(".dist-info/RECORD"))
     row = (
         f"{zeros},sha256={base64.urlsafe_b64encode(digest.digest()).decode().rstrip('=')},{size}\n"
@@ -162,8 +163,8 @@ def build_large_wheel(folder: Path, name: str, version: str, size: int, **argume
         file.seek(size, os.SEEK_CUR)
         for member, content in contents.items():
             length, crc = len(content), zlib.crc32(content)
-            place = (crc, length, length, file.tell(), 3, 0o100644 << 16)
-            members.append(Member(member, STORED, 0, clock, date, *place))
+            sizes = (crc, length, length, file.tell(), 3, 0o100644 << 16)
+            members.append(Member(member, STORED, 0, clock, date, *sizes))
             file.write(encode_local_header(members[-1]) + content)
         offset = file.tell()
         directory = b"".join(map(encode_entry, members))
@@ -186,9 +187,9 @@ def release_document(
     ... )["default-priorities"]
     {'namespace': ['blas']}
 
-    :param static: namespaces whose provider is a list: feature to values, best first.
-    :param providers: the other namespaces, as JSON objects.
-    :param namespaces: most important first; default: as in ``static``, then ``providers``.
+    :param static: namespaces with a static list: values by feature, best first.
+    :param providers: providers of the other namespaces, as JSON objects.
+    :param namespaces: the order of namespaces; default: as in ``static``, then ``providers``.
     """
     entries: dict[str, Mapping[str, object]] = {}
     for namespace, features in (static or {}).items():
@@ -216,7 +217,7 @@ def release_document(
 def single_label_document(document: Mapping[str, object], label: str) -> dict[str, object]:
     """Return the document of a release reduced to one label, as in ``variant.json`` (F-24).
 
-    :param label: a label of it; one that is missing gives an entry without properties.
+    :param label: a label; if the document lacks it, its entry has no properties.
     """
     variants = document.get("variants", {})
     entry = variants.get(label, {}) if isinstance(variants, dict) else {}
@@ -233,16 +234,16 @@ def stub_wheels_for(
 ) -> tuple[Path, ...]:
     """Write a tiny wheel for each file name, for pages whose wheels are not available.
 
-    :param document: of the release; variant wheels get the entry of their label.
+    :param document: the document of the release; variant wheels get the entry of their label.
     :param requires: values of ``Requires-Dist`` of every wheel.
     :param requires_python: value of ``Requires-Python`` of every wheel.
     """
     requires = tuple(requires)
     paths = []
     for filename in filenames:
-        name, version, *middle = filename.removesuffix(".whl").split("-")
-        build = middle.pop(0) if middle[0][0].isdigit() else None  # F-12
-        label = middle[3] if len(middle) > 3 else None
+        name, version, *parts = filename.removesuffix(".whl").split("-")
+        build = parts.pop(0) if parts[0][0].isdigit() else None  # F-12
+        label = parts[3] if len(parts) > 3 else None
         path = build_wheel(
             folder,
             name,
@@ -251,20 +252,20 @@ def stub_wheels_for(
             document=None if label is None else document,
             requires=requires,
             requires_python=requires_python,
-            tag="-".join(middle[:3]),
+            tag="-".join(parts[:3]),
             build=build,
         )
-        wanted = folder / filename
-        if path != wanted:
-            path.replace(wanted)  # a name that is not normalised stays as requested
-        paths.append(wanted)
+        destination = folder / filename
+        if path != destination:
+            path.replace(destination)  # a name that is not normalised stays as requested
+        paths.append(destination)
     return tuple(paths)
 
 
 def unpack_wheel(path: Path) -> UnpackedWheel:
     """Unpack a wheel beside itself.
 
-    :raises InvalidWheel: it is not sound.
+    :raises InvalidWheel: it is invalid.
     """
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     folder = Path(tempfile.mkdtemp(prefix="unpacked-", dir=path.parent))
@@ -277,7 +278,7 @@ def _encode(content: bytes | str) -> bytes:
 
 
 def _json(document: Mapping[str, object]) -> bytes:
-    """Write JSON canonically (F-29)."""
+    """Return canonical JSON (F-29)."""
     text = json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False)
     return (text + "\n").encode("utf-8")
 
@@ -299,7 +300,7 @@ def _expand(tag: str) -> list[str]:
 
 
 def _record(contents: Mapping[str, bytes], record: str) -> bytes:
-    """Write RECORD by simple means, so that tests of the real writer have a second opinion."""
+    """Return RECORD, independently of the real writer, so that tests can compare both."""
     lines = []
     for path, content in contents.items():
         digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).decode().rstrip("=")

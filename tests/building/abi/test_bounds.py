@@ -14,7 +14,12 @@ from server.debian import Unavailable, find_or_install
 from wheels.binaries.compiling import FAST, POINT, Workshop, versions_of_fast
 
 from wheelfit.building.abi.bounds import Bounds, LibraryOffer, consumer_of, derive, offer_of
-from wheelfit.building.abi.release_comparison import Release, choose_wheels, find_program, look
+from wheelfit.building.abi.release_comparison import (
+    Release,
+    choose_wheels,
+    compare_releases,
+    find_program,
+)
 from wheelfit.core.abi_dependency import matches
 from wheelfit.core.abi_exports import AbiExports, AbiLevel, exported_value, values_for
 from wheelfit.core.filename import parse_wheel_filename
@@ -42,7 +47,7 @@ def found(
         Release(Version(version), path.name, lambda path=path: path)  # type: ignore[misc]
         for version, path in libraries.items()
     ]
-    return look(consumer, releases, AbiExports(), scratch, program=program)
+    return compare_releases(consumer, releases, AbiExports(), scratch, program=program)
 
 
 class TestCompiled:
@@ -82,7 +87,7 @@ class TestCompiled:
         }
         result = found(workshop.user(libraries["1.1"]), libraries, tmp_path / "scratch")
         assert all(one.fits for one in result.releases)
-        assert "changes of types and layouts cannot be seen" in result.notes[0]
+        assert "changes of types and layouts cannot be detected" in result.notes[0]
 
     @pytest.mark.integration
     def test_types(self, workshop: Workshop, tmp_path: Path) -> None:
@@ -195,7 +200,7 @@ class TestSymbols:
             ]
         )
         assert consumer.needed == {"liba.so"}
-        assert consumer.wanted == {"f"}
+        assert consumer.symbols == {"f"}
 
     def test_promised_libraries(self) -> None:
         """B-61: only libraries that the table names are for users to link with."""

@@ -36,10 +36,10 @@ def releases(*versions: str) -> list[Release]:
     ("texts", "expected"),
     [
         ([b"numpy"], None),
-        ([ONE], NumpyApi(None, knows_two=False)),
-        ([ONE, WANTED % b"1.25"], NumpyApi(Version("1.25"), knows_two=False)),
-        ([ONE, BOTH, WANTED % b"1.23"], NumpyApi(Version("1.23"), knows_two=True)),
-        ([BOTH, WANTED % b"2.0"], NumpyApi(Version("2.0"), knows_two=True)),
+        ([ONE], NumpyApi(None, supports_numpy_2=False)),
+        ([ONE, WANTED % b"1.25"], NumpyApi(Version("1.25"), supports_numpy_2=False)),
+        ([ONE, BOTH, WANTED % b"1.23"], NumpyApi(Version("1.23"), supports_numpy_2=True)),
+        ([BOTH, WANTED % b"2.0"], NumpyApi(Version("2.0"), supports_numpy_2=True)),
     ],
 )
 def test_reading(tmp_path: Path, texts: list[bytes], expected: NumpyApi | None) -> None:
@@ -54,7 +54,7 @@ def test_the_strictest_module_counts(tmp_path: Path) -> None:
         for number, texts in enumerate([[BOTH, WANTED % b"1.20"], [BOTH, WANTED % b"2.1"]])
     }
     wheel = build_wheel(tmp_path, "user", "1.0", files=files)
-    assert read_numpy_api(wheel) == NumpyApi(Version("2.1"), knows_two=True)
+    assert read_numpy_api(wheel) == NumpyApi(Version("2.1"), supports_numpy_2=True)
 
 
 def test_bounds(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wheelfit.building.front_end.flags import notes_on_given_flags
+from wheelfit.building.front_end.flags import notes_on_packager_flags
 from wheelfit.core.properties import EMPTY, PropertySet, parse_property
 
 V3 = PropertySet([parse_property("x86_64 :: level :: v3")])
@@ -43,7 +43,7 @@ def test_what_contradicts(
 ) -> None:
     """B-26: the last ``-march`` counts, single abilities count wherever they stand."""
     adds_level = properties == V3
-    found = [*notes_on_given_flags({variable: text}, properties, adds_level=adds_level)]
+    found = [*notes_on_packager_flags({variable: text}, properties, adds_level=adds_level)]
     if note is None:
         assert not found
     else:
@@ -55,5 +55,5 @@ def test_what_contradicts(
 def test_a_variant_of_one_plain_build() -> None:
     """Without flags of ours an ``-march`` before them counts, for the variant too."""
     given = {"CFLAGS": "-march=x86-64-v2"}
-    (told,) = notes_on_given_flags(given, V3, adds_level=False)
+    (told,) = notes_on_packager_flags(given, V3, adds_level=False)
     assert told == "CFLAGS has -march=x86-64-v2: the wheel claims v3, and is compiled for v2"

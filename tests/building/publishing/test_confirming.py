@@ -24,11 +24,11 @@ def test_patience(tmp_path: Path) -> None:
             raise Unreachable("not now")
         return here if len(pauses) == 3 else {}
 
-    found = confirm(files, late, patience=15, pause=pauses.append)
+    found = confirm(files, late, timeout=15, pause=pauses.append)
     assert (found.missing, found.findings, found.error) == ((), (), None)
     assert pauses == [1, 2, 4]
     pauses.clear()
-    assert confirm(files, dict, patience=15, pause=pauses.append).missing == files
+    assert confirm(files, dict, timeout=15, pause=pauses.append).missing == files
     assert sum(pauses) == 15
 
 
@@ -37,7 +37,7 @@ def test_other_content(tmp_path: Path) -> None:
     build_wheel(tmp_path, "fast", "1.0")
     files = collect([tmp_path]).files
     name = files[0].filename
-    (found,) = confirm(files, lambda: {name: File(name, "", {"sha256": "0"})}, patience=0).findings
+    (found,) = confirm(files, lambda: {name: File(name, "", {"sha256": "0"})}, timeout=0).findings
     assert found.code == "name-taken"
-    bare = confirm(files, lambda: {name: File(name, "")}, patience=0)
+    bare = confirm(files, lambda: {name: File(name, "")}, timeout=0)
     assert (bare.missing, bare.findings) == ((), ())

@@ -129,7 +129,7 @@ def test_all_are_shown_at_once(files: tuple[OutgoingFile, ...]) -> None:
     index.before = lambda _: None
     again = index.run(files)
     assert again.sent == ()
-    assert set(again.there) == set(act.sent)
+    assert set(again.existing) == set(act.sent)
     assert index.waiting == {}
 
 
@@ -232,7 +232,7 @@ def test_two_who_publish_the_same_both_succeed(files: tuple[OutgoingFile, ...]) 
     act = index.run(files)
     assert acts[0].sent == tuple(one.filename for one in files)
     assert act.sent == ()
-    assert set(act.there) == set(acts[0].sent)
+    assert set(act.existing) == set(acts[0].sent)
     assert index.waiting == {}
 
 
@@ -308,7 +308,7 @@ def test_whoever_is_quicker_with_the_same_does_no_harm(
 ) -> None:
     """A name that is taken meanwhile by the same content is there, and the rest goes on."""
     act = hurried(legacy, files, files[1].path)
-    assert act.there == (files[1].filename,)
+    assert act.existing == (files[1].filename,)
     assert act.sent == (files[0].filename, files[2].filename)
 
 
@@ -317,7 +317,7 @@ def test_whoever_is_quicker_with_something_else_is_named(
 ) -> None:
     """F-131: the conflict is the one that would have been seen before."""
     other = build_wheel(tmp_path / "other", "fast", "1.0", requires=["something"])
-    with pytest.raises(UploadRefused, match="with other content: there it has") as caught:
+    with pytest.raises(UploadRefused, match="with other content: sha256") as caught:
         hurried(legacy, files, other)
     assert [one["reference"] for one in caught.value.details] == ["name-taken"]
 
@@ -335,11 +335,11 @@ def test_it_goes_on_where_it_stopped(legacy: LegacyIndex, files: tuple[OutgoingF
     legacy.answers[files[1].filename] = [Answer.text(500, "no")] * 4
     with pytest.raises(UnexpectedStatus) as caught:
         in_order(legacy, files)
-    assert "1 of 3 files were sent, and the index shows them" in str(caught.value.note)
+    assert "1 of 3 files are published" in str(caught.value.note)
     legacy.uploads.clear()
     act = in_order(legacy, files)
     assert legacy.uploads == [*(one.filename for one in files[1:]), "fast-1.0-variants.json"]
-    assert act.there == (files[0].filename,)
+    assert act.existing == (files[0].filename,)
 
 
 def test_other_content_stops_everything(

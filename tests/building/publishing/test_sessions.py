@@ -124,7 +124,7 @@ def test_what_was_interrupted_is_taken_up(
     index.fails_at = files[2].filename
     with pytest.raises(NetworkError) as caught:
         run(index, files)
-    assert "taken up" in str(caught.value.hint)
+    assert "resumes the open session" in str(caught.value.hint)
     (session,) = index.sessions.values()
     assert session.status == "open"
     assert index.names == set()
@@ -150,14 +150,14 @@ def test_links_to_other_servers_are_not_followed(
 ) -> None:
     """The login is for the server that was asked."""
     index.elsewhere = "https://other.example/"
-    with pytest.raises(InvalidPage, match="leads elsewhere"):
+    with pytest.raises(InvalidPage, match="is missing, or of another server"):
         run(index, files)
 
 
 def test_a_page_for_people(index: SessionServer, files: tuple[OutgoingFile, ...]) -> None:
     """An address that has no sessions is told with what it has, and what to name instead."""
     index.is_page = True
-    with pytest.raises(InvalidPage, match="the answer is text/html") as caught:
+    with pytest.raises(InvalidPage, match="the answer has the type text/html") as caught:
         run(index, files)
     assert "--session-url" in str(caught.value.hint)
 

@@ -16,7 +16,7 @@ from wheelfit.building.publishing.completeness import (
     closed_findings,
     compare,
     completeness_findings,
-    does,
+    fits_job,
 )
 from wheelfit.building.publishing.forecast import NO_LIMITS, PUBLIC_REGISTRY, UploadLimits, forecast
 from wheelfit.building.publishing.release_files import (
@@ -132,11 +132,11 @@ def test_the_same_content_is_not_sent_again(
     """What the index promises of a file decides, by whatever hash it has."""
     (path,) = release(tmp_path, None)
     compared = compare(collect([path]).files, {path.name: listed(path, **changes)})
-    assert bool(compared.there) == (state == "there")
+    assert bool(compared.existing) == (state == "there")
     assert [one.code for one in compared.findings] == ["name-taken"] * (state == "other")
     md5 = hashlib.md5(path.read_bytes()).hexdigest()
     same = compare(collect([path]).files, {path.name: listed(path, hashes={"md5": md5})})
-    assert same.there
+    assert same.existing
 
 
 def test_a_release_is_complete_with_what_is_there(tmp_path: Path) -> None:
@@ -229,7 +229,7 @@ def test_a_release_has_all_wheels_of_its_matrix(tmp_path: Path) -> None:
 def test_wheels_do_for_jobs(tag: str, python: str, platform: str, *, expected: bool) -> None:
     """Python, its ABI and the platform decide whether a wheel is the one of a job."""
     wheel = parse_wheel_filename(f"fast-1.0-{tag}.whl")
-    assert does(wheel, Job(None, python, platform)) == expected
+    assert fits_job(wheel, Job(None, python, platform)) == expected
 
 
 def test_old_releases_are_closed(tmp_path: Path) -> None:
@@ -255,7 +255,12 @@ def test_sizes_are_forecast(tmp_path: Path) -> None:
     there = {FAST: (File("fast-0.9-py3-none-any.whl", "https://x.example/", size=1000),)}
 
     ((one,), findings) = forecast(new, there, UploadLimits(project=1000 + 5 * size))
-    assert (one.there, one.new, one.after, one.further) == (1000, size, 1000 + size, 4)
+    assert (one.current_size, one.new_size, one.total_size, one.further_releases) == (
+        1000,
+        size,
+        1000 + size,
+        4,
+    )
     assert "room for 4 more" in str(one)
     assert not findings
     (_, findings) = forecast(new, there, UploadLimits(project=1000 + 2 * size))
@@ -274,7 +279,7 @@ def test_sizes_are_forecast(tmp_path: Path) -> None:
     (_, findings) = forecast((), there, UploadLimits(file=1, project=1))
     assert not findings  # nothing comes in addition
     ((one,), _) = forecast(new, there, NO_LIMITS)
-    assert one.left is one.further is None
+    assert one.remaining is one.further_releases is None
     assert UploadLimits(100_000_000, 10_000_000_000) == PUBLIC_REGISTRY
 
 

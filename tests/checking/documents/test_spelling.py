@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from wheelfit.checking.documents.spelling import (
-    is_slip,
+    is_typo,
+    label_words,
+    lookalike_of,
     looks_like,
-    resembling,
     spellings_of,
-    words_of,
 )
 from wheelfit.core.properties import PropertySet
 
@@ -26,8 +26,8 @@ from wheelfit.core.properties import PropertySet
 )
 def test_slips(text: str, meant: str) -> None:
     """F-8: one letter too many, too few, changed or swapped is a typing error, both ways."""
-    assert is_slip(text, meant)
-    assert is_slip(meant, text)
+    assert is_typo(text, meant)
+    assert is_typo(meant, text)
 
 
 @pytest.mark.parametrize(
@@ -48,14 +48,14 @@ def test_slips(text: str, meant: str) -> None:
 )
 def test_other_words(text: str, other: str) -> None:
     """F-8: other numbers, short words and different words are no typing errors."""
-    assert not is_slip(text, other)
-    assert not is_slip(other, text)
+    assert not is_typo(text, other)
+    assert not is_typo(other, text)
 
 
 def test_words() -> None:
     """Labels are words joined by underscores; dots belong to numbers."""
-    assert words_of("x8664v4_mkl") == ("x8664v4", "mkl")
-    assert words_of("cuda12.6") == ("cuda12.6",)
+    assert label_words("x8664v4_mkl") == ("x8664v4", "mkl")
+    assert label_words("cuda12.6") == ("cuda12.6",)
 
 
 def test_spellings() -> None:
@@ -68,10 +68,10 @@ def test_spellings() -> None:
 def test_lookalikes(name: str) -> None:
     """P-63: a namespace that a reader would take for nvidia is found."""
     assert looks_like(name, "nvidia")
-    assert resembling(name, ["amd", "nvidia"]) == "nvidia"
+    assert lookalike_of(name, ["amd", "nvidia"]) == "nvidia"
 
 
 @pytest.mark.parametrize("name", ["nvidia", "amd", "blas", "openmp", "cuda", "x86"])
 def test_other_namespaces(name: str) -> None:
     """P-63: other names are other names."""
-    assert resembling(name, ["nvidia", "x86_64", "aarch64"]) is None
+    assert lookalike_of(name, ["nvidia", "x86_64", "aarch64"]) is None

@@ -126,7 +126,7 @@ class TestGpus:
         ]
         assert [one.severity for one in findings] == [Severity.NOTE if gpu is None else "error"]
         if gpu is not None:
-            assert f"has nothing for {gpu}" in findings[0].message
+            assert f"has no code for {gpu}" in findings[0].message
 
     def test_alternatives(self, tmp_path: Path) -> None:
         """B-60: a binary that lacks what others have may be one of several to choose from."""

@@ -348,7 +348,7 @@ class TestOffline:
         copied = tmp_path / "stick" / "copy"
         shutil.copytree(bundle, copied)
         shutil.rmtree(bundle)
-        assert "is in order: 8 wheels" in run("bundle", "--verify", copied).out
+        assert "is valid: 8 wheels" in run("bundle", "--verify", copied).out
         assert run("bundle", "--verify", copied, "--json").object["size"] > 0
 
 

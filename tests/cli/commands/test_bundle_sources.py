@@ -85,7 +85,7 @@ def test_nothing_is_run(desk: Desk) -> None:
     made = write_project(desk.folder / "poisoned", "poisoned", backend=POISONED)
     path = write_sdist(Path.cwd(), made, "poisoned")
     desk.bundle(path)
-    assert "is in order" in desk.verify().out
+    assert "is valid" in desk.verify().out
     archive = desk.entry("poisoned")["archive"]
     assert isinstance(archive, dict)
     assert archive["path"] == "sources/poisoned-1.0.tar.gz"

@@ -115,7 +115,9 @@ class TestBash:
         expected: list[set[str]] = []
         lines: list[list[str]] = []
         for words, command in each(every_command()):
-            shown = [option for option in command.shown() if not option.is_positional]
+            shown = [
+                option for option in command.command_line_options() if not option.is_positional
+            ]
             lines.append(["wheelfit", *words, "-"])
             expected.append({"--help", *(name for option in shown for name in option.names)})
             for option in shown:

@@ -187,7 +187,7 @@ def test_import(run: Runner, store: Path, tmp_path: Path) -> None:
     assert "no project absent" in said.err
     (wheels / "bad-1.0-py3-none-any.whl").write_bytes(b"PK")
     said = run(*words, code=9)
-    assert "0 files (0 B); 2 of 3 were there, 1 refused" in said.out
+    assert "0 files (0 B); 2 of 3 already existed, 1 refused" in said.out
     assert "[unsound-archive]" in said.out
     (refused,) = run(*words, "--json", code=9).object["refused"]
     assert refused["filename"] == "bad-1.0-py3-none-any.whl"

@@ -471,7 +471,7 @@ class TestMachines:
         hosts = ("--for", "cuda-12.8-sm90", "--for", "cuda-13.0-sm90")
         said = self.lock(office, "split", *hosts)
         assert office.files() == {"pylock.cuda-12-8-sm90.toml", "pylock.cuda-13-0-sm90.toml"}
-        assert "warning: one lock cannot be for all of these machines, so each has its own" in (
+        assert "warning: one lock cannot serve all of these machines, so each has its own" in (
             said.err
         )
         assert "in pylock.cuda-12-8-sm90.toml" in said.out

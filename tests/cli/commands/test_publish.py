@@ -486,7 +486,7 @@ def test_a_static_index_gets_a_release_at_once(run: Runner, dist: Path, tmp_path
     run("publish", older, "--to", public)
     said = run("publish", dist, "--to", public)
     assert "4 files published" in said.out
-    assert "in one act" in said.out
+    assert "all at once" in said.out
     run("check", "-i", public / "simple", "fast", "--full", "--strict")
     before = tree(public)
     assert "already has all files" in run("publish", dist, "--to", public).out

@@ -49,7 +49,7 @@ def of(*packages: object, **more: object) -> bytes:
 def test_everything(path: Path, run: Runner) -> None:
     """Labels, markers, extras and groups are the conditions; what is shared is told once."""
     assert run("tree", path).out.splitlines() == [
-        "pylock.toml: everything any machine could get",
+        "pylock.toml: for all machines",
         "fastfft 2.1 (cu12.6, cu12.8, null, v3, v4 or plain wheel)",
         "├─ numbers 1",
         "├─ with v4: needs x86-64-v4",
@@ -71,7 +71,7 @@ def test_where_a_lock_can_be_used(run: Runner, tmp_path: Path) -> None:
     more = {"requires-python": ">=3.11", "environments": markers}
     place.write_bytes(of(plain_entry("a"), **more))
     assert run("tree", place).out.splitlines() == [
-        "pylock.toml: everything any machine could get",
+        "pylock.toml: for all machines",
         "for Python >=3.11",
         'for sys_platform == "linux"',
         'for sys_platform == "darwin"',
@@ -95,7 +95,7 @@ def test_what_is_asked_for_more_than_once(run: Runner, tmp_path: Path) -> None:
     said = run("tree", place, "--for", "linux-x86_64", "--invert", "a")
     assert said.out.splitlines()[1:] == ["a 1", "├─ asked for: a<9", "└─ asked for: a>=1"]
     said = run("tree", place, "--for", "linux-x86_64")
-    assert said.out.splitlines()[1:] == ["a 1", "not there: b (no chosen wheel needs it)"]
+    assert said.out.splitlines()[1:] == ["a 1", "not installed: b (no chosen wheel needs it)"]
 
 
 def test_depth(path: Path, run: Runner) -> None:
@@ -120,7 +120,7 @@ def test_for_one_machine(path: Path, run: Runner) -> None:
         "└─ numbers 1",
         "plot 3",
         "└─ numbers 1",
-        "not there: cpu-lib (no chosen wheel needs it)",
+        "not installed: cpu-lib (no chosen wheel needs it)",
     ]
 
 
@@ -213,7 +213,7 @@ def test_what_is_not_known(run: Runner, tmp_path: Path) -> None:
     assert "does not say what any of its packages needs" in said.err
     place.write_bytes(of(plain_entry("a", dependencies=[{"name": "b"}]), plain_entry("b")))
     said = run("tree", place)
-    assert said.out.splitlines()[1:] == ["a 1", "└─ b 1", "   └─ what it needs is not known"]
+    assert said.out.splitlines()[1:] == ["a 1", "└─ b 1", "   └─ its dependencies are unknown"]
     two = [plain_entry("a")["wheels"][0], {"url": "https://x.invalid/a-1-py3-none-any-null.whl"}]
     two[1]["hashes"] = {"sha256": "00"}
     several = plain_entry("a", dependencies=[{"name": "b"}], wheels=two)

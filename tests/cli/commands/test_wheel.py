@@ -294,7 +294,7 @@ class TestMany:
         assert failed["source"].endswith("b-1.0-py3-none-any.whl")
         assert failed["error"]["code"] == "invalid-wheel"
         said = run("wheel", "make", wheels, *MKL, "--keep-going", code=9)
-        assert "1 wheel could not be done" in said.err
+        assert "1 wheel could not be written" in said.err
 
     def test_keep_going_with_conflicts(self, tmp_path: Path, out: Path, run: Runner) -> None:
         """``--keep-going`` never lets one result take the place of another, nor contradict it."""

@@ -42,9 +42,9 @@ def test_people(wheel: Path, run: Runner) -> None:
     assert said.out.splitlines() == [
         str(wheel),
         f"  fast/_native.so (elf, x86_64, {len(NATIVE) / 1000:.1f} kB)",
-        "    calls itself libfast.so.1",
+        "    soname       libfast.so.1",
         "    needs        libc.so.6, libcudart.so.12",
-        "    looks in     $ORIGIN",
+        "    rpath        $ORIGIN",
         "    versions     GLIBC_2.28",
         "    x86-64       needs v3",
         "    GPUs         sm_80, sm_90a, compute_90 (PTX 8.7)",

@@ -18,7 +18,7 @@ ROW = """\
         OneOf("red", "blue"),
         "how walls are painted",
         default="red",
-        project=ProjectMay.SET_IT,
+        project=ProjectAccess.SET,
     ),
 """
 BEFORE = "_SUPPORT = (\n"

@@ -10,9 +10,9 @@ from cli.running import arguments
 
 from wheelfit.cli.command import make_parser
 from wheelfit.cli.commands import working_commands
-from wheelfit.cli.configuration import complete, read_layers, set_aside
+from wheelfit.cli.configuration import clear_defaults, complete, read_layers
 from wheelfit.cli.options import table
-from wheelfit.cli.options.option import Option, OptionGroup, ProjectMay
+from wheelfit.cli.options.option import Option, OptionGroup, ProjectAccess
 from wheelfit.cli.options.settings import SETTINGS, every_group
 from wheelfit.cli.options.values import FLAG, OneOf
 from wheelfit.errors import UsageError
@@ -54,7 +54,7 @@ def test_every_row_helps() -> None:
             assert not option.help.endswith(".") or option.help.endswith("..."), option
             assert (
                 option.metavar or option.is_positional or option.kind.choices
-            ) or option.kind.absent() in (True, False), option
+            ) or option.kind.default_value() in (True, False), option
 
 
 def test_lists_are_not_shared() -> None:
@@ -68,7 +68,7 @@ def test_lists_are_not_shared() -> None:
 def parsed(command: str, words: list[str], user: Path) -> Namespace:
     """Parse words as the program does, with a file of the user."""
     parser = make_parser(command, COMMANDS[command])
-    own = set_aside(parser)
+    own = clear_defaults(parser)
     arguments = parser.parse_args(words)
     variables = {"WHEELFIT_CONFIG_FILE": str(user)}
     complete(
@@ -131,7 +131,7 @@ def test_one_wording_for_a_fault(key: str, word: str, fault: str, tmp_path: Path
 def test_a_group_without_options_has_the_settings() -> None:
     """A command may have the defaults and settings of options that it does not offer."""
     row = Option(
-        "--colour", OneOf("red", "blue"), "paint", default="red", project=ProjectMay.SET_IT
+        "--colour", OneOf("red", "blue"), "paint", default="red", project=ProjectAccess.SET
     )
     flag = Option("--wet", FLAG, "with water", stored_as="is_wet")
     group = OptionGroup("paint", row, flag).off_command_line()

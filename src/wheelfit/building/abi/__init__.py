@@ -1,4 +1,4 @@
-"""Which versions of a library a binary that was built for it works with.
+"""The versions of a library with which a binary that was built for it works.
 
 May import the layers below ``building``.
 """

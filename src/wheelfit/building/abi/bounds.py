@@ -18,31 +18,31 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Consumer:
-    """The symbols that a consumer wants of all its libraries together."""
+    """The libraries and symbols that the binaries of a consumer need."""
 
     needed: frozenset[str]
-    """The libraries that it loads and does not bring along."""
-    wanted: frozenset[str]
-    """The symbols that it wants, with their versions; those that may be missing left out."""
+    """The libraries that it loads, without its own."""
+    symbols: frozenset[str]
+    """The undefined symbols, with their versions; without weak ones, which may be missing."""
     providers: Mapping[str, str]
-    """Of symbols with a version: the library that is to offer them."""
+    """The library of each symbol that has a version."""
 
 
 @dataclass(frozen=True, slots=True)
 class LibraryOffer:
-    """The symbols that one release of a library offers of those a consumer wants."""
+    """The symbols for a consumer in one release of a library."""
 
     version: Version
     origin: str
     libraries: frozenset[str]
     """The sonames of its libraries."""
     symbols: frozenset[str]
-    """Of the symbols that the consumer wants: those that it has, as the consumer calls them."""
+    """The symbols of the consumer that it has, with the versions that the consumer names."""
     has_debug: bool = False
-    """Whether types can be compared."""
+    """Whether it has debug information, so that types can be compared."""
     changed: str = ""
-    """The differences of types that the consumer uses from the release it was built with; empty:
-    unknown.
+    """The types of the consumer that differ from those of the release it was built with; empty:
+    none, or unknown.
     """
     undecided: str = ""
     """The reason why there is no verdict, as that a library cannot be read."""
@@ -58,15 +58,15 @@ class ReleaseVerdict:
     missing_symbols: tuple[str, ...] = ()
     changed: str = ""
     refusal: str = ""
-    """The reason why it does not fit, where symbols are not the reason."""
+    """A reason other than symbols why it does not fit."""
     undecided: str = ""
     """The reason why there is no verdict; then the other fields are empty."""
 
     @property
     def fits(self) -> bool:
         """Whether it was examined without an objection."""
-        against = self.missing_libraries or self.missing_symbols or self.changed or self.refusal
-        return not against and not self.undecided
+        objections = self.missing_libraries or self.missing_symbols or self.changed or self.refusal
+        return not objections and not self.undecided
 
     @property
     def is_refused(self) -> bool:
@@ -79,18 +79,17 @@ class Bounds:
     """The releases of a library with which a consumer works."""
 
     libraries: tuple[str, ...]
-    """Those of the library that the consumer loads."""
+    """The sonames of the library that the consumer loads."""
     symbols: tuple[str, ...]
-    """Those of the library that the consumer uses."""
+    """The symbols of the library that the consumer uses."""
     releases: tuple[ReleaseVerdict, ...]
     """Oldest first."""
     values: tuple[str, ...]
-    """Of ``abi_dependency``: the releases that fit (P-47)."""
+    """The values of ``abi_dependency`` for the releases that fit (P-47)."""
     unknown: tuple[str, ...] = ()
-    """Symbols that nothing that was looked at offers, and that no version binds to a library."""
+    """Unversioned symbols that no examined release has."""
     interface: str = ""
-    """The interface that the consumer uses, where that is not a library, as ``the C API of NumPy``.
-    """
+    """The interface that the consumer uses instead of a library, as ``the C API of NumPy``."""
     notes: tuple[str, ...] = ()
     """The limits of the bounds, one sentence each without a final full stop."""
 
@@ -106,7 +105,7 @@ class Bounds:
 
     @property
     def broken_by(self) -> Version | None:
-        """The first release after those that fit; None: there is none among the examined ones."""
+        """The first release after `last` that does not fit; None if none was examined."""
         last = self.last
         later = (
             release.version
@@ -117,8 +116,8 @@ class Bounds:
 
     @property
     def requirement(self) -> str:
-        """The same as a specifier for dependencies; empty if nothing fits."""
-        first, last, broken = self.first, self.last, self.broken_by
+        """The bounds as a version specifier; empty if nothing fits."""
+        first, last, broken_by = self.first, self.last, self.broken_by
         if first is None or last is None:
             return ""
         parts = [f">={first.public}"]
@@ -127,28 +126,26 @@ class Bounds:
             for release in self.releases
             if first < release.version < last and release.is_refused
         ]
-        if broken is not None:
-            parts.append(f"<{broken.public}")
+        if broken_by is not None:
+            parts.append(f"<{broken_by.public}")
         return ",".join(parts)
 
 
 def consumer_of(members: Iterable[Symbols]) -> Consumer:
-    """Return the consumer that some libraries are together."""
-    libraries = list(members)
-    own = {one.soname for one in libraries} | {
-        symbol for one in libraries for symbol in one.exported
-    }
-    return Consumer(
-        frozenset(name for one in libraries for name in one.needed)
-        - {n for n in own if n is not None},
-        frozenset(
-            symbol
-            for one in libraries
-            for symbol in one.wanted - one.weak
-            if symbol not in own and name_of(symbol) not in own
-        ),
-        {symbol: library for one in libraries for symbol, library in one.providers},
-    )
+    """Return some libraries as one consumer."""
+    needed: set[str] = set()
+    undefined: set[str] = set()
+    own: set[str] = set()
+    providers: dict[str, str] = {}
+    for member in members:
+        needed.update(member.needed)
+        undefined |= member.wanted - member.weak
+        own |= member.exported
+        if member.soname is not None:
+            own.add(member.soname)
+        providers.update(member.providers)
+    symbols = {name for name in undefined if name not in own and name_of(name) not in own}
+    return Consumer(frozenset(needed - own), frozenset(symbols), providers)
 
 
 def bounds_of_interface(
@@ -158,7 +155,7 @@ def bounds_of_interface(
     exports: AbiExports,
     notes: Iterable[str],
 ) -> Bounds:
-    """Return the bounds of an interface that no library offers by symbols.
+    """Return the bounds of an interface that does not depend on the symbols of a library.
 
     :param interface: as ``the C API of NumPy``.
     """
@@ -183,23 +180,19 @@ def offer_of(
     consumer: Consumer,
     exports: AbiExports,
 ) -> LibraryOffer:
-    """Return the offer of a release to a consumer.
-
-    It has the libraries that the consumer loads, and those that they load, as far as the release
-    has them.
-    """
+    """Return the symbols for a consumer in the libraries of a release that it loads."""
     by_name: dict[str, Symbols] = {}
     for file, symbols in libraries.items():
         if exports.covers(file) or (symbols.soname is not None and exports.covers(symbols.soname)):
             by_name.setdefault(symbols.soname or file, symbols)
     loaded: dict[str, Symbols] = {}
-    waiting = [name for name in sorted(consumer.needed) if name in by_name]
-    while waiting:
-        name = waiting.pop()
+    pending = [name for name in sorted(consumer.needed) if name in by_name]
+    while pending:
+        name = pending.pop()
         if name not in loaded:
             loaded[name] = by_name[name]
-            waiting += [one for one in by_name[name].needed if one in by_name]
-    exported = {symbol for one in loaded.values() for symbol in one.exported}
+            pending += [library for library in by_name[name].needed if library in by_name]
+    exported = {symbol for library in loaded.values() for symbol in library.exported}
     names = {name_of(symbol) for symbol in exported}
     return LibraryOffer(
         version,
@@ -207,43 +200,42 @@ def offer_of(
         frozenset(by_name),
         frozenset(
             symbol
-            for symbol in consumer.wanted
-            # A symbol without a version takes whichever version there is.
+            for symbol in consumer.symbols
+            # An unversioned symbol may bind to any version.
             if symbol in exported or ("@" not in symbol and symbol in names)
         ),
-        bool(loaded) and all(one.has_debug for one in loaded.values()),
+        bool(loaded) and all(library.has_debug for library in loaded.values()),
     )
 
 
 def derive(consumer: Consumer, offers: Sequence[LibraryOffer], exports: AbiExports) -> Bounds:
     """Return the releases that a consumer works with, as bounds (B-61).
 
-    The symbols that a consumer wants from the library are those that any release of it has: all
-    others come from elsewhere. So the release that the consumer was built with, or a similar
-    release, must be among them.
+    A symbol that no release has is taken for one of another library. So the release that the
+    consumer was built with, or a similar one, must be among them.
 
-    :param offers: of the releases, each version once.
+    :param offers: the symbols of each release, each version once.
     """
     provided = frozenset[str]().union(*(offer.libraries for offer in offers))
     libraries = consumer.needed & provided
     symbols = frozenset(
         symbol
         for offer in offers
-        for symbol in offer.symbols & consumer.wanted
+        for symbol in offer.symbols & consumer.symbols
         if consumer.providers.get(symbol, "") in ("", *libraries)
     )
     releases = tuple(
         ReleaseVerdict(
-            one.version,
-            one.origin,
-            missing := tuple(sorted(libraries - one.libraries)),
-            # Without a library its symbols are missing, too, which adds nothing.
-            () if missing else tuple(sorted(symbols - one.symbols)),
-            one.changed,
+            offer.version,
+            offer.origin,
+            missing := tuple(sorted(libraries - offer.libraries)),
+            # Without a library its symbols are missing, too, which is no further fact.
+            () if missing else tuple(sorted(symbols - offer.symbols)),
+            offer.changed,
         )
-        if not one.undecided
-        else ReleaseVerdict(one.version, one.origin, undecided=one.undecided)
-        for one in sorted(offers, key=lambda offer: offer.version)
+        if not offer.undecided
+        else ReleaseVerdict(offer.version, offer.origin, undecided=offer.undecided)
+        for offer in sorted(offers, key=lambda offer: offer.version)
     )
     fitting = {release.version: release.fits for release in releases if not release.undecided}
     return Bounds(
@@ -251,10 +243,10 @@ def derive(consumer: Consumer, offers: Sequence[LibraryOffer], exports: AbiExpor
         tuple(sorted(symbols)),
         releases,
         values_for(fitting, exports),
-        tuple(sorted(filter(_is_unbound, consumer.wanted - symbols))),
+        tuple(sorted(filter(_is_unversioned, consumer.symbols - symbols))),
     )
 
 
-def _is_unbound(symbol: str) -> bool:
-    """Return whether a symbol may be of any library: not Python's, nor of a versioned library."""
+def _is_unversioned(symbol: str) -> bool:
+    """Return whether a symbol has no version, and is not one of Python."""
     return "@" not in symbol and not symbol.startswith(("Py", "_Py"))

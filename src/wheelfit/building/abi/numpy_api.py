@@ -1,8 +1,8 @@
 """Bounds on NumPy from the C API that a module was compiled for (B-61).
 
 The API is a table of pointers that a module fetches when it is imported, so there are no symbols.
-Traces of NumPy's headers in the module show as much: the message for a refused import names the
-oldest release with a sufficient API, and headers of NumPy 2 look for the table at its new place.
+Strings from NumPy's headers in the module are the evidence: the message for a refused import names
+the oldest release with a sufficient API, and headers of NumPy 2 import the table by its new name.
 """
 
 from __future__ import annotations
@@ -26,51 +26,51 @@ if TYPE_CHECKING:
     from wheelfit.core.abi_exports import AbiExports
 
 NUMPY = "numpy"
-_TABLE, _TABLE_OF_TWO = b"numpy.core._multiarray_umath", b"numpy._core._multiarray_umath"
-_WANTED = pattern(rb"\(NumPy (\d{1,4}\.\d{1,4})\+?\) but the running NumPy has C-API version")
-_PIECE, _OVERLAP = 8 << 20, 256
-_TWO = 2
+_TABLE, _TABLE_OF_NUMPY_2 = b"numpy.core._multiarray_umath", b"numpy._core._multiarray_umath"
+_IMPORT_ERROR = pattern(rb"\(NumPy (\d{1,4}\.\d{1,4})\+?\) but the running NumPy has C-API version")
+_CHUNK, _OVERLAP = 8 << 20, 256
+_NUMPY_2 = 2
 
 
 @dataclass(frozen=True, slots=True)
 class NumpyApi:
-    """The C API of NumPy that a consumer wants."""
+    """The C API of NumPy that a consumer was compiled for."""
 
     oldest: Version | None
     """The oldest release with a sufficient API; None: headers before NumPy 1.25 do not name it."""
-    knows_two: bool
+    supports_numpy_2: bool
     """Whether it was compiled with headers of NumPy 2, which work with NumPy 1 too."""
 
     def refusal(self, version: Version) -> str:
         """Return the reason why a release does not fit; empty if it does."""
         if self.oldest is not None and version.release[:2] < self.oldest.release[:2]:
             return f"is older than the C API of {self.oldest}"
-        if version.major >= _TWO and not self.knows_two:
+        if version.major >= _NUMPY_2 and not self.supports_numpy_2:
             return "has another C API than NumPy 1"
         return ""
 
 
 def read_numpy_api(path: Path) -> NumpyApi | None:
-    """Return the C API that a wheel or a library wants; None: it uses none."""
+    """Return the C API that a wheel or a library was compiled for; None if it uses none."""
     apis = [api for _, file in binary_files(path) if (api := _read(file)) is not None]
     if not apis:
         return None
-    known = [api.oldest for api in apis if api.oldest is not None]
-    return NumpyApi(max(known, default=None), all(api.knows_two for api in apis))
+    oldest = [api.oldest for api in apis if api.oldest is not None]
+    return NumpyApi(max(oldest, default=None), all(api.supports_numpy_2 for api in apis))
 
 
 def _read(file: BinaryIO) -> NumpyApi | None:
     file.seek(0)
-    end, uses, knows_two = b"", False, False
+    tail, uses_numpy, supports_numpy_2 = b"", False, False
     oldest: Version | None = None
-    while piece := file.read(_PIECE):
-        data = end + piece
-        knows_two = knows_two or _TABLE_OF_TWO in data
-        uses = uses or knows_two or _TABLE in data
-        if (match := _WANTED.search(data)) is not None:
+    while chunk := file.read(_CHUNK):
+        data = tail + chunk
+        supports_numpy_2 = supports_numpy_2 or _TABLE_OF_NUMPY_2 in data
+        uses_numpy = uses_numpy or supports_numpy_2 or _TABLE in data
+        if (match := _IMPORT_ERROR.search(data)) is not None:
             oldest = Version(match[1].decode("ascii"))
-        end = data[-_OVERLAP:]
-    return NumpyApi(oldest, knows_two) if uses else None
+        tail = data[-_OVERLAP:]
+    return NumpyApi(oldest, supports_numpy_2) if uses_numpy else None
 
 
 def numpy_bounds(consumer: Path, releases: Iterable[Release], exports: AbiExports) -> Bounds | None:
@@ -86,17 +86,17 @@ def numpy_bounds(consumer: Path, releases: Iterable[Release], exports: AbiExport
         ReleaseVerdict(release.version, release.origin, refusal=api.refusal(release.version))
         for release in releases
     ]
-    notes = _undecided(api, verdicts)
+    notes = _limits(api, verdicts)
     return bounds_of_interface("the C API of NumPy", (), verdicts, exports, notes)
 
 
-def _undecided(api: NumpyApi, verdicts: Sequence[ReleaseVerdict]) -> Iterator[str]:
-    """Yield the questions that the binary leaves open."""
+def _limits(api: NumpyApi, verdicts: Sequence[ReleaseVerdict]) -> Iterator[str]:
+    """Yield the limits of the evidence, one sentence each."""
     if api.oldest is None:
         yield (
             "it was compiled with headers before NumPy 1.25, which do not name the oldest release "
-            "that will do: older ones may be too old"
+            "with a sufficient API: the oldest of these releases may be too old"
         )
-    if api.knows_two and any(verdict.version.major > _TWO for verdict in verdicts):
-        yield "whether releases after NumPy 2 keep its C API cannot be known from the binary"
-    yield "functions that Python code calls were not looked at, only the C API"
+    if api.supports_numpy_2 and any(verdict.version.major > _NUMPY_2 for verdict in verdicts):
+        yield "the binary does not show whether releases after NumPy 2 keep its C API"
+    yield "only the C API was examined, not the functions that Python code calls"

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """A release of the library, and how its file is obtained."""
+    """A release of the library, with functions that obtain its file."""
 
     version: Version
     origin: str
@@ -54,11 +54,10 @@ class Release:
     is_temporary: bool = False
     """Whether the file is removed when it has been read."""
     open: Callable[[], ByteSource | None] = lambda: None
-    """Returns the bytes of a wheel that is elsewhere, so that a part of it is enough; None: it must
-    be fetched."""
+    """Returns the bytes of a remote wheel, to read only a part of it; None: it must be fetched."""
 
 
-def look(
+def compare_releases(
     consumer: Path,
     releases: Iterable[Release],
     exports: AbiExports | None,
@@ -71,103 +70,110 @@ def look(
 
     :param releases: each version once, the oldest first.
     :param exports: the declared exports of the library; None: those in its releases, of which the
-        newest decides.
+        newest counts.
     :param program: the program that compares types; None: they are not compared.
     :param built_with: the release that the consumer was built with: symbols that it lacks are of
         other libraries, and its types are compared with those of others. None: all symbols of any
         release are the library's, and types are those of the first release with all symbols.
     :raises FileProblem: a file cannot be read, or the consumer does not use the library.
     """
-    keep = scratch if program is not None else None
-    own = read_libraries(consumer, keep=keep and keep / "consumer", every=True)
-    if not own.symbols:
+    copies_folder = scratch if program is not None else None
+    consumer_files = read_libraries(
+        consumer, copies_folder and copies_folder / "consumer", copies_all=True
+    )
+    if not consumer_files.symbols:
         raise FileProblem("no ELF file in it can be read", where=str(consumer))
-    wanted = consumer_of(own.symbols.values())
+    needs = consumer_of(consumer_files.symbols.values())
     offers: list[LibraryOffer] = []
-    files: dict[Version, LibrarySymbols] = {}
-    notes = list(own.faults)
-    carried: AbiExports | None = None
-    folders = (keep and keep / f"release-{number}" for number in itertools.count())
+    files: dict[Version, LibraryFiles] = {}
+    notes = list(consumer_files.faults)
+    declared: AbiExports | None = None
+    folders = (
+        copies_folder and copies_folder / f"release-{number}" for number in itertools.count()
+    )
     releases = list(releases)
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        read = list(pool.map(partial(_offered, wanted, exports), releases, folders))
-    for release, (offer, libraries) in zip(releases, read, strict=True):
-        carried = libraries.promises or carried
+    with ThreadPoolExecutor(_MAX_PARALLEL) as pool:
+        results = list(pool.map(partial(_read_release, needs, exports), releases, folders))
+    for release, (offer, libraries) in zip(releases, results, strict=True):
+        declared = libraries.exports or declared
         offers.append(offer)
         files[release.version] = libraries
         if not offer.undecided:
             notes += [f"{release.origin}: {fault}" for fault in libraries.faults]
         if not offer.has_debug:
-            for copy in libraries.kept.values():
+            for copy in libraries.copies.values():
                 copy.unlink()
-    base = next((one.symbols for one in offers if one.version == built_with), None)
-    if base is not None:
-        wanted = replace(wanted, wanted=wanted.wanted & base)
-    promised = exports or carried or AbiExports()
-    if exports is None and carried is not None:
-        notes.append(f"the library promises that its {carried.level} releases are compatible")
-    bounds = derive(wanted, offers, promised)
+    for offer in offers:
+        if offer.version == built_with:
+            needs = replace(needs, symbols=needs.symbols & offer.symbols)
+    used_exports = exports or declared or AbiExports()
+    if exports is None and declared is not None:
+        notes.append(f"the library promises that its {declared.level} releases are compatible")
+    bounds = derive(needs, offers, used_exports)
     if not bounds.libraries:
         raise FileProblem(
             "the binary loads no library of any of these releases",
             where=str(consumer),
-            note=f"it loads {', '.join(sorted(wanted.needed)) or 'none'}",
+            note=f"it loads {', '.join(sorted(needs.needed)) or 'none'}",
             hint="libraries loaded at run time, as with dlopen, leave no symbols to compare",
         )
     if program is not None:
-        changed = _with_types(program, own, offers, files, bounds, built_with)
-        bounds = derive(wanted, changed, promised)
+        with_changes = _with_type_changes(
+            program, consumer_files, offers, files, bounds, built_with
+        )
+        bounds = derive(needs, with_changes, used_exports)
         shutil.rmtree(scratch / "consumer", ignore_errors=True)
-    notes += namespace_notes(wanted.wanted)
-    notes += torch_notes(wanted.wanted)
-    notes += _reservations(bounds, offers, program=program)
+    notes += namespace_notes(needs.symbols)
+    notes += torch_notes(needs.symbols)
+    notes += _limits(bounds, offers, program=program)
     return replace(bounds, notes=tuple(dict.fromkeys(notes)))
 
 
-_AT_ONCE = 4
+_MAX_PARALLEL = 4
 """Releases that are fetched and read at the same time."""
 
 
-def _offered(
-    consumer: Consumer, exports: AbiExports | None, release: Release, keep: Path | None
-) -> tuple[LibraryOffer, LibrarySymbols]:
+def _read_release(
+    consumer: Consumer, declared: AbiExports | None, release: Release, copies_folder: Path | None
+) -> tuple[LibraryOffer, LibraryFiles]:
     """Return the symbols that a release offers, and its libraries.
 
-    :param keep: the folder for copies of libraries to compare; None: there are none.
+    :param copies_folder: the folder for copies of libraries to compare; None: there are none.
     """
     try:
-        libraries = _libraries_of(consumer, release, keep)
+        libraries = _libraries_of(consumer, release, copies_folder)
     except InvalidWheel as error:
         if not release.is_temporary:
-            raise  # it was named
-        libraries = LibrarySymbols(unread={release.origin: error.message})
+            raise  # the user named this file
+        libraries = LibraryFiles(unreadable={release.origin: error.message})
         undecided = f"the file cannot be read: {error.message}"
     else:
-        wanted = _file_names(consumer.needed)
-        faults = [f"{name}: {why}" for name, why in libraries.unread.items() if name in wanted]
+        names = _file_names(consumer.needed)
+        faults = [
+            f"{name}: {error}" for name, error in libraries.unreadable.items() if name in names
+        ]
         undecided = f"the file cannot be read: {'; '.join(faults)}" if faults else ""
-    promises = exports or libraries.promises or AbiExports()
-    offer = offer_of(release.version, release.origin, libraries.symbols, consumer, promises)
+    declared = declared or libraries.exports or AbiExports()
+    offer = offer_of(release.version, release.origin, libraries.symbols, consumer, declared)
     return replace(offer, undecided=undecided), libraries
 
 
-def _libraries_of(consumer: Consumer, release: Release, keep: Path | None) -> LibrarySymbols:
-    """Return the libraries of a release; of one elsewhere those that are loaded.
+def _libraries_of(consumer: Consumer, release: Release, copies_folder: Path | None) -> LibraryFiles:
+    """Return the libraries of a release; of a remote one only those that are loaded.
 
-    Of their symbols those are kept that the consumer wants: there may be hundreds of releases with
-    a million each.
+    Only symbols of the consumer are stored: there may be hundreds of releases with a million each.
     """
-    libraries = LibrarySymbols(only=frozenset(map(name_of, consumer.wanted)))
+    libraries = LibraryFiles(only=frozenset(map(name_of, consumer.symbols)))
     source = release.open()
     if source is not None:
         with closing(source):
             filename = parse_wheel_filename(release.origin)
             with WheelArchive(source, filename) as archive:
                 if _is_small_part(archive, consumer.needed):
-                    libraries.add_loaded(archive, consumer.needed, keep)
+                    libraries.add_loaded(archive, consumer.needed, copies_folder)
                     return libraries
     path = release.fetch()
-    libraries.add_file(path, keep)
+    libraries.add_file(path, copies_folder)
     if release.is_temporary:
         path.unlink(missing_ok=True)
     return libraries
@@ -175,86 +181,89 @@ def _libraries_of(consumer: Consumer, release: Release, keep: Path | None) -> Li
 
 def _is_small_part(archive: WheelArchive, names: Iterable[str]) -> bool:
     """Return whether some libraries of a wheel are less than half of its bytes."""
-    wanted = _file_names(names)
-    parts = (member for member in archive.members if member.name.rpartition("/")[2] in wanted)
+    file_names = _file_names(names)
+    parts = (member for member in archive.members if member.name.rpartition("/")[2] in file_names)
     return sum(part.compressed_size for part in parts) * 2 < archive.size
 
 
 def _file_names(libraries: Iterable[str]) -> frozenset[str]:
-    """Return the file names under which libraries may lie.
+    """Return the possible file names of libraries.
 
-    A library is found by its file name, as loaders do; or without the number in that, for one
-    that lies under its plain name may call itself otherwise.
+    Loaders find a library by its soname. In a wheel its file may also be named without the number.
     """
     names = frozenset(libraries)
     return names | {f"{name.partition('.so.')[0]}.so" for name in names if ".so." in name}
 
 
-def _with_types(
+def _with_type_changes(
     program: str,
-    own: LibrarySymbols,
+    consumer_files: LibraryFiles,
     offers: Sequence[LibraryOffer],
-    files: dict[Version, LibrarySymbols],
+    files: dict[Version, LibraryFiles],
     bounds: Bounds,
     built_with: Version | None,
 ) -> list[LibraryOffer]:
-    """Return the offers, each with its differences of types from the reference release."""
+    """Return the offers with their differences of types from the reference release."""
     fitting = {release.version for release in bounds.releases if release.fits}
     comparable = [offer for offer in offers if offer.has_debug and offer.version in fitting]
     first = built_with if built_with is not None else bounds.first
-    base = next((one for one in comparable if one.version == first), None)
-    if base is None:
+    reference = next((offer for offer in comparable if offer.version == first), None)
+    if reference is None:
         return list(offers)
-    changed = []
+    results = []
     for offer in offers:
-        if offer not in comparable or offer is base:
-            changed.append(offer)
+        if offer not in comparable or offer is reference:
+            results.append(offer)
             continue
         differences = _changes(
-            program, own, files[base.version], files[offer.version], bounds.libraries
+            program,
+            consumer_files,
+            files[reference.version],
+            files[offer.version],
+            bounds.libraries,
         )
-        changed.append(replace(offer, changed="; ".join(differences)))
-    return changed
+        results.append(replace(offer, changed="; ".join(differences)))
+    return results
 
 
 def _changes(
     program: str,
-    own: LibrarySymbols,
-    before: LibrarySymbols,
-    after: LibrarySymbols,
-    used: Sequence[str],
+    consumer_files: LibraryFiles,
+    before: LibraryFiles,
+    after: LibraryFiles,
+    libraries: Sequence[str],
 ) -> list[str]:
     differences = []
-    for name in used:
+    for name in libraries:
         old, new = _file_of(before, name), _file_of(after, name)
         if old is None or new is None:
             continue
-        for file, symbols in own.symbols.items():
+        for file, symbols in consumer_files.symbols.items():
             if name in symbols.needed:
-                difference = changed_types(program, own.kept[file], old, new)
+                difference = changed_types(program, consumer_files.copies[file], old, new)
                 if difference:
                     differences.append(difference)
     return list(dict.fromkeys(differences))
 
 
-def _file_of(libraries: LibrarySymbols, name: str) -> Path | None:
-    for file, path in libraries.kept.items():
+def _file_of(libraries: LibraryFiles, name: str) -> Path | None:
+    for file, path in libraries.copies.items():
         if (libraries.symbols[file].soname or file) == name:
             return path
     return None
 
 
-def _reservations(
+def _limits(
     bounds: Bounds, offers: Sequence[LibraryOffer], *, program: str | None
 ) -> Iterator[str]:
     """Yield the limits of the bounds."""
     fitting = [release for release in bounds.releases if release.fits]
     with_debug = {offer.version for offer in offers if offer.has_debug}
-    stripped = [str(one.version) for one in fitting if one.version not in with_debug]
+    stripped = [str(release.version) for release in fitting if release.version not in with_debug]
     if stripped:
         yield (
             f"the libraries of {some_of(stripped)} have no debug information: changes of "
-            "types and layouts cannot be seen"
+            "types and layouts cannot be detected"
         )
     if program is None and len(stripped) < len(fitting):
         yield (
@@ -263,56 +272,53 @@ def _reservations(
         )
     if bounds.unknown:
         yield (
-            f"nothing that was looked at offers {some_of(bounds.unknown)}: they are of "
-            "other libraries, or of a release that was not looked at"
+            f"no examined release has {some_of(bounds.unknown)}: these symbols are of other "
+            "libraries, or of other releases"
         )
     releases = bounds.releases
     if bounds.first is not None and bounds.first == releases[0].version:
-        yield f"{bounds.first} is the oldest release that was looked at; older ones may fit too"
+        yield f"{bounds.first} is the oldest examined release; older ones may fit too"
     if bounds.first is not None and bounds.broken_by is None:
         if bounds.last != releases[-1].version:
-            yield f"whether it works with later releases than {bounds.last} is not decided"
+            yield f"no release later than {bounds.last} could be judged"
             return
-        yield (
-            f"{bounds.last} is the newest release that was looked at; what later ones drop is not "
-            "known"
-        )
+        yield f"{bounds.last} is the newest examined release; later ones may drop symbols"
 
 
 _FAILED, _CHANGED = 1 | 2, 4 | 8
-_LONGEST = 300.0
-"""Seconds; a library of some hundred megabytes of debug information may take minutes."""
+_TIME_LIMIT = 300.0
+"""Seconds; hundreds of megabytes of debug information may take minutes."""
 _SHOWN = 3
 
 
 def find_program() -> str | None:
-    """Return the program, if it is installed."""
+    """Return the path of abicompat, if it is installed."""
     return shutil.which("abicompat")
 
 
 def changed_types(program: str, consumer: Path, before: Path, after: Path) -> str | None:
-    """Return the differences between two versions of a library in types that a consumer uses.
+    """Return the types of a consumer that differ between two versions of a library, as a sentence.
 
-    :return: empty if there are none, else a sentence; None if that is unknown.
+    :return: empty if there are none; None if they could not be compared.
     """
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             [program, consumer, before, after],
             capture_output=True,
             text=True,
             errors="replace",
-            timeout=_LONGEST,
+            timeout=_TIME_LIMIT,
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    if done.returncode < 0 or done.returncode & _FAILED:
+    if process.returncode < 0 or process.returncode & _FAILED:
         return None
-    if not done.returncode & _CHANGED:
+    if not process.returncode & _CHANGED:
         return ""
     changes = [
         line.strip().removeprefix("[C] ").rstrip(":")
-        for line in done.stdout.splitlines()
+        for line in process.stdout.splitlines()
         if line.lstrip().startswith("[")
     ]
     more = f" (and {len(changes) - _SHOWN} more)" if len(changes) > _SHOWN else ""
@@ -320,105 +326,117 @@ def changed_types(program: str, consumer: Path, before: Path, after: Path) -> st
 
 
 @dataclass(slots=True)
-class LibrarySymbols:
-    """The libraries of one file."""
+class LibraryFiles:
+    """The libraries of a wheel, or a single one."""
 
     symbols: dict[str, Symbols] = field(default_factory=dict)
     """By file name."""
     faults: list[str] = field(default_factory=list)
     """Errors of unreadable files."""
-    unread: dict[str, str] = field(default_factory=dict)
-    """The same of libraries, by file name."""
+    unreadable: dict[str, str] = field(default_factory=dict)
+    """Errors of unreadable libraries, by file name."""
     only: frozenset[str] | None = None
     """Names of the relevant symbols; None: all."""
-    kept: dict[str, Path] = field(default_factory=dict)
-    """Copies of those that have debug information, by file name."""
-    promises: AbiExports | None = None
-    """The exports declared in their wheel; None if it has none that can be read."""
+    copies: dict[str, Path] = field(default_factory=dict)
+    """Copies of the libraries with debug information, by file name."""
+    exports: AbiExports | None = None
+    """The exports that their wheel declares; None if it declares none, or invalid ones."""
 
-    def add_promises_of(self, archive: WheelArchive) -> None:
-        """Read the promises that a wheel carries, if it does."""
-        carrier = f"{archive.dist_info}/{FILE}"
-        if carrier in archive:
-            self.add_promises(archive.read(carrier), archive.where)
+    def add_exports_of(self, archive: WheelArchive) -> None:
+        """Read the exports that a wheel declares, if any."""
+        name = f"{archive.dist_info}/{FILE}"
+        if name in archive:
+            self.add_exports(archive.read(name), archive.where)
 
-    def add_promises(self, data: bytes, where: str) -> None:
-        """Read the promises of the library, from the file that carries them (B-61)."""
+    def add_exports(self, data: bytes, where: str) -> None:
+        """Read the file with declared exports (B-61)."""
         try:
-            self.promises = parse_abi_exports(data, where=where)
+            self.exports = parse_abi_exports(data, where=where)
         except InvalidDocument as error:
-            self.faults.append(f"its {FILE} counts for nothing: {error.message}")
+            self.faults.append(f"its {FILE} is ignored: {error.message}")
 
-    def add(self, name: str, file: BinaryIO, keep: Path | None, *, every: bool = False) -> None:
+    def add(
+        self, name: str, file: BinaryIO, copies_folder: Path | None, *, copies_all: bool = False
+    ) -> None:
         """Read one library."""
         file.seek(0)
         if file.read(len(MAGIC)) != MAGIC:
             return
-        short = name.rpartition("/")[2]
+        file_name = name.rpartition("/")[2]
         try:
             symbols = symbols_in(file, self.only)
         except Unreadable as error:
             self.faults.append(f"{name}: {error}")
-            self.unread[short] = str(error)
+            self.unreadable[file_name] = str(error)
             return
-        self.symbols.setdefault(short, symbols)
-        if keep is not None and (every or symbols.has_debug) and short not in self.kept:
-            keep.mkdir(exist_ok=True)
-            target = keep / short
+        self.symbols.setdefault(file_name, symbols)
+        if (
+            copies_folder is not None
+            and (copies_all or symbols.has_debug)
+            and file_name not in self.copies
+        ):
+            copies_folder.mkdir(exist_ok=True)
+            target = copies_folder / file_name
             file.seek(0)
             with target.open("wb") as copy:
                 shutil.copyfileobj(file, copy, 1 << 20)
-            self.kept[short] = target
+            self.copies[file_name] = target
 
-    def add_loaded(self, archive: WheelArchive, needed: Iterable[str], keep: Path | None) -> None:
+    def add_loaded(
+        self, archive: WheelArchive, needed: Iterable[str], copies_folder: Path | None
+    ) -> None:
         """Read the libraries of a wheel that are loaded, directly or by others."""
-        self.add_promises_of(archive)
-        waiting, known = set(needed), set[str]()
-        while waiting:
-            known |= waiting
-            wanted, waiting = _file_names(waiting), set()
+        self.add_exports_of(archive)
+        pending, seen = set(needed), set[str]()
+        while pending:
+            seen |= pending
+            file_names, pending = _file_names(pending), set()
 
-            def is_wanted(member: Member, wanted: frozenset[str] = wanted) -> bool:
-                return member.name.rpartition("/")[2] in wanted
+            def is_wanted(member: Member, file_names: frozenset[str] = file_names) -> bool:
+                return member.name.rpartition("/")[2] in file_names
 
             for member, file in unpacked_binaries(archive, is_wanted=is_wanted):
-                self.add(member.name, file, keep)
+                self.add(member.name, file, copies_folder)
             for symbol in self.symbols.values():
-                waiting |= set(symbol.needed) - known
+                pending |= set(symbol.needed) - seen
 
-    def add_file(self, path: Path, keep: Path | None = None, *, every: bool = False) -> None:
+    def add_file(
+        self, path: Path, copies_folder: Path | None = None, *, copies_all: bool = False
+    ) -> None:
         """Read the ELF files of a wheel, or a single file."""
         for name, file in binary_files(path):
-            self.add(name, file, keep, every=every)
+            self.add(name, file, copies_folder, copies_all=copies_all)
         if path.suffix == ".whl":
             with WheelArchive(path) as archive:
-                self.add_promises_of(archive)
+                self.add_exports_of(archive)
             return
-        installed = _installed_promises(path)
+        installed = _installed_exports(path)
         if installed is not None:
-            self.add_promises(installed.read_bytes(), str(installed))
+            self.add_exports(installed.read_bytes(), str(installed))
         if not self.symbols and not self.faults:
             raise FileProblem("the file is neither a wheel nor an ELF file", where=str(path))
 
 
-def read_libraries(path: Path, *, keep: Path | None = None, every: bool = False) -> LibrarySymbols:
-    """Return the ELF files of a wheel, or a single file; as `LibrarySymbols.add_file`."""
-    libraries = LibrarySymbols()
-    libraries.add_file(path, keep, every=every)
+def read_libraries(
+    path: Path, copies_folder: Path | None = None, *, copies_all: bool = False
+) -> LibraryFiles:
+    """Return the ELF files of a wheel, or a single file."""
+    libraries = LibraryFiles()
+    libraries.add_file(path, copies_folder, copies_all=copies_all)
     return libraries
 
 
-def _installed_promises(library: Path) -> Path | None:
-    """Return the file that carries the promises of an installed library; None if there is none."""
+def _installed_exports(library: Path) -> Path | None:
+    """Return the file with the declared exports of an installed library; None if there is none."""
     path = library.absolute()
     for folder in path.parents:
-        for carrier in folder.glob(f"*.dist-info/{FILE}"):
+        for exports in folder.glob(f"*.dist-info/{FILE}"):
             row = f"{path.relative_to(folder).as_posix()},"
-            record = carrier.with_name("RECORD")
+            record = exports.with_name("RECORD")
             if record.exists() and any(
                 line.startswith(row) for line in record.read_text("utf-8", "replace").splitlines()
             ):
-                return carrier
+                return exports
     return None
 
 
@@ -433,12 +451,12 @@ def choose_wheels(
 ) -> list[tuple[Version, File]]:
     """Return one wheel of each release, the oldest release first.
 
-    :param consumer: its file name; None: a library by itself, which fits any Python.
+    :param consumer: its file name; None: a single library, which fits any Python.
     :param specifier: the versions to consider; pre-releases only if it names some.
     :param label: the builds to consider; None: plain wheels, and where there are none, any.
-    :param newest: how many releases at most; 0: all.
+    :param newest: the maximum number of releases; 0: all.
     """
-    best: dict[Version, tuple[tuple[bool, bool, str], File]] = {}
+    best_files: dict[Version, tuple[tuple[bool, bool, str], File]] = {}
     for file in files:
         try:
             name = parse_wheel_filename(file.filename)
@@ -450,9 +468,9 @@ def choose_wheels(
         if not _fits(name, machines) or (label is not None and name.label != label):
             continue
         rank = (not _same_python(name, consumer), name.is_variant, file.filename)
-        if name.version not in best or rank < best[name.version][0]:
-            best[name.version] = (rank, file)
-    chosen = [(version, best[version][1]) for version in sorted(best)]
+        if name.version not in best_files or rank < best_files[name.version][0]:
+            best_files[name.version] = (rank, file)
+    chosen = [(version, best_files[version][1]) for version in sorted(best_files)]
     return chosen[-newest:] if newest else chosen
 
 
@@ -476,8 +494,8 @@ def _same_python(name: WheelFilename, consumer: WheelFilename | None) -> bool:
 # --- versions in the names of symbols -----------------------------------------------------
 
 _ICU = "u|ubidi|ubrk|ucal|ucnv|ucol|udat|uenum|uloc|unorm2?|unum|uregex|ures|uscript|uset|utext"
-# Marks in upstream namespaces, as of November 2026: the library, how a compiler writes the
-# namespace into a symbol, and the part for the version in it.
+# Versioned namespaces, as of November 2026: the library, the namespace, and the pattern of its
+# mangled name with the version.
 _NAMESPACES = (
     ("Abseil", "absl::lts_{}", pattern(r"4absl12lts_(\d{8})")),
     ("ICU", "icu_{}", pattern(rf"6icu_(\d{{2}})|\A(?:{_ICU})_\w+_(\d{{2}})\Z")),
@@ -491,7 +509,7 @@ _NAMESPACES = (
 
 
 def namespace_notes(symbols: Iterable[str]) -> Iterator[str]:
-    """Yield the releases of other libraries that names of wanted symbols belong to.
+    """Yield the releases of other libraries that symbols with versioned namespaces belong to.
 
     >>> list(namespace_notes(["_ZN4absl12lts_202407223NowEv"]))
     ['absl::lts_20240722 (1 symbol) is in releases 20240722.* of Abseil only']
@@ -499,13 +517,13 @@ def namespace_notes(symbols: Iterable[str]) -> Iterator[str]:
     counts: Counter[tuple[str, str, str]] = Counter()
     for symbol in symbols:
         name = symbol.partition("@")[0]
-        for library, written, expression in _NAMESPACES:
-            if (match := expression.search(name)) is not None:
+        for library, namespace, version_pattern in _NAMESPACES:
+            if (match := version_pattern.search(name)) is not None:
                 version = next(group for group in match.groups() if group is not None)
-                counts[library, written, version] += 1
-    for (library, written, version), count in sorted(counts.items()):
+                counts[library, namespace, version] += 1
+    for (library, namespace, version), count in sorted(counts.items()):
         releases = version.replace("_", ".") + ("" if "_" in version else ".*")
         yield (
-            f"{written.format(version)} ({count_of(count, 'symbol')}) is in releases {releases} of "
-            f"{library} only"
+            f"{namespace.format(version)} ({count_of(count, 'symbol')}) is in releases {releases} "
+            f"of {library} only"
         )

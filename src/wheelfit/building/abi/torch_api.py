@@ -1,9 +1,8 @@
-"""Derive with which releases of torch something works, from its functions that it wants (B-61).
+"""Bounds on torch from the functions of its stable C interface that a consumer uses (B-61).
 
-The stable C interface of torch is functions, as ``aoti_torch_get_dim``, which later releases keep.
-The table of the release that brought each is made from torch's headers, in
-``torch_interface.json``; `tests/building/abi/write_torch_interface.py` writes that file. So no
-release is fetched.
+Later releases of torch keep these functions, as ``aoti_torch_get_dim``. The first release with each
+is in ``torch_interface.json``, which `tests/building/abi/write_torch_interface.py` makes from
+torch's headers. So no release is fetched.
 """
 
 from __future__ import annotations
@@ -36,9 +35,9 @@ if TYPE_CHECKING:
 TORCH = "torch"
 _STABLE = pattern(r"(?:aoti|torch)_\w+")
 _UNSTABLE = pattern(r"_Z\w*?(?:3c10|2at|5torch|5caffe2)|THP")
-"""C++ of torch, and the symbols of its bindings for Python beside the interface."""
+"""Symbols of torch's C++ code and of its bindings for Python."""
 _LIBRARIES = pattern(r"lib(?:torch|c10)(?:_\w+)?\.so")
-_OF_CUDA = ("libtorch_cuda.so", "libc10_cuda.so")
+_CUDA_LIBRARIES = ("libtorch_cuda.so", "libc10_cuda.so")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +45,12 @@ class TorchInterface:
     """The functions of the stable C interface of torch."""
 
     oldest: Version
-    """The oldest release in the table; the ages of its functions are unknown."""
+    """The oldest release in the table; its functions may be older."""
     newest: Version
     since: Mapping[str, Version]
-    """The release that brought a function."""
+    """The first release with each function."""
     until: Mapping[str, Version]
-    """The release that dropped it, where one did."""
+    """The first release without it, for dropped functions."""
 
 
 @cache
@@ -60,7 +59,7 @@ def torch_interface() -> TorchInterface:
     table = json.loads(files(__package__).joinpath("torch_interface.json").read_bytes())
 
     def by_name(releases: Mapping[str, Sequence[str]]) -> dict[str, Version]:
-        return {name: Version(one) for one, names in releases.items() for name in names}
+        return {name: Version(release) for release, names in releases.items() for name in names}
 
     return TorchInterface(
         Version(table["oldest"]),
@@ -72,38 +71,38 @@ def torch_interface() -> TorchInterface:
 
 @dataclass(frozen=True, slots=True)
 class TorchUse:
-    """The symbols of torch that a consumer wants."""
+    """The symbols of torch that a consumer uses."""
 
     stable: frozenset[str]
-    """Functions of the stable interface, by the table."""
+    """Functions in the table of the stable interface."""
     unknown: frozenset[str]
-    """Functions with names as those of the interface, which the table does not have."""
+    """Functions that are named as those of the interface, and not in the table."""
     unstable: frozenset[str]
-    """The symbols that no release promises to keep."""
+    """Symbols that are not part of the interface."""
 
     @property
     def first(self) -> Version | None:
-        """The first release with all used functions of the table; None: there are none."""
+        """The first release with all functions of `stable`; None if there are none."""
         since = torch_interface().since
         return max((since[name] for name in self.stable), default=None)
 
-    def newest_of(self) -> list[str]:
-        """Return the functions that the first release brought."""
+    def newest_functions(self) -> list[str]:
+        """Return the functions that the release before `first` lacks."""
         since, first = torch_interface().since, self.first
         return sorted(name for name in self.stable if since[name] == first)
 
 
 def torch_use(symbols: Iterable[str]) -> TorchUse:
-    """Sort the symbols of torch among those that are wanted."""
+    """Return the symbols of torch among those of a consumer."""
     names = frozenset(map(name_of, symbols))
-    like = frozenset(name for name in names if _STABLE.fullmatch(name))
-    stable = like & torch_interface().since.keys()
+    candidates = frozenset(name for name in names if _STABLE.fullmatch(name))
+    stable = candidates & torch_interface().since.keys()
     unstable = frozenset(name for name in names if _UNSTABLE.match(name))
-    return TorchUse(stable, like - stable, unstable)
+    return TorchUse(stable, candidates - stable, unstable)
 
 
 def torch_notes(symbols: Iterable[str]) -> Iterator[str]:
-    """Yield the bounds of torch's stable interface, and the symbols used beside it.
+    """Yield the bounds from torch's stable interface, and the symbols that are not part of it.
 
     >>> list(torch_notes(["torch_call_dispatcher"]))[0]
     '1 symbol of the stable C interface of torch needs torch 2.10.0 (torch_call_dispatcher)'
@@ -114,14 +113,14 @@ def torch_notes(symbols: Iterable[str]) -> Iterator[str]:
         needs = "needs" if len(use.stable) == 1 else "need"
         yield (
             f"{count} of the stable C interface of torch {needs} torch {use.first} "
-            f"({some_of(use.newest_of())})"
+            f"({some_of(use.newest_functions())})"
         )
         if use.first == torch_interface().oldest:
-            yield f"functions of torch {use.first} may be older: the table begins there"
+            yield f"the table begins with torch {use.first}; older releases may have them too"
     if use.unstable:
         count = count_of(len(use.unstable), "symbol")
-        few = some_of(sorted(use.unstable))
-        yield f"{count} of torch beside it no release promises to keep: {few}"
+        examples = some_of(sorted(use.unstable))
+        yield f"{count} of torch outside of its stable interface may change: {examples}"
     if use.unknown:
         yield (
             f"the table of the interface, which ends with torch {torch_interface().newest}, has no "
@@ -138,12 +137,12 @@ def torch_bounds(
     :return: None if it uses more of torch than the interface, or nothing of it.
     """
     consumer = consumer_of(members)
-    use = torch_use(consumer.wanted)
+    use = torch_use(consumer.symbols)
     if use.unknown or use.unstable or use.first is None:
         return None
     verdicts = [_verdict(version, origin, use) for version, origin in releases]
     interface = f"{count_of(len(use.stable), 'symbol')} of the stable C interface of torch"
-    notes = (*torch_notes(use.stable), *_reservations(consumer, verdicts))
+    notes = (*torch_notes(use.stable), *_limits(consumer, verdicts))
     return bounds_of_interface(interface, sorted(use.stable), verdicts, exports, notes)
 
 
@@ -164,18 +163,18 @@ def _verdict(version: Version, origin: str, use: TorchUse) -> ReleaseVerdict:
 _NEVER = Version("999999")
 
 
-def _reservations(consumer: Consumer, verdicts: Sequence[ReleaseVerdict]) -> Iterator[str]:
+def _limits(consumer: Consumer, verdicts: Sequence[ReleaseVerdict]) -> Iterator[str]:
     """Yield the limits of the table."""
     newest = torch_interface().newest
     if any(verdict.version > newest for verdict in verdicts):
-        yield f"releases after torch {newest} are taken to keep the interface, as torch promises"
-    if of_cuda := [name for name in _OF_CUDA if name in consumer.needed]:
-        yield f"it loads {' and '.join(of_cuda)}, which builds of torch without CUDA lack"
+        yield f"releases after torch {newest} are assumed to keep the interface, as torch promises"
+    if cuda_libraries := [name for name in _CUDA_LIBRARIES if name in consumer.needed]:
+        yield f"it loads {' and '.join(cuda_libraries)}, which builds of torch without CUDA lack"
     others = sorted(
         name
         for name in consumer.needed
         if name.startswith(("libtorch", "libc10")) and _LIBRARIES.fullmatch(name) is None
     )
     if others:
-        yield f"whether torch has {some_of(others)} was not looked at"
-    yield "what a function does with arguments that a newer release knows was not looked at"
+        yield f"whether torch has {some_of(others)} was not checked"
+    yield "arguments and behaviour of the functions were not checked"

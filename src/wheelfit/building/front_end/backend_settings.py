@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from wheelfit.core.properties import PropertySet
     from wheelfit.projects.backend import ConfigSettings
 
-_MOST_ABOVE = 8
-"""Folders above a project in which its sources are expected at most."""
-MARK = "variantlib"
+_MAX_PARENTS = 8
+"""The maximum number of parent folders of a project that may have its sources."""
+REFERENCE_LIBRARY = "variantlib"
 """The reference library, which every backend that writes variant wheels mentions in its source."""
 
 
@@ -35,18 +35,19 @@ class BackendSettings:
 
     name: str
     backends: tuple[str, ...]
-    """Its ``build-backend`` as projects name it."""
-    naming: str | None
-    """The setting for properties that end in metadata only; None: a label selects them."""
-    handing: str | None = None
-    """The setting for properties that the build system gets too."""
+    """The values of ``build-backend`` for it."""
+    metadata_setting: str | None
+    """The setting for properties that are only written into metadata; None: the label selects them.
+    """
+    build_setting: str | None = None
+    """The setting for properties that are passed to the build system too."""
     label: str = "variant-label"
     null: tuple[str, str] | None = None
-    """The setting for the null variant; None: its hooks have none."""
+    """The setting for the null variant, with its value; None: it cannot be requested."""
     switch: tuple[str, ...] = ()
     """The key of pyproject.toml that must be true for these settings to work."""
     calls: tuple[str, str] | None = None
-    """A module and the name it must define for the backend: not every release has it."""
+    """A module, and text of its source that the backend needs: some of its releases lack it."""
 
     def settings(self, choice: WheelToBuild, *, pass_properties: bool) -> ConfigSettings | None:
         """Return the settings that request a variant; None if there are none.
@@ -55,61 +56,61 @@ class BackendSettings:
         """
         if choice.label is None:
             return None
-        if self.naming is None:
+        if self.metadata_setting is None:
             return {self.label: choice.label}
         if choice.label == NULL:
             return None if self.null is None else dict([self.null])
-        key = self.handing if pass_properties else self.naming
+        key = self.build_setting if pass_properties else self.metadata_setting
         if key is None:
             return None
-        return {key: [str(one) for one in choice.properties], self.label: choice.label}
+        return {key: [str(property_) for property_ in choice.properties], self.label: choice.label}
 
-    def is_switched_on(self, said: Callable[..., object], settings: ConfigSettings) -> bool:
+    def is_switched_on(self, read: Callable[..., object], settings: ConfigSettings) -> bool:
         """Return whether a project enables variants in its build backend."""
         if not self.switch:
             return True
-        return said(*self.switch) is True or settings.get(self.switch[-1]) == "true"
+        return read(*self.switch) is True or settings.get(self.switch[-1]) == "true"
 
 
 # As of November 2026.
 DIALECTS: Mapping[str, BackendSettings] = {
-    one.name: one
-    for one in (
-        BackendSettings("draft", (), naming=None),
+    dialect.name: dialect
+    for dialect in (
+        BackendSettings("draft", (), metadata_setting=None),
         BackendSettings(
             "meson-python",
             ("mesonpy",),
-            naming="variant-name",
-            handing="variant",
+            metadata_setting="variant-name",
+            build_setting="variant",
             null=("null-variant", "true"),
         ),
-        BackendSettings("hatchling", ("hatchling.build",), naming="variant-property"),
+        BackendSettings("hatchling", ("hatchling.build",), metadata_setting="variant-property"),
         BackendSettings(
             "scikit-build-core",
             ("scikit_build_core.build",),
-            naming="variant-name",
-            handing="variant",
+            metadata_setting="variant-name",
+            build_setting="variant",
             null=("null-variant", "true"),
             switch=("tool", "scikit-build", "experimental"),
             calls=("variantlib.api", "def get_variant_label("),
         ),
     )
 }
-"""By name. The hooks of flit's fork listen to no setting (B-18), so it has no entry."""
+"""By name; without flit's fork, whose hooks read no settings (B-18)."""
 
 
 def dialect_of(backend: str) -> BackendSettings | None:
-    """Return the dialect that a backend may speak."""
-    return next((one for one in DIALECTS.values() if backend in one.backends), None)
+    """Return the dialect of a backend, if it may have one."""
+    return next((dialect for dialect in DIALECTS.values() if backend in dialect.backends), None)
 
 
-def handed_to_meson(properties: PropertySet) -> str:
-    """Return the argument by which Meson gets properties, as an option of type array."""
-    return "-Dvariant=[{}]".format(", ".join(f"'{one}'" for one in properties))
+def meson_argument(properties: PropertySet) -> str:
+    """Return the argument of Meson for properties, as an option of type array."""
+    return "-Dvariant=[{}]".format(", ".join(f"'{property_}'" for property_ in properties))
 
 
-def afresh(source: Source, folder: Path, inputs: BuildInputs) -> BuildInputs:
-    """Return inputs that make a backend keep its objects in a folder of this build alone.
+def with_separate_objects(source: Source, folder: Path, inputs: BuildInputs) -> BuildInputs:
+    """Return inputs by which a backend writes object files into a folder of this build only.
 
     Setuptools reuses an object file even if it was compiled with other flags, CMake reads
     ``CFLAGS`` only once, and cargo does not run scripts again that call make.
@@ -117,17 +118,19 @@ def afresh(source: Source, folder: Path, inputs: BuildInputs) -> BuildInputs:
     :raises InvalidConfiguration: a file that ``DIST_EXTRA_CONFIG`` names cannot be read.
     """
     environ = inputs.environ
-    # Backends of a project's own use setuptools too; other backends ignore it.
+    # Set for all: in-tree backends may use setuptools, and other backends ignore the variable.
     parser = configparser.RawConfigParser()
-    if own := environ.get("DIST_EXTRA_CONFIG"):
+    if config_file := environ.get("DIST_EXTRA_CONFIG"):
         try:
-            parser.read(own, encoding="utf-8")
+            parser.read(config_file, encoding="utf-8")
         except (configparser.Error, OSError, ValueError):
-            raise InvalidConfiguration("DIST_EXTRA_CONFIG cannot be read", where=own) from None
+            raise InvalidConfiguration(
+                "DIST_EXTRA_CONFIG cannot be read", where=config_file
+            ) from None
     if not parser.has_section("build"):
         parser.add_section("build")
-    # Objects of "../../x.c" lie two folders above the others; they must not leave this one.
-    parser.set("build", "build_base", str(folder.joinpath(*["objects"] * _MOST_ABOVE)))
+    # Setuptools puts objects of "../../x.c" two folders up; they must stay in this one.
+    parser.set("build", "build_base", str(folder.joinpath(*["objects"] * _MAX_PARENTS)))
     with (folder / "extra.cfg").open("w", encoding="utf-8") as file:
         parser.write(file)
     environ = {**environ, "DIST_EXTRA_CONFIG": str(folder / "extra.cfg")}
@@ -136,7 +139,7 @@ def afresh(source: Source, folder: Path, inputs: BuildInputs) -> BuildInputs:
     settings = inputs.settings
     if (
         source.backend == "scikit_build_core.build"
-        and source.at("tool", "scikit-build", "build-dir") is not None
+        and source.value("tool", "scikit-build", "build-dir") is not None
         and not {"build-dir", "skbuild.build-dir"} & settings.keys()
     ):
         settings = {**settings, "build-dir": str(folder / "cmake")}

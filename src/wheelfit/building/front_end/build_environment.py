@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
 
-from wheelfit.building.front_end.backend_settings import MARK
+from wheelfit.building.front_end.backend_settings import REFERENCE_LIBRARY
 from wheelfit.building.front_end.isolated import __path__ as _scripts
 from wheelfit.building.front_end.toolchains.inputs import Compiler
 from wheelfit.errors import BuildFailed
@@ -53,7 +53,7 @@ def examine_environment(
     question = {
         "backend": source.backend,
         "path": source.backend_path,
-        "mentions": [] if dialect is None else [MARK],
+        "mentions": [] if dialect is None else [REFERENCE_LIBRARY],
         "has": [called_module] if called_module else [],
         "packages": list(packages),
     }
@@ -81,7 +81,7 @@ def examine_environment(
     name, version = contents["backend"]
     return BuildEnvironmentContents(
         f"{canonicalize_name(name)} {version}" if version else name,
-        supports_variants=contents["mentions"].get(MARK, False),
+        supports_variants=contents["mentions"].get(REFERENCE_LIBRARY, False),
         has_called_module=not called_module or bool(contents["has"]),
         packages=contents["packages"],
         compiler=Compiler(contents["compiler"]["CC"], contents["compiler"]["CFLAGS"]),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from wheelfit.building.front_end.flags import changes_processor_code, flags_of
 from wheelfit.building.front_end.recipes import Recipe
-from wheelfit.building.front_end.toolchains.c_family import USUAL
+from wheelfit.building.front_end.toolchains.c_family import DEFAULT_FLAGS
 from wheelfit.building.front_end.toolchains.rust import CompiledCrates
 from wheelfit.building.index_file import read_wheel_document
 from wheelfit.core.filename import parse_wheel_filename
@@ -182,7 +182,7 @@ def _same_contents(wheels: Sequence[BuiltWheel]) -> Iterable[str]:
     first: dict[str, BuiltWheel] = {}
     for wheel in wheels:
         other = first.setdefault(wheel.content, wheel)
-        told = [one for one in (*other.flags, *wheel.flags) if one not in USUAL]
+        told = [one for one in (*other.flags, *wheel.flags) if one not in DEFAULT_FLAGS]
         if told and other.flags != wheel.flags:
             yield (
                 f"{other.path.name} and {wheel.path.name} have the same contents: "

@@ -16,24 +16,24 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from wheelfit.building.front_end.backend_settings import (
     DIALECTS,
-    afresh,
     dialect_of,
-    handed_to_meson,
+    meson_argument,
+    with_separate_objects,
 )
 from wheelfit.building.front_end.build_environment import examine_environment
 from wheelfit.building.front_end.build_orders import BuildOrder, BuiltWheel, TunedParts
 from wheelfit.building.front_end.finishing import (
     CURRENT,
     finish,
-    look_into,
+    read_built_wheel,
+    reproducible_copy,
     with_dependencies,
     with_exports,
-    without_traces,
 )
 from wheelfit.building.front_end.flags import (
     changes_processor_code,
     flags_of,
-    notes_on_given_flags,
+    notes_on_packager_flags,
     with_flags,
 )
 from wheelfit.building.front_end.source import open_source
@@ -42,7 +42,7 @@ from wheelfit.building.front_end.toolchains.go import GO
 from wheelfit.building.front_end.toolchains.inputs import BUILD_SYSTEMS, BuildInputs
 from wheelfit.building.front_end.toolchains.rust import RUST, compiled_crates
 from wheelfit.building.provider_answers import ask_providers, plugin_names, plugin_requirements
-from wheelfit.building.repairing import needs_no_repair, repair_wheel
+from wheelfit.building.repairing import is_for_any_platform, repair_wheel
 from wheelfit.core.durations import duration_in_words
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.properties import EMPTY
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
     from wheelfit.building.front_end.backend_settings import BackendSettings
     from wheelfit.building.front_end.build_environment import BuildEnvironmentContents
-    from wheelfit.building.front_end.finishing import RawWheel
+    from wheelfit.building.front_end.finishing import BackendWheel
     from wheelfit.building.front_end.recipes import Recipe
     from wheelfit.building.front_end.source import Source
     from wheelfit.building.front_end.toolchains.rust import CompiledCrates
@@ -194,7 +194,7 @@ class _OpenOrder:
                 packages=contents.packages,
                 environ=self.builder.environ,
                 deadline=order.deadline,
-                tell=self.builder.tell,
+                note=self.builder.tell,
             )
             documents = self._documents(answers, variants)  # all, before anything is built
         built = self._build_all(environment, contents)
@@ -259,12 +259,12 @@ class _OpenOrder:
 
     def _build_all(
         self, environment: ExtensibleEnvironment, contents: BuildEnvironmentContents
-    ) -> dict[WheelToBuild, tuple[RawWheel, str]]:
+    ) -> dict[WheelToBuild, tuple[BackendWheel, str]]:
         """Return the backend's build of each wheel, and its kind."""
         choices = self.order.choices
         has_variants = any(wheel.label is not None for wheel in choices)
         dialect = self._dialect(contents) if has_variants else None
-        builds: dict[WheelToBuild, tuple[RawWheel, str]] = {}
+        builds: dict[WheelToBuild, tuple[BackendWheel, str]] = {}
         to_convert: list[WheelToBuild] = []
         for choice in choices:
             settings = None
@@ -302,7 +302,7 @@ class _OpenOrder:
             return dialect
         if not contents.supports_variants:
             return None
-        if not dialect.is_switched_on(self.source.at, self.order.recipe.config_settings):
+        if not dialect.is_switched_on(self.source.value, self.order.recipe.config_settings):
             switch = ".".join(dialect.switch)
             self.builder.tell(f"{contents.backend} builds variants only where {switch} = true")
             return None
@@ -315,7 +315,7 @@ class _OpenOrder:
         dialect: BackendSettings,
         choice: WheelToBuild,
         variant_settings: ConfigSettings,
-    ) -> RawWheel | None:
+    ) -> BackendWheel | None:
         """Build a variant by the backend itself; None: a module that it calls is missing."""
         recipe = self.order.recipe
         settings = {**recipe.config_settings, **variant_settings}
@@ -348,7 +348,7 @@ class _OpenOrder:
         environment: ExtensibleEnvironment,
         contents: BuildEnvironmentContents,
         choices: list[WheelToBuild],
-    ) -> RawWheel:
+    ) -> BackendWheel:
         """Build a plain wheel, from which several wheels are made."""
         recipe = self.order.recipe
         settings = dict(recipe.config_settings)
@@ -361,7 +361,7 @@ class _OpenOrder:
                 )
             setup_args = settings.get("setup-args", [])
             setup_args = [setup_args] if isinstance(setup_args, str) else list(setup_args)
-            settings["setup-args"] = [*setup_args, handed_to_meson(properties)]
+            settings["setup-args"] = [*setup_args, meson_argument(properties)]
         purpose = "" if len(choices) == 1 else f" for {len(choices)} wheels"
         self.builder.tell(f"building a plain wheel{purpose} with {contents.backend}")
         inputs = self._inputs(settings, properties, environment, contents)
@@ -375,20 +375,20 @@ class _OpenOrder:
             )
         return raw
 
-    def _process(self, path: Path, log: Path, choice: WheelToBuild) -> RawWheel:
+    def _process(self, path: Path, log: Path, choice: WheelToBuild) -> BackendWheel:
         """Repair a built wheel, and add what the project and the order configure."""
-        raw = look_into(path, self.source.name)
+        raw = read_built_wheel(path, self.source.name)
         if self.order.recipe.flags:
             flags = RUST.words(choice.properties, {})
             raw = replace(raw, crates=compiled_crates(log.read_text("utf-8", "replace"), flags))
         self._check_release(raw)
         order = self.order
-        if order.repair and order.kind == "wheel" and not needs_no_repair(path):
+        if order.repair and order.kind == "wheel" and not is_for_any_platform(path):
             self.builder.tell(f"repairing {path.name}")
             path = repair_wheel(
                 path, order.repair, self._new_folder("repaired"), self.builder.environ
             )
-            raw = replace(look_into(path, self.source.name), crates=raw.crates)
+            raw = replace(read_built_wheel(path, self.source.name), crates=raw.crates)
         if order.dependencies:
             folder = self._new_folder("needing")
             path = with_dependencies(path, folder, order.dependencies, order.epoch)
@@ -396,10 +396,10 @@ class _OpenOrder:
             folder = self._new_folder("promising")
             path = with_exports(path, folder, self.source.exports, order.epoch)
         if order.epoch is not None:
-            path = without_traces(path, self._new_folder("alike"), order.epoch)
+            path = reproducible_copy(path, self._new_folder("alike"), order.epoch)
         return replace(raw, path=path)
 
-    def _check_release(self, raw: RawWheel) -> None:
+    def _check_release(self, raw: BackendWheel) -> None:
         """Check that a wheel is of the built project, as far as that declares name and version."""
         name, version = self.source.release
         filename = parse_wheel_filename(raw.path.name)
@@ -469,7 +469,7 @@ class _OpenOrder:
         log = self._log()
         kind, began = self.order.kind, time.monotonic()
         if kind == "wheel":
-            inputs = afresh(self.source, self._new_folder("objects"), inputs)
+            inputs = with_separate_objects(self.source, self._new_folder("objects"), inputs)
         backend = self._backend(environment, inputs.settings, inputs.environ, log)
         path = backend.build(kind, self._new_folder("built"))
         self.builder.tell(f"built {path.name} in {duration_in_words(time.monotonic() - began)}")
@@ -478,7 +478,7 @@ class _OpenOrder:
     def _finish(
         self,
         choice: WheelToBuild,
-        raw: RawWheel,
+        raw: BackendWheel,
         kind: str,
         document: VariantDocument | None,
         answers: ProviderAnswers | None,
@@ -519,9 +519,9 @@ class _OpenOrder:
     def _notes_on_flags(self, path: Path, choice: WheelToBuild) -> Iterator[str]:
         """Yield notes on flags of the environment or the project that contradict the variant."""
         recipe = self.order.recipe
-        if needs_no_repair(path):
+        if is_for_any_platform(path):
             return  # nothing was compiled
-        yield from notes_on_given_flags(
+        yield from notes_on_packager_flags(
             {**self.builder.environ, **recipe.environment},
             choice.properties,
             adds_level=bool(recipe.flags) and changes_processor_code(choice.properties),

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from wheelfit.building.front_end.build_orders import TunedParts, compiles_alike
-from wheelfit.building.front_end.toolchains.c_family import USUAL
+from wheelfit.building.front_end.toolchains.c_family import DEFAULT_FLAGS
 from wheelfit.errors import BuildFailed
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.binaries.instructions import FrameUse
@@ -92,7 +92,7 @@ def compare_with_plain(
             if lines:
                 losses.append((wheel, _error(wheel, lines)))
             # Default flags of compilers make no difference anyway.
-            elif (told := [flag for flag in wheel.flags if flag not in USUAL]) and (
+            elif (told := [flag for flag in wheel.flags if flag not in DEFAULT_FLAGS]) and (
                 _digests(own_codes) == _digests(codes)
             ):
                 notes.append(

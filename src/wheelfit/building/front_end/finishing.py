@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wheelfit.building.front_end.toolchains.blas import contradictions, wanted_library
+from wheelfit.building.front_end.toolchains.blas import contradictions, required_library
 from wheelfit.building.variant_wheel import repack_wheel
 from wheelfit.checking import checks
 from wheelfit.checking.findings import Severity
@@ -40,24 +40,24 @@ if TYPE_CHECKING:
     from wheelfit.wheels.zip_directory import Member
 
 CURRENT = "L7"
-_NOTED = 5
+_MAX_NOTES = 5
 
 
 @dataclass(frozen=True, slots=True)
-class RawWheel:
-    """The wheel that a backend built, as far as it is sound."""
+class BackendWheel:
+    """A wheel that a backend built."""
 
     path: Path
     document: VariantDocument | None
     """Its variant document; None: it is plain."""
     label: str | None
     content: str
-    """A digest of all files in it but its dist-info."""
+    """A digest of all its files without dist-info."""
     crates: CompiledCrates | None = None
-    """The crates that cargo compiled for it; None: it did not run."""
+    """The crates that cargo compiled for it; None if cargo did not run."""
 
 
-def look_into(path: Path, name: str) -> RawWheel:
+def read_built_wheel(path: Path, name: str) -> BackendWheel:
     """Read a wheel that a backend built."""
     try:
         filename = parse_wheel_filename(path.name)
@@ -74,12 +74,12 @@ def look_into(path: Path, name: str) -> RawWheel:
                 document = read_wheel_document(data, filename.label, where=path.name)
     except (InvalidFilename, IntegrityError) as error:
         raise BuildFailed(
-            f"{name} was built into something that is not a sound wheel: {error.message}",
+            f"the backend built an invalid wheel of {name}: {error.message}",
             where=path.name,
             note=error.note,
             hint="report it to the maintainers of its build backend",
         ) from None
-    return RawWheel(path, document, filename.label, digest.hexdigest())
+    return BackendWheel(path, document, filename.label, digest.hexdigest())
 
 
 def with_dependencies(
@@ -87,22 +87,22 @@ def with_dependencies(
 ) -> Path:
     """Return a copy of a wheel with further dependencies.
 
-    :param requirements: the further dependencies; existing ones are not written again.
+    :param requirements: the further dependencies; those that the wheel has are ignored.
     """
     with WheelArchive(source) as archive:
-        given = archive.metadata()
-    there = read_metadata(given, source.name).requires_texts
-    metadata = edit_metadata(given, added=[text for text in requirements if text not in there])
+        data = archive.metadata()
+    present = read_metadata(data, source.name).requires_texts
+    metadata = edit_metadata(data, added=[text for text in requirements if text not in present])
     return _with_file(source, folder, "METADATA", metadata, epoch)
 
 
 def with_exports(source: Path, folder: Path, exports: AbiExports, epoch: int | None) -> Path:
-    """Return a copy of a wheel that carries the exports of its library (B-61)."""
+    """Return a copy of a wheel that declares the exports of its library (B-61)."""
     return _with_file(source, folder, EXPORTS_FILE, write_abi_exports(exports), epoch)
 
 
 def _with_file(source: Path, folder: Path, name: str, data: bytes, epoch: int | None) -> Path:
-    """Return a copy of a wheel with other content of a file in its dist-info."""
+    """Return a copy of a wheel with a file of its dist-info replaced."""
     destination = folder / source.name
     with WheelArchive(source) as archive:
         replaced = {f"{archive.dist_info}/{name}": data}
@@ -111,15 +111,15 @@ def _with_file(source: Path, folder: Path, name: str, data: bytes, epoch: int | 
     return destination
 
 
-def without_traces(source: Path, folder: Path, epoch: int) -> Path:
-    """Return a copy of a wheel whose order, times and modes are not those of this machine."""
+def reproducible_copy(source: Path, folder: Path, epoch: int) -> Path:
+    """Return a copy of a wheel whose order, times and modes do not depend on this machine."""
     destination = folder / source.name
     rewrite(source, destination, options=RewriteOptions(epoch=epoch, is_reproducible=True))
     return destination
 
 
 def finish(
-    raw: RawWheel,
+    raw: BackendWheel,
     choice: WheelToBuild,
     document: VariantDocument | None,
     folder: Path,
@@ -145,13 +145,13 @@ def finish(
             note=notes.append,
         )
     findings = _findings(path, choice.properties)
-    wrong = [finding for finding in findings if finding.severity is Severity.ERROR]
-    if wrong:
+    errors = [finding for finding in findings if finding.severity is Severity.ERROR]
+    if errors:
         raise BuildFailed(
-            f"{name} was built into a wheel that breaks rules: {wrong[0].message}",
+            f"the built wheel of {name} breaks a rule: {errors[0].message}",
             where=path.name,
-            note="\n".join(one.message for one in wrong[1 : _NOTED + 1]) or None,
-            hint=wrong[0].remedy,
+            note="\n".join(error.message for error in errors[1 : _MAX_NOTES + 1]) or None,
+            hint=errors[0].remedy,
         )
     notes += notes_above_level(path, choice.properties)
     notes += _notes_about_blas(path, choice.properties)
@@ -159,21 +159,18 @@ def finish(
     notes += [
         f"{finding.member}: {finding.message}" if finding.member else finding.message
         for finding in findings
-        if finding.code in _TOLD
+        if finding.code in _REPORTED
         or (finding.severity is Severity.WARNING and finding.member != "variant.json")
     ]
     return path, tuple(dict.fromkeys(notes))
 
 
-_TOLD = frozenset({checks.NO_SUCH_CODE.code, checks.UNCLAIMED_CODE.code})
-"""Findings for the user who builds: the compilers' code contradicts the label."""
+_REPORTED = frozenset({checks.NO_SUCH_CODE.code, checks.UNCLAIMED_CODE.code})
+"""Findings that contradict the label, which are reported whatever their severity."""
 
 
 def _findings(path: Path, properties: PropertySet) -> list[Finding]:
-    """Check a wheel; for a wheel of some GPUs the code for GPUs, too (B-60).
-
-    Without the extra no binary is read.
-    """
+    """Check a wheel; with the extra, also the GPU code of a wheel for GPUs (B-60)."""
     try:
         options = CheckOptions(binaries=not _GPUS.isdisjoint(properties.namespaces))
         return check_wheel(path, path.name, where=path.name, options=options)[0]
@@ -185,47 +182,47 @@ _GPUS = frozenset({"nvidia", "amd"})
 
 
 def _resolved(source: Path, folder: Path, epoch: int | None) -> Path:
-    """Return a plain wheel without variant markers: nothing is declared there (B-40)."""
+    """Return a plain wheel whose variant markers are resolved as without properties (B-40)."""
     with WheelArchive(source) as archive:
-        given = archive.metadata()
+        metadata = archive.metadata()
     resolved = without_variant_markers(
-        given, VariantContext.PLAIN, where=source.name, filtered=False
+        metadata, VariantContext.PLAIN, where=source.name, filtered=False
     )
-    if resolved == given:
+    if resolved == metadata:
         return source
     return _with_file(source, folder, "METADATA", resolved, epoch)
 
 
 def _notes_about_blas(path: Path, properties: PropertySet) -> Iterator[str]:
     """Yield the libraries that load another BLAS than the wheel claims."""
-    if wanted_library(properties) is None:
+    if required_library(properties) is None:
         return
     with suppress(NeedsExtra), WheelArchive(path) as archive:
         yield from contradictions(binaries_of(archive), properties)
 
 
-_MOST_BYTES = 8 << 20
-"""Bytes of all examined binaries, which take some seconds. `wheelfit check` examines all."""
+_MAX_BYTES = 8 << 20
+"""Total size of the examined binaries, for some seconds. `wheelfit check` has no limit."""
 
 
 def notes_above_level(path: Path, properties: PropertySet) -> Iterator[str]:
-    """Yield binaries that run on any processor and need a higher level than the wheel claims.
+    """Yield binaries with unguarded code above the level that the wheel claims.
 
-    Without the extra no binary is read.
+    Nothing is examined without the extra.
     """
     features = properties.to_mapping().get("x86_64", {})
     claimed = claimed_level(features)
     if claimed is None:
         return
-    left = _MOST_BYTES
-    is_whole = True
+    budget = _MAX_BYTES
+    has_all = True
 
     def is_wanted(member: Member) -> bool:
-        nonlocal left, is_whole
-        if member.size > left or ".libs/" in member.name:
-            is_whole = False
+        nonlocal budget, has_all
+        if member.size > budget or ".libs/" in member.name:
+            has_all = False
             return False
-        left -= member.size
+        budget -= member.size
         return True
 
     try:
@@ -233,9 +230,9 @@ def notes_above_level(path: Path, properties: PropertySet) -> Iterator[str]:
             binaries = binaries_of(archive, is_wanted=is_wanted, described=with_instructions)
     except NeedsExtra:
         return
-    standing = f"claims {claimed}" if features else "claims no level"
-    for one in unguarded_code(binaries, claimed, is_whole=is_whole):
+    claim = f"claims {claimed}" if features else "claims no level"
+    for finding in unguarded_code(binaries, claimed, is_whole=has_all):
         yield (
-            f"{one}; the wheel {standing}, and an older processor ends it with an illegal "
-            "instruction: look for -march=native, and its like, in the project"
+            f"{finding}; the wheel {claim}, and on an older processor it fails with an illegal "
+            "instruction: look for flags like -march=native in the project"
         )

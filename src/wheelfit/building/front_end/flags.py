@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING
 
 from wheelfit.building.front_end.toolchains.blas import BLAS
-from wheelfit.building.front_end.toolchains.c_family import C_FAMILY, with_words
+from wheelfit.building.front_end.toolchains.c_family import C_FAMILY, with_compiler_flags
 from wheelfit.building.front_end.toolchains.go import GO
 from wheelfit.building.front_end.toolchains.gpus import CUDA, HIP
 from wheelfit.building.front_end.toolchains.inputs import split_words
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from wheelfit.core.properties import PropertySet
 
 TOOLCHAINS = (C_FAMILY, RUST, GO, CUDA, HIP, BLAS)
-_FOR_PROCESSORS = (C_FAMILY, RUST, GO)
+_PROCESSOR_TOOLCHAINS = (C_FAMILY, RUST, GO)
 
 
 def flags_of(
@@ -34,19 +34,19 @@ def flags_of(
     """Return the compiler flags for properties.
 
     :param machine: marker variables of the interpreter that builds.
-    :param used: the toolchains that compiled something, as far as known.
+    :param used: the toolchains that are known to have compiled something.
     """
     return tuple(
         word
-        for one in TOOLCHAINS
-        if one in used or not one.is_named_when_used
-        for word in one.words(properties, machine)
+        for toolchain in TOOLCHAINS
+        if toolchain in used or not toolchain.is_named_when_used
+        for word in toolchain.words(properties, machine)
     )
 
 
 def changes_processor_code(properties: PropertySet) -> bool:
-    """Return whether code for processors is compiled in another way for properties."""
-    return any(one.words(properties, {}) for one in _FOR_PROCESSORS)
+    """Return whether properties change the flags for processor code."""
+    return any(toolchain.words(properties, {}) for toolchain in _PROCESSOR_TOOLCHAINS)
 
 
 def with_flags(
@@ -54,51 +54,50 @@ def with_flags(
 ) -> BuildInputs:
     """Return inputs with the flags of properties, and further ones.
 
-    :param properties: flags that follow from these are added; empty: none are.
-    :param further: flags for C and C++ behind these.
+    :param properties: the properties whose flags are added.
+    :param further: flags for C and C++ to add after these.
     """
     for toolchain in TOOLCHAINS:
         inputs = toolchain.add(inputs, properties)
     words = list(further)
     if words and inputs.is_windows:
-        return inputs.appended("CL", words)
-    return with_words(inputs, words, fortran=False) if words else inputs
+        return inputs.with_appended("CL", words)
+    return with_compiler_flags(inputs, words, fortran=False) if words else inputs
 
 
 # --- flags of the packager ------------------------------------------------------------------
 
-# Ours come behind them, and the last ``-march`` is used. But ``-mno-avx2`` and ``-mavx512f`` have
-# an effect at any position, and setuptools puts ``CPPFLAGS`` behind all of ours.
+# Our flags come after the packager's, and the last ``-march`` is used. But ``-mno-avx2`` and
+# ``-mavx512f`` have an effect at any position, and setuptools puts ``CPPFLAGS`` after all of ours.
 _VARIABLES = ("CC", "CXX", "CFLAGS", "CXXFLAGS", "FFLAGS", "FCFLAGS", "CPPFLAGS")
-_BEHIND = frozenset({"CPPFLAGS"})
+_AFTER_OURS = frozenset({"CPPFLAGS"})
 _NAMES = {"bmi": "bmi1", "lzcnt": "abm", "sse4.1": "sse4_1", "sse4.2": "sse4_2", "sse4": "sse4_2"}
-"""Names of features by compilers, where they differ from those of Linux."""
+"""Compilers' names of features that Linux calls otherwise."""
 _LEVELS = {f"x86-64{'' if level == 'v1' else f'-{level}'}": level for level, _ in LEVELS}
 _CHOICE = re.compile(r"-m(?:arch|cpu)=(?P<name>.+)")
 _FEATURE = re.compile(r"-m(?P<no>no-)?(?P<name>[a-z][\w.]*)")
 
 
-def notes_on_given_flags(
+def notes_on_packager_flags(
     environ: Mapping[str, str], properties: PropertySet, *, adds_level: bool
 ) -> Iterator[str]:
     """Yield the flags that contradict the claims of a wheel, one sentence each.
 
-    :param environ: variables that compilers read, without flags of ours.
-    :param adds_level: whether ours have an ``-march``, which overrides an earlier one.
+    :param environ: the variables of compilers, without our flags.
+    :param adds_level: whether our flags have an ``-march``, which overrides an earlier one.
     """
     features = properties.to_mapping().get("x86_64", {})
     level = claimed_level(features) if not set(features) - {"level"} else None
     claims = f"claims {level}" if features else "claims no level"
     for variable in _VARIABLES:
         for word in split_words(environ.get(variable, "")):
-            why = (
-                _choice_fault(word, level, claims)
-                if (variable in _BEHIND or not adds_level)
-                else None
-            )
-            why = why or (_feature_fault(word, level, claims) if level else None)
-            if why:
-                yield f"{variable} has {word}: {why}"
+            fault = None
+            if variable in _AFTER_OURS or not adds_level:
+                fault = _choice_fault(word, level, claims)
+            if fault is None and level:
+                fault = _feature_fault(word, level, claims)
+            if fault is not None:
+                yield f"{variable} has {word}: {fault}"
 
 
 def _choice_fault(word: str, level: str | None, claims: str) -> str | None:
@@ -120,9 +119,13 @@ def _feature_fault(word: str, level: str, claims: str) -> str | None:
     if match is None:
         return None
     name = _NAMES.get(match["name"], match["name"])
-    owner = next((one for one, names in LEVELS if name in names), None)
-    if owner is None:
+    level_of_feature = next((level_name for level_name, names in LEVELS if name in names), None)
+    if level_of_feature is None:
         return None
     if match["no"]:
-        return f"the wheel {claims}, and is compiled without that" if owner <= level else None
-    return f"the wheel {claims}, and is compiled for more" if owner > level else None
+        return (
+            f"the wheel {claims}, and is compiled without that"
+            if level_of_feature <= level
+            else None
+        )
+    return f"the wheel {claims}, and is compiled for more" if level_of_feature > level else None

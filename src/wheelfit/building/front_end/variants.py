@@ -34,13 +34,13 @@ PLAIN = WheelToBuild()
 
 @dataclass(frozen=True, slots=True)
 class RequestedWheels:
-    """The requested wheels, before the table of the project is known."""
+    """The requested wheels, before the table of the project is read."""
 
     requests: tuple[VariantRequest, ...] = ()
-    everything: bool = False
-    """Whether every label of the table is wanted."""
+    has_all: bool = False
+    """Whether every label of the table is requested."""
     plain: bool | None = None
-    """Whether a plain wheel is wanted; None: where nothing else is, and beside everything."""
+    """Whether a plain wheel is requested; None: only with all labels, or with no other request."""
 
 
 def requested_wheels(
@@ -48,14 +48,14 @@ def requested_wheels(
     properties: Iterable[Property],
     *,
     null: bool = False,
-    everything: bool = False,
+    has_all: bool = False,
     plain: bool | None = None,
 ) -> RequestedWheels:
     """Combine the wheels that the options of a command request (B-16, B-33).
 
-    :param labels: of the table; with properties at most one, which names them.
-    :raises UsageError: properties get several labels, or both all labels and some are requested.
-    :raises UserError: ``invalid-label``; properties are called null.
+    :param labels: labels of the table; with properties at most one, as their label.
+    :raises UsageError: properties have several labels, or both all labels and some are requested.
+    :raises UserError: ``invalid-label``; the label of properties is null.
     """
     labels, chosen = tuple(dict.fromkeys(labels)), PropertySet(properties)
     requests = []
@@ -68,36 +68,36 @@ def requested_wheels(
         requests.append(VariantRequest(chosen, labels[0] if labels else None))
     else:
         requests += [VariantRequest(label=label) for label in labels]
-    if everything and requests:
+    if has_all and requests:
         raise UsageError(
             "--all and single variants exclude each other", hint="leave out one or the other"
         )
     if null:
         requests.insert(0, VariantRequest(label=NULL))
-    return RequestedWheels(tuple(dict.fromkeys(requests)), everything, plain)
+    return RequestedWheels(tuple(dict.fromkeys(requests)), has_all, plain)
 
 
 def choose(
-    wanted: RequestedWheels, variants: Mapping[Label, PropertySet] | None
+    requested: RequestedWheels, variants: Mapping[Label, PropertySet] | None
 ) -> tuple[WheelToBuild, ...]:
     """Return the wheels to build: the plain one first, then in the requested order.
 
     :raises UserError: ``invalid-label``; a label does not exist, or has other properties.
-    :raises UsageError: all are requested, and the table lists none.
+    :raises UsageError: all labels are requested, and the table has none.
     """
     choices = [
-        WheelToBuild(*choose_variant(request, variants or {})) for request in wanted.requests
+        WheelToBuild(*choose_variant(request, variants or {})) for request in requested.requests
     ]
-    if wanted.everything:
+    if requested.has_all:
         if not variants:
             raise UsageError(
                 "--all needs variants, and the project lists none",
                 hint="`wheelfit init` lists them under [variant.variants] of its pyproject.toml",
             )
         choices += [WheelToBuild(label, properties) for label, properties in variants.items()]
-    plain = wanted.plain
+    plain = requested.plain
     if plain is None:
-        plain = wanted.everything or not choices
+        plain = requested.has_all or not choices
     if not (plain or choices):
         raise UsageError("nothing to build", hint="name a --variant, or leave out --no-plain")
     return tuple(dict.fromkeys([PLAIN, *choices] if plain else choices))

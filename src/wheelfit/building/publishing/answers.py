@@ -1,4 +1,4 @@
-"""The answers of an index to an upload, as errors in words."""
+"""The answers of an index to uploads, and the errors that they stand for."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from wheelfit_runtime.errors import PolicyRefusal, UnexpectedStatus
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_LONGEST = 500
+_MAX_LENGTH = 500
 NAME_TAKEN = "name-taken"
-"""The reference of a file that exists with other content, in wheelfit servers and in reports."""
-_TAKEN = ("already exist", "already been taken", "already been uploaded", "already uploaded",
-          "overwrite artifact", "file name has already", "filename has already")  # fmt: skip
-"""Messages of other indexes for a taken name, in lower case."""
+"""The code of wheelfit servers and reports for a file that exists with other content."""
+_CONFLICT_MESSAGES = (
+    "already exist", "already been taken", "already been uploaded", "already uploaded",
+    "overwrite artifact", "file name has already", "filename has already",
+)  # fmt: skip
+"""Messages of other indexes for that, in lower case."""
 
 
 class Answer(NamedTuple):
@@ -26,14 +28,14 @@ class Answer(NamedTuple):
 
     status: int
     reason: str
-    """The words beside the status."""
+    """The reason phrase of the status line."""
     headers: Mapping[str, str]
-    """By name in small letters."""
+    """By name in lower case."""
     content: bytes
     """The body, or its beginning."""
 
     def json(self) -> dict[str, Any]:
-        """Return the object in it; an empty one if there is none."""
+        """Return the JSON object in the body; empty if it has none."""
         try:
             content = json.loads(self.content)
         except (ValueError, RecursionError):
@@ -45,44 +47,46 @@ def failure_of(answer: Answer, filename: str, where: str) -> Exception:
     """Return the error for an answer."""
     status = answer.status
     details = _details(answer)
-    said = "; ".join(detail["message"] for detail in details) or words_of(
+    message = "; ".join(detail["message"] for detail in details) or words_of(
         answer.reason, answer.content
     )
-    if not details and is_conflict(status, said):
-        details = [{"reference": NAME_TAKEN, "message": said, "where": filename}]
+    if not details and is_conflict(status, message):
+        details = [{"reference": NAME_TAKEN, "message": message, "where": filename}]
     elif status in (401, 403):
         return PolicyRefusal(
-            f"the index does not accept {filename} from you: {said}",
+            f"the index does not accept {filename} from you: {message}",
             where=where,
-            hint="see which credentials are used: --verbose, and docs/reference/publish.md",
+            hint="--verbose shows which credentials are used; see docs/reference/publish.md",
         )
     if 300 <= status < 400:
         return UnexpectedStatus(
             f"the index redirects with {status}, and uploads do not follow redirects",
             status=status,
             where=where,
-            note=redact(answer.headers.get("location", "")[:_LONGEST]) or None,
+            note=redact(answer.headers.get("location", "")[:_MAX_LENGTH]) or None,
             hint="name the address for uploads as the index documents it",
         )
     if status in (404, 405):
         return UnexpectedStatus(
-            f"this address does not accept uploads: {status} {said}",
+            f"this address does not accept uploads: {status} {message}",
             status=status,
             where=where,
             hint="name the address for uploads as the index documents it",
         )
     if status < 500:
         return UploadRefused(
-            f"{filename} is refused: {said}",
+            f"{filename} is refused: {message}",
             where=where,
-            details=details or [{"reference": str(status), "message": said, "where": filename}],
+            details=details or [{"reference": str(status), "message": message, "where": filename}],
         )
     return UnexpectedStatus(
-        f"the index fails with {status} when it gets {filename}: {said}", status=status, where=where
+        f"the index answers the upload of {filename} with {status}: {message}",
+        status=status,
+        where=where,
     )
 
 
-def is_conflict(status: int, said: str) -> bool:
+def is_conflict(status: int, message: str) -> bool:
     """Return whether another index reports a conflict with an existing file.
 
     >>> is_conflict(409, "Conflict"), is_conflict(400, "File already exists"), is_conflict(400, "")
@@ -90,15 +94,15 @@ def is_conflict(status: int, said: str) -> bool:
     """
     if status == 409:
         return True
-    return 400 <= status < 500 and any(words in said.lower() for words in _TAKEN)
+    return 400 <= status < 500 and any(text in message.lower() for text in _CONFLICT_MESSAGES)
 
 
 def _details(answer: Answer) -> list[dict[str, str]]:
     """Return the errors in the answer of a wheelfit index; other indexes send none."""
     try:
         return [
-            {name: str(one[name] or "") for name in ("reference", "message", "where")}
-            for one in answer.json()["errors"]
+            {name: str(error[name] or "") for name in ("reference", "message", "where")}
+            for error in answer.json()["errors"]
         ]
     except (LookupError, TypeError):
         return []

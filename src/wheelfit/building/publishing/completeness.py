@@ -1,4 +1,4 @@
-"""Checks that a set has all files of its release, including those on the index."""
+"""Checks that a release is complete, with the files on the index."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseStatements:
-    """The statements of a project about its releases."""
+    """The wheels that a project declares for its releases."""
 
     name: NormalizedName
     table: ProjectTable | None = None
@@ -53,8 +53,8 @@ class IndexComparison:
     """The comparison of a set with an index."""
 
     new: tuple[OutgoingFile, ...]
-    """Files to upload, in their order."""
-    there: tuple[OutgoingFile, ...]
+    """Files to upload, in order."""
+    existing: tuple[OutgoingFile, ...]
     """Files on the index with the same content."""
     findings: tuple[Finding, ...] = ()
     """Findings about files on the index with other content."""
@@ -62,58 +62,62 @@ class IndexComparison:
 
 def compare(files: Sequence[OutgoingFile], listed: Mapping[str, File]) -> IndexComparison:
     """Return the comparison of some files with an index."""
-    new, there, findings = [], [], []
-    for one in files:
-        file = listed.get(one.filename)
-        same = None if file is None else _is_same(one, file)
-        if same:
-            there.append(one)
+    new, existing, findings = [], [], []
+    for outgoing in files:
+        file = listed.get(outgoing.filename)
+        is_same = None if file is None else _is_same(outgoing, file)
+        if is_same:
+            existing.append(outgoing)
             continue
-        new.append(one)
-        if same is False and file is not None:
-            findings.append(CheckedFile(str(one.path)).found(NAME_TAKEN, _difference(one, file)))
-    return IndexComparison(tuple(new), tuple(there), tuple(findings))
+        new.append(outgoing)
+        if is_same is False and file is not None:
+            findings.append(
+                CheckedFile(str(outgoing.path)).found(NAME_TAKEN, _difference(outgoing, file))
+            )
+    return IndexComparison(tuple(new), tuple(existing), tuple(findings))
 
 
 def _is_same(outgoing: OutgoingFile, file: File) -> bool | None:
-    """Return whether a file is the listed one; None: the index has too little data."""
+    """Return whether a file is the listed one; None if the index has neither hash nor size."""
     if "sha256" in file.hashes:
         return file.hashes["sha256"] == outgoing.sha256
     if file.size is not None and file.size != outgoing.size:
         return False
-    known = sorted((file.hashes.keys() & KNOWN_HASHES) - WEAK_HASHES)
-    known = known or sorted(file.hashes.keys() & KNOWN_HASHES)
-    if not known:
+    hash_names = sorted((file.hashes.keys() & KNOWN_HASHES) - WEAK_HASHES)
+    hash_names = hash_names or sorted(file.hashes.keys() & KNOWN_HASHES)
+    if not hash_names:
         return None
     import hashlib
 
     with outgoing.path.open("rb") as content:
-        digest = hashlib.file_digest(content, lambda: hashlib.new(known[0], usedforsecurity=False))
-    return digest.hexdigest() == file.hashes[known[0]]
+        digest = hashlib.file_digest(
+            content, lambda: hashlib.new(hash_names[0], usedforsecurity=False)
+        )
+    return digest.hexdigest() == file.hashes[hash_names[0]]
 
 
 def _difference(outgoing: OutgoingFile, file: File) -> str:
-    theirs = file.hashes.get("sha256")
-    if theirs is not None:
-        return f"there it has sha256 {theirs[:16]}…, here {outgoing.sha256[:16]}…"
+    index_digest = file.hashes.get("sha256")
+    if index_digest is not None:
+        return f"sha256 {index_digest[:16]}… on the index, {outgoing.sha256[:16]}… here"
     if file.size is not None and file.size != outgoing.size:
-        return f"there it has {size_in_words(file.size)}, here {size_in_words(outgoing.size)}"
-    return "there it has another hash"
+        return f"{size_in_words(file.size)} on the index, {size_in_words(outgoing.size)} here"
+    return "the index has another hash"
 
 
 def completeness_findings(
     outgoing: ReleaseSet,
-    there: Mapping[NormalizedName, Sequence[File]],
+    index_files: Mapping[NormalizedName, Sequence[File]],
     project: ReleaseStatements | None = None,
 ) -> Iterator[Finding]:
-    """Yield gaps of releases: a wheel for all machines, and files that the project promises (B-52).
+    """Yield missing files of releases: a wheel for all machines, and those declared (B-52).
 
-    :param there: the files of each project on the index.
-    :param project: the project that one of them may be of; None: unknown.
+    :param index_files: the files of each project on the index.
+    :param project: the project that may have declared some; None: unknown.
     """
     for release in outgoing.releases:
         name, version = release
-        listed = sort_files(there.get(name, ())).get(release, ListedRelease())
+        listed = sort_files(index_files.get(name, ())).get(release, ListedRelease())
         files = outgoing.of(release)
         labels: dict[Label, None] = dict.fromkeys(
             [
@@ -121,11 +125,11 @@ def completeness_findings(
                 *(wheel.label for _, wheel in listed.wheels if wheel.label is not None),
             ]
         )
-        place = CheckedFile(f"{name}=={version}")
+        position = CheckedFile(f"{name}=={version}")
         is_plain = any(file.kind is not FileKind.VARIANT for file in files) or listed.has_source
         if labels and not is_plain and all(wheel.is_variant for _, wheel in listed.wheels):
-            message = "there are variants, and neither a wheel without label nor a source"
-            yield place.found(checks.NO_PLAIN_WHEEL, message, severity=Severity.ERROR)
+            message = "there are variants, but no plain wheel and no source distribution"
+            yield position.found(checks.NO_PLAIN_WHEEL, message, severity=Severity.ERROR)
         if project is None or project.name != name:
             continue
         wheels = [wheel for _, wheel in listed.wheels]
@@ -135,23 +139,23 @@ def completeness_findings(
             if file.kind is not FileKind.SOURCE
         ]
         for job in missing_jobs(project.jobs, wheels):
-            yield place.found(MISSING_WHEEL, f"there is no wheel for {job}")
+            yield position.found(MISSING_WHEEL, f"there is no wheel for {job}")
         table = project.table
         if table is None or not labels:
             continue
         for label in sorted(table.variants.keys() - labels.keys()):
-            yield place.found(MISSING_VARIANT, f"no wheel has the label {label}")
+            yield position.found(MISSING_VARIANT, f"no wheel has the label {label}")
         if table.variants:
             for label in sorted(labels.keys() - table.variants.keys() - {NULL}):
-                yield place.found(UNLISTED_VARIANT, f"the table has no label {label}")
+                yield position.found(UNLISTED_VARIANT, f"the table has no label {label}")
 
 
 def closed_findings(
-    new: Sequence[OutgoingFile], there: Mapping[NormalizedName, Sequence[File]], now: datetime
+    new: Sequence[OutgoingFile], index_files: Mapping[NormalizedName, Sequence[File]], now: datetime
 ) -> Iterator[Finding]:
-    """Yield releases for which the public registry takes no more files (B-53)."""
-    for release in sorted({one.release for one in new}):
-        files = [file for file in there.get(release[0], ()) if release in sort_files([file])]
+    """Yield releases for which the public registry accepts no more files (B-53)."""
+    for release in sorted({file.release for file in new}):
+        files = [file for file in index_files.get(release[0], ()) if release in sort_files([file])]
         if is_closed(files, now):
             place = CheckedFile(f"{release[0]}=={release[1]}")
             yield place.found(
@@ -170,19 +174,19 @@ _MACOS = {
 def missing_jobs(jobs: Iterable[Job], wheels: Iterable[WheelFilename]) -> Iterator[Job]:
     """Yield the jobs of a matrix whose wheel is missing.
 
-    A label without any wheel is left out: that is another finding.
+    A label without any wheel is left out, as it is another finding.
     """
     by_label: dict[str | None, list[WheelFilename]] = {}
     for wheel in wheels:
         by_label.setdefault(wheel.label, []).append(wheel)
     for job in jobs:
         wheels_of_label = by_label.get(job.label, ())
-        if wheels_of_label and not any(does(wheel, job) for wheel in wheels_of_label):
+        if wheels_of_label and not any(fits_job(wheel, job) for wheel in wheels_of_label):
             yield job
 
 
-def does(wheel: WheelFilename, job: Job) -> bool:
-    """Return whether a wheel is for Python and platform of a job."""
+def fits_job(wheel: WheelFilename, job: Job) -> bool:
+    """Return whether a wheel is for the Python and platform of a job."""
     return any(_for_python(tag, job.python) and _for_platform(tag, job) for tag in wheel.tags)
 
 
@@ -190,14 +194,14 @@ def _for_python(tag: Tag, python: str) -> bool:
     parsed = _INTERPRETER.fullmatch(tag.interpreter)
     if parsed is None:
         return False
-    is_free = python.endswith("t")
-    wanted = int(python.removesuffix("t").partition(".")[2])
+    is_free_threaded = python.endswith("t")
+    job_minor = int(python.removesuffix("t").partition(".")[2])
     minor = int(parsed[3]) if parsed[3] else 0
     if tag.abi == "none":
-        return minor <= wanted
+        return minor <= job_minor
     if tag.abi == "abi3":
-        return minor <= wanted and not is_free
-    return tag.abi == f"cp3{wanted}{'t' * is_free}"
+        return minor <= job_minor and not is_free_threaded
+    return tag.abi == f"cp3{job_minor}{'t' * is_free_threaded}"
 
 
 def _for_platform(tag: Tag, job: Job) -> bool:
@@ -210,6 +214,6 @@ def _for_platform(tag: Tag, job: Job) -> bool:
         return tag.platform.startswith((system, "linux_")) and tag.platform.endswith(f"_{machine}")
     if job.platform in _MACOS:
         return tag.platform.startswith("macosx_") and tag.platform.endswith(
-            tuple(f"_{one}" for one in _MACOS[job.platform])
+            tuple(f"_{machine_}" for machine_ in _MACOS[job.platform])
         )
     return tag.platform == job.platform

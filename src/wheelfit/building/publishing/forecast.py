@@ -9,7 +9,7 @@ from wheelfit.building.publishing.refusals import FILE_TOO_LARGE, PROJECT_TOO_LA
 from wheelfit.building.publishing.release_files import FileKind
 from wheelfit.checking.findings import CheckedFile, Severity
 from wheelfit.checking.pages import sort_files
-from wheelfit.checking.tool_profiles import LARGEST_FILE, LARGEST_PROJECT
+from wheelfit.checking.tool_profiles import MAX_FILE_SIZE, MAX_PROJECT_SIZE
 from wheelfit.core.sizes import size_in_words
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit_runtime.errors import InvalidWheel
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from wheelfit.sources.page import File
 
 _SHOWN = 3
-_FEW = 3
-"""Further releases for which there is space; with fewer a higher limit should be requested."""
+_MIN_FURTHER = 3
+"""Further releases; with room for fewer, a higher limit should be requested."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +40,10 @@ class UploadLimits:
 
 
 NO_LIMITS = UploadLimits()
-PUBLIC_REGISTRY = UploadLimits(LARGEST_FILE, LARGEST_PROJECT)
+PUBLIC_REGISTRY = UploadLimits(MAX_FILE_SIZE, MAX_PROJECT_SIZE)
 """The default limits of the public registry."""
 GIT_HOSTS = UploadLimits(100 << 20)
-"""The limit of GitHub for files of a repository, from which its Pages are published."""
+"""The limit of GitHub for files in repositories, from which GitHub Pages are published."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,78 +51,78 @@ class Forecast:
     """The present and future size of a project."""
 
     project: NormalizedName
-    there: int
-    """Size of the files on the index, as far as known, in bytes."""
-    new: int
-    """Bytes that come in addition."""
-    largest: int
-    """Size of the largest new file, in bytes."""
+    current_size: int
+    """Bytes of the files on the index, as far as known."""
+    new_size: int
+    """Bytes of the new files."""
+    largest_file: int
+    """Bytes of the largest new file."""
     limits: UploadLimits
 
     @property
-    def after(self) -> int:
-        """Bytes when all is published."""
-        return self.there + self.new
+    def total_size(self) -> int:
+        """Bytes after publishing."""
+        return self.current_size + self.new_size
 
     @property
-    def left(self) -> int | None:
-        """Bytes for which there is room afterwards; None: without end."""
-        return None if self.limits.project is None else self.limits.project - self.after
+    def remaining(self) -> int | None:
+        """Bytes below the limit after publishing; None without a limit."""
+        return None if self.limits.project is None else self.limits.project - self.total_size
 
     @property
-    def further(self) -> int | None:
+    def further_releases(self) -> int | None:
         """The number of further releases of this size that fit; None: unknown."""
-        if self.left is None or not self.new:
+        if self.remaining is None or not self.new_size:
             return None
-        return max(0, self.left // self.new)
+        return max(0, self.remaining // self.new_size)
 
     def to_mapping(self) -> dict[str, object]:
-        """Return it as plain data, as ``docs/reference/json.md`` describes."""
+        """Return the forecast as plain data, as ``docs/reference/json.md`` describes."""
         return {
             "project": self.project,
-            "current_size": self.there,
-            "new_size": self.new,
-            "total_size": self.after,
-            "largest_file": self.largest,
+            "current_size": self.current_size,
+            "new_size": self.new_size,
+            "total_size": self.total_size,
+            "largest_file": self.largest_file,
             "file_limit": self.limits.file,
             "project_limit": self.limits.project,
-            "further_releases": self.further,
+            "further_releases": self.further_releases,
         }
 
     def __str__(self) -> str:
-        words = f"{self.project}: {size_in_words(self.new)} are new"
-        if self.there:
-            words += f", {size_in_words(self.after)} together with what is there"
+        words = f"{self.project}: {size_in_words(self.new_size)} new"
+        if self.current_size:
+            words += f", {size_in_words(self.total_size)} with the files on the index"
         if self.limits.project is not None:
             words += f", of {size_in_words(self.limits.project)}"
-        if self.further is not None:
-            words += f"; room for {self.further} more of this size"
+        if self.further_releases is not None:
+            words += f"; room for {self.further_releases} more of this size"
         return words
 
 
 def forecast(
     new: Sequence[OutgoingFile],
-    there: Mapping[NormalizedName, Sequence[File]],
+    index_files: Mapping[NormalizedName, Sequence[File]],
     limits: UploadLimits,
 ) -> tuple[tuple[Forecast, ...], tuple[Finding, ...]]:
     """Return the future size of each project, and findings about large files and projects."""
     forecasts = []
-    for project in sorted(there):
-        sizes = [one.size for one in new if one.release[0] == project]
-        known = sum(file.size or 0 for file in there[project])
-        forecasts.append(Forecast(project, known, sum(sizes), max(sizes, default=0), limits))
+    for project in sorted(index_files):
+        sizes = [file.size for file in new if file.release[0] == project]
+        size = sum(file.size or 0 for file in index_files[project])
+        forecasts.append(Forecast(project, size, sum(sizes), max(sizes, default=0), limits))
     return tuple(forecasts), (
         *_large_files(new, limits),
-        *_large_projects(forecasts, there),
+        *_large_projects(forecasts, index_files),
     )
 
 
 def _large_files(new: Sequence[OutgoingFile], limits: UploadLimits) -> Iterator[Finding]:
-    for one in new:
-        if limits.file is not None and one.size > limits.file:
-            message = f"it has {size_in_words(one.size)}, more than {size_in_words(limits.file)}"
-            message += _heaviest(one)
-            yield CheckedFile(str(one.path)).found(FILE_TOO_LARGE, message)
+    for file in new:
+        if limits.file is not None and file.size > limits.file:
+            message = f"it has {size_in_words(file.size)}, more than {size_in_words(limits.file)}"
+            message += _heaviest(file)
+            yield CheckedFile(str(file.path)).found(FILE_TOO_LARGE, message)
 
 
 def _heaviest(outgoing: OutgoingFile) -> str:
@@ -132,12 +132,12 @@ def _heaviest(outgoing: OutgoingFile) -> str:
     try:
         with WheelArchive(outgoing.path, lenient=True) as wheel:
             members = sorted(wheel.members, key=lambda member: -member.compressed_size)
-    except InvalidWheel:  # which is found, too
+    except InvalidWheel:  # another check reports it
         return ""
-    named = [
+    largest = [
         f"{member.name} ({size_in_words(member.compressed_size)})" for member in members[:_SHOWN]
     ]
-    return f"; most of it is {', '.join(named)}"
+    return f"; most of it is {', '.join(largest)}"
 
 
 def _largest_releases(files: Sequence[File]) -> str:
@@ -147,24 +147,26 @@ def _largest_releases(files: Sequence[File]) -> str:
         for _, version in sort_files([file]):
             sizes[version] = sizes.get(version, 0) + (file.size or 0)
     largest = sorted(sizes, key=lambda version: (-sizes[version], version))[:_SHOWN]
-    named = [f"{version} ({size_in_words(sizes[version])})" for version in largest]
-    return f"; the largest releases there are {', '.join(named)}" if named else ""
+    releases = [f"{version} ({size_in_words(sizes[version])})" for version in largest]
+    return f"; the largest releases there are {', '.join(releases)}" if releases else ""
 
 
 def _large_projects(
-    forecasts: Sequence[Forecast], there: Mapping[NormalizedName, Sequence[File]]
+    forecasts: Sequence[Forecast], index_files: Mapping[NormalizedName, Sequence[File]]
 ) -> Iterator[Finding]:
-    for one in forecasts:
-        limit = one.limits.project
-        if limit is None or not one.new:
+    for project in forecasts:
+        limit = project.limits.project
+        if limit is None or not project.new_size:
             continue
-        place = CheckedFile(str(one.project))
-        if one.after > limit:
+        place = CheckedFile(str(project.project))
+        if project.total_size > limit:
             message = (
-                f"{size_in_words(one.there)} are there and {size_in_words(one.new)} are new, "
-                f"more than {size_in_words(limit)}{_largest_releases(there[one.project])}"
+                f"{size_in_words(project.current_size)} on the index and "
+                f"{size_in_words(project.new_size)} new, more than {size_in_words(limit)}"
+                f"{_largest_releases(index_files[project.project])}"
             )
             yield place.found(PROJECT_TOO_LARGE, message)
-        elif one.further is not None and one.further < _FEW:
-            message = f"afterwards there is room for {one.further} more releases of this size"
+        elif project.further_releases is not None and project.further_releases < _MIN_FURTHER:
+            count = project.further_releases
+            message = f"afterwards there is room for {count} more releases of this size"
             yield place.found(PROJECT_TOO_LARGE, message, severity=Severity.WARNING)

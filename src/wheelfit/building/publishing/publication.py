@@ -1,4 +1,4 @@
-"""Publication of a set: at once where an index can stage it, else in a safe order."""
+"""Publication of a release: at once if an index has stages, else in a safe order."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ if TYPE_CHECKING:
     from wheelfit.sources.page import File
     from wheelfit.sources.progress import Progress
 
-_LASTS = 86400.0
+_STAGE_LIFETIME = 86400.0
 """Seconds that a stage waits for the resumption of its publication."""
-_ROUNDS = 3
-_AGAIN = "run the same command again: what is there already is not sent again"
+_MAX_ATTEMPTS = 3
+_RETRY_HINT = "run the same command again: existing files are not sent again"
 
 
 class Stages(Protocol):
-    """The stages of an index, which hold files back; `ServerAdministration` of an index of ours."""
+    """The stages of an index, with unpublished files; `ServerAdministration` of our own index."""
 
     def open_stage(self, owner: str, lifetime: float) -> dict[str, Any]:
         """Open a stage; return its ``id``."""
 
     def stages(self) -> list[dict[str, Any]]:
-        """Return the stages that are open, each with its ``id`` and ``files``."""
+        """Return the open stages, each with its ``id`` and ``files``."""
 
     def publish(self, stage: str) -> list[str]:
         """Publish all files of a stage at once."""
@@ -55,14 +55,14 @@ class PublishResult:
     """The result of publishing."""
 
     sent: tuple[str, ...] = ()
-    there: tuple[str, ...] = ()
-    """Names of those that were there already."""
+    existing: tuple[str, ...] = ()
+    """Names of files that the index had before."""
     stage: str | None = None
-    """Which stage was published; None: there was none."""
+    """The published stage; None if there was none."""
     is_resumed: bool = False
     """Whether that stage was opened by an interrupted publication."""
     refused_index_files: tuple[str, ...] = ()
-    """Index files that the index does not take, each with its reason."""
+    """The reasons why the index refused index files."""
     unlisted: tuple[str, ...] = ()
     """Sent files that the index does not list afterwards."""
     is_confirmed: bool = True
@@ -73,54 +73,56 @@ def publish_as_one(
     files: Sequence[OutgoingFile],
     stages: Stages,
     sender_for: Callable[[str], Sender],
-    listed: Callable[[], Mapping[str, File]],
+    list_index: Callable[[], Mapping[str, File]],
     progress: Progress,
 ) -> PublishResult:
     """Publish files so that all of them become visible at once, or none.
 
-    An interrupted publication is resumed: a stage of ours that has nothing but files of the set. If
-    a file is refused the stage is dropped, since its files will change.
+    An interrupted publication is resumed: a stage that has only files of this release. If a file is
+    refused the stage is dropped, since its files will change.
 
-    :raises UploadRefused: a file is refused, or the set contradicts published files.
-    :raises NetworkError: the index cannot be reached; sent files wait in the stage.
+    :param list_index: returns the files that the index lists, by name.
+    :raises UploadRefused: a file is refused, or the index has one with other content.
+    :raises NetworkError: the index cannot be reached; sent files stay in the stage.
     """
-    for last in (False,) * (_ROUNDS - 1) + (True,):
-        compared = compare(files, listed())
-        refuse_conflicts(compared)
-        there = tuple(one.filename for one in compared.there)
-        if not compared.new:
-            return PublishResult(there=there)
-        stage, waiting = _stage_of(stages, compared.new)
+    for is_last_attempt in (False,) * (_MAX_ATTEMPTS - 1) + (True,):
+        comparison = compare(files, list_index())
+        refuse_conflicts(comparison)
+        existing = tuple(file.filename for file in comparison.existing)
+        if not comparison.new:
+            return PublishResult(existing=existing)
+        stage, staged = _interrupted_stage(stages, comparison.new)
         is_resumed = stage is not None
         if stage is None:
-            stage = str(stages.open_stage("", _LASTS)["id"])
+            stage = str(stages.open_stage("", _STAGE_LIFETIME)["id"])
         try:
-            sent = _fill(compared.new, waiting, sender_for(stage), progress)
+            sent = _send_missing(comparison.new, staged, sender_for(stage), progress)
             stages.publish(stage)
         except (UploadRefused, FileProblem) as error:
-            # Another process publishes the same: its stage has a name, or ours is published.
-            if not last and _is_race(error):
-                _forget(stages, stage, unless=is_resumed)
+            # Another process publishes the same: its stage has a file name, or ours is published.
+            if not is_last_attempt and _is_race(error):
+                if not is_resumed:
+                    _drop_stage(stages, stage)
                 continue
-            _forget(stages, stage)
-            error.hint = error.hint or _who_holds(stages, compared.new)
+            _drop_stage(stages, stage)
+            error.hint = error.hint or _conflicting_stage_hint(stages, comparison.new)
             raise
         except (UserError, PolicyRefusal):
-            _forget(stages, stage)
+            _drop_stage(stages, stage)
             raise
         except NetworkError as error:
-            waits = _forget_empty(stages, stage)
+            has_files = _drop_empty_stage(stages, stage)
             error.note = error.note or (
-                "nothing is published; what was sent waits on the index"
-                if waits
+                "nothing is published; sent files stay in the stage on the index"
+                if has_files
                 else "nothing is published"
             )
-            error.hint = error.hint or _AGAIN
+            error.hint = error.hint or _RETRY_HINT
             raise
         except KeyboardInterrupt:
-            _forget_empty(stages, stage)
+            _drop_empty_stage(stages, stage)
             raise
-        return PublishResult(tuple(sent), there + tuple(waiting), stage, is_resumed)
+        return PublishResult(tuple(sent), existing + tuple(staged), stage, is_resumed)
     raise AssertionError  # the last round returned or raised
 
 
@@ -128,27 +130,28 @@ def publish_in_order(
     files: Sequence[OutgoingFile],
     index_files: Mapping[Release, bytes],
     sender: Sender,
-    listed: Callable[[], Mapping[str, File]],
+    list_index: Callable[[], Mapping[str, File]],
     progress: Progress,
 ) -> PublishResult:
     """Publish files one after the other, the index file of a release last (B-52).
 
-    In between users see a part, which is usable, since wheels for all machines come first.
+    Meanwhile users see a part, which is usable, since wheels for all machines come first.
 
-    :param listed: lists the index; others may send the same files meanwhile.
+    :param list_index: returns the files that the index lists, by name; others may send the same
+        files meanwhile.
     :raises UploadRefused: a file is refused.
     :raises NetworkError: the index cannot be reached.
     """
-    compared = compare(files, listed())
-    refuse_conflicts(compared)
+    comparison = compare(files, list_index())
+    refuse_conflicts(comparison)
     sent: list[str] = []
-    there = [one.filename for one in compared.there]
+    existing = [file.filename for file in comparison.existing]
     refused = []
-    progress.start(sum(one.size for one in compared.new))
+    progress.start(sum(file.size for file in comparison.new))
     try:
-        for one in compared.new:
-            is_sent = _send_or_find(one, sender, listed, progress)
-            (sent if is_sent else there).append(one.filename)
+        for file in comparison.new:
+            is_sent = _send_unless_listed(file, sender, list_index, progress)
+            (sent if is_sent else existing).append(file.filename)
         for release, data in index_files.items():
             try:
                 sender.send_index_file(release, data)
@@ -157,88 +160,91 @@ def publish_in_order(
                     raise
                 refused.append(error.message)
     except (NetworkError, UserError) as error:
-        error.note = error.note or _so_far(len(sent), len(compared.new))
+        error.note = error.note or _progress_note(len(sent), len(comparison.new))
         if isinstance(error, NetworkError):
-            error.hint = error.hint or _AGAIN
+            error.hint = error.hint or _RETRY_HINT
         raise
     finally:
         sender.close()
     progress.done()
-    return PublishResult(tuple(sent), tuple(there), refused_index_files=tuple(refused))
+    return PublishResult(tuple(sent), tuple(existing), refused_index_files=tuple(refused))
 
 
-def _send_or_find(
-    file: OutgoingFile, sender: Sender, listed: Callable[[], Mapping[str, File]], progress: Progress
+def _send_unless_listed(
+    file: OutgoingFile,
+    sender: Sender,
+    list_index: Callable[[], Mapping[str, File]],
+    progress: Progress,
 ) -> bool:
-    """Send a file; return False if another publisher was quicker with the same content.
+    """Send a file; return False if another publisher sent the same content first.
 
-    :raises UploadRefused: it is refused; ``name-taken`` where other content was quicker.
+    :raises UploadRefused: it is refused; ``name-taken`` if other content was sent first.
     """
     try:
         sender.send(file, progress.advance)
     except UploadRefused as error:
-        if not _is_taken(error):
+        if not _is_name_conflict(error):
             raise
-        compared = compare([file], listed())
-        if compared.there:
+        comparison = compare([file], list_index())
+        if comparison.existing:
             return False
-        if compared.findings:
-            raise _taken(file.filename, compared.findings[0].message) from None
+        if comparison.findings:
+            raise _name_conflict(file.filename, comparison.findings[0].message) from None
         raise
     return True
 
 
-def _so_far(sent: int, count: int) -> str:
+def _progress_note(sent: int, count: int) -> str:
     if not sent:
         return "nothing was sent"
-    return (
-        f"{sent} of {count} files were sent, and the index shows them; {count - sent} are missing"
-    )
+    return f"{sent} of {count} files are published; {count - sent} are missing"
 
 
-def _stage_of(stages: Stages, files: Sequence[OutgoingFile]) -> tuple[str | None, tuple[str, ...]]:
+def _interrupted_stage(
+    stages: Stages, files: Sequence[OutgoingFile]
+) -> tuple[str | None, tuple[str, ...]]:
     """Return the stage of an interrupted publication of the same files, and its files."""
-    wanted = {one.filename: one.sha256 for one in files}
+    digests = {file.filename: file.sha256 for file in files}
     for stage in reversed(stages.stages()):
-        waiting = {str(file["filename"]): file["sha256"] for file in stage.get("files", ())}
-        if waiting and waiting.items() <= wanted.items():
-            return str(stage["id"]), tuple(sorted(waiting))
+        staged = {str(file["filename"]): file["sha256"] for file in stage.get("files", ())}
+        if staged and staged.items() <= digests.items():
+            return str(stage["id"]), tuple(sorted(staged))
     return None, ()
 
 
-def _who_holds(stages: Stages, files: Sequence[OutgoingFile]) -> str | None:
-    """Return a hint about another stage with names of ours, as one of older builds."""
-    names = {one.filename for one in files}
+def _conflicting_stage_hint(stages: Stages, files: Sequence[OutgoingFile]) -> str | None:
+    """Return a hint about another stage with the same file names, as of an earlier build."""
+    names = {file.filename for file in files}
     for stage in stages.stages():
         if any(file["filename"] in names for file in stage.get("files", ())):
-            held = stage["id"]
+            stage_id = stage["id"]
             return (
-                f"the stage {held} has files of these names, from somebody else or from an earlier "
-                f"attempt; `wheelfit index stage drop {held} --at PLACE` forgets them"
+                f"the stage {stage_id} of another user or an earlier attempt has files of these "
+                f"names; `wheelfit index stage drop {stage_id} --at PLACE` deletes them"
             )
     return None
 
 
-def _fill(
-    files: Sequence[OutgoingFile], waiting: Sequence[str], sender: Sender, progress: Progress
+def _send_missing(
+    files: Sequence[OutgoingFile], staged: Sequence[str], sender: Sender, progress: Progress
 ) -> list[str]:
-    missing = [file for file in files if file.filename not in waiting]
-    progress.start(sum(one.size for one in missing))
+    missing = [file for file in files if file.filename not in staged]
+    progress.start(sum(file.size for file in missing))
     try:
-        for one in missing:
+        for file in missing:
             try:
-                sender.send(one, progress.advance)
+                sender.send(file, progress.advance)
             except UnexpectedStatus as error:
-                if error.status == 404:  # the stage, for the server was there a moment ago
+                if error.status == 404:  # of the stage: the server was reachable before
                     raise FileProblem("the stage no longer exists") from None
                 raise
     finally:
         sender.close()
     progress.done()
-    return [one.filename for one in missing]
+    return [file.filename for file in missing]
 
 
-def _is_taken(error: UserError) -> bool:
+def _is_name_conflict(error: UserError) -> bool:
     return any(detail["reference"] == NAME_TAKEN for detail in error.details)
 
 
@@ -248,35 +254,33 @@ def _is_race(error: UserError) -> bool:
     return {str(detail["reference"]) for detail in error.details} <= {NAME_TAKEN, "no-such-stage"}
 
 
-def _forget(stages: Stages, stage: str, *, unless: bool = False) -> None:
+def _drop_stage(stages: Stages, stage: str) -> None:
     """Drop a stage, if it exists and can be dropped."""
-    if unless:
-        return
     try:
         stages.drop(stage)
     except (FileProblem, NetworkError, PolicyRefusal):
         return
 
 
-def _forget_empty(stages: Stages, stage: str) -> bool:
+def _drop_empty_stage(stages: Stages, stage: str) -> bool:
     """Drop a stage without files; return whether it may still exist, with files."""
     try:
-        matching = [one for one in stages.stages() if str(one["id"]) == stage]
+        matching = [open_stage for open_stage in stages.stages() if str(open_stage["id"]) == stage]
     except (NetworkError, PolicyRefusal):
-        return True  # the index itself forgets it
+        return True  # the index drops it when it expires
     if matching and not matching[0].get("files"):
-        _forget(stages, stage)
+        _drop_stage(stages, stage)
         return False
     return bool(matching)
 
 
-def refuse_conflicts(compared: IndexComparison) -> None:
-    """Raise on files whose names are taken by other content."""
-    if compared.findings:
-        raise _taken(compared.findings[0].where, compared.findings[0].message)
+def refuse_conflicts(comparison: IndexComparison) -> None:
+    """Raise if the index has other content under the names of some files."""
+    if comparison.findings:
+        raise _name_conflict(comparison.findings[0].where, comparison.findings[0].message)
 
 
-def _taken(where: str, message: str) -> UploadRefused:
+def _name_conflict(where: str, message: str) -> UploadRefused:
     return UploadRefused(
         f"the index has a file of this name with other content: {message}",
         where=where,
@@ -290,42 +294,44 @@ _LONGEST_PAUSE = 8.0
 
 @dataclass(frozen=True, slots=True)
 class Confirmation:
-    """The listing by an index of the files that it was sent."""
+    """The result of looking for sent files in the listing of an index."""
 
     missing: tuple[OutgoingFile, ...] = ()
     """Files that it does not list."""
     findings: tuple[Finding, ...] = ()
     """Findings about files it lists with other content."""
     error: WheelfitError | None = None
-    """The reason why that is unknown; then the other fields are empty."""
+    """The error by which the index could not be listed; then the other fields are empty."""
 
 
 def confirm(
     files: Sequence[OutgoingFile],
-    listed: Callable[[], Mapping[str, File]],
+    list_index: Callable[[], Mapping[str, File]],
     *,
-    patience: float,
+    timeout: float,
     pause: Callable[[float], None] = time.sleep,
 ) -> Confirmation:
-    """Confirm that an index lists sent files, repeatedly where a cache may lag behind.
+    """Confirm that an index lists sent files, with retries in case of a cache.
 
-    :param patience: total seconds of pauses between requests.
+    :param timeout: total seconds of pauses between requests.
     """
     next_pause = 1.0
     while True:
-        confirmation = _look(files, listed)
-        waits = min(next_pause, patience)
-        if (confirmation.error is None and not confirmation.missing) or waits <= 0:
+        confirmation = _listing(files, list_index)
+        wait = min(next_pause, timeout)
+        if (confirmation.error is None and not confirmation.missing) or wait <= 0:
             return confirmation
-        pause(waits)
-        patience -= waits
+        pause(wait)
+        timeout -= wait
         next_pause = min(2 * next_pause, _LONGEST_PAUSE)
 
 
-def _look(files: Sequence[OutgoingFile], listed: Callable[[], Mapping[str, File]]) -> Confirmation:
+def _listing(
+    files: Sequence[OutgoingFile], list_index: Callable[[], Mapping[str, File]]
+) -> Confirmation:
     try:
-        there = listed()
+        listed = list_index()
     except WheelfitError as error:
         return Confirmation(error=error)
-    missing = tuple(file for file in files if file.filename not in there)
-    return Confirmation(missing, compare(files, there).findings)
+    missing = tuple(file for file in files if file.filename not in listed)
+    return Confirmation(missing, compare(files, listed).findings)

@@ -1,4 +1,4 @@
-"""The reason why a set of files is not published although each of them is sound."""
+"""Reasons not to publish a release although each of its files is valid."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ NAME_TAKEN = REFUSALS.error("name-taken", "F-131",
     "publish a new version, or a wheel with a new build number")
 REFUSED = REFUSALS.error("refused-by-index", "F-131",
     "the index refuses the file",
-    "mend what the index names, and publish again")
+    "fix what the index reports, and publish again")
 NOT_LISTED = REFUSALS.error("not-listed", "B-52",
-    "the index took the file, and does not list it afterwards",
-    "look whether the index is behind a cache or holds uploads back; the same command sends again "
-    "what is not there")
+    "the index accepted the file, and does not list it",
+    "check whether the index has a cache or delays uploads; the same command sends missing files "
+    "again")
 MISSING_VARIANT = REFUSALS.error("missing-variant", "B-52",
     "a label of the project's [variant.variants] has no wheel, here or on the index",
-    "build it, or take it out of the table")
+    "build it, or remove it from the table")
 MISSING_WHEEL = REFUSALS.error("missing-wheel", "B-52",
     "the project's [tool.wheelfit.matrix] has a wheel that is neither here nor on the index",
-    "build it, or take it out of the matrix")
+    "build it, or remove it from the matrix")
 UNLISTED_VARIANT = REFUSALS.warning("unlisted-variant", "B-3",
     "a wheel has a label that the project's [variant.variants] does not list",
     "list it, so that the next release has it too")
@@ -33,11 +33,11 @@ UNTESTED_WHEEL = REFUSALS.error("untested-wheel", "B-52",
     "run `wheelfit test` on a machine that supports the wheel, and keep its record beside the "
     "wheels; `--ignore untested-wheel` publishes without")
 FILE_TOO_LARGE = REFUSALS.error("file-too-large", "B-53",
-    "the file is larger than the index takes",
+    "the file is larger than the index accepts",
     "make the wheel smaller, or ask the index for a higher limit and name it with --file-limit")
 PROJECT_TOO_LARGE = REFUSALS.error("project-too-large", "B-53",
     "with these files the project is larger than the index allows",
     "delete old releases, or ask the index for a higher limit and name it with --project-limit")
 BAD_ATTESTATION = REFUSALS.error("bad-attestation", "F-131",
-    "what was attested about a file cannot be read or does not hold",
-    "sign this very file anew, or remove the attestation")
+    "an attestation of a file cannot be read, or is invalid",
+    "sign the file again, or remove the attestation")

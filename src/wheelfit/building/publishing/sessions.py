@@ -1,7 +1,7 @@
-"""Publish releases by the publishing sessions of an index (PEP 694, draft of August 2026).
+"""Publication by the publishing sessions of an index (PEP 694, draft of August 2026).
 
-A session keeps the files of one release hidden until it is published. Its mechanism is
-``http-post-bytes``, which every such index has.
+A session hides the files of one release until it is published. Files are sent by the mechanism
+``http-post-bytes``, which every such index supports.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ if TYPE_CHECKING:
     from wheelfit.sources.progress import Progress
 
 _META = {"meta": {"api-version": "2.0"}}
-_TYPE = "application/vnd.pypi.upload.v2+json"
+_CONTENT_TYPE = "application/vnd.pypi.upload.v2+json"
 _MECHANISM = "http-post-bytes"
-_LONGEST_WORK = 900.0
-"""Seconds for which an index may work on a file or a release."""
-_MOST = 4 << 20
+_PROCESSING_LIMIT = 900.0
+"""Seconds for which an index may process a file or a release."""
+_MAX_ANSWER = 4 << 20
 _EDITABLE = ("open", "error")
-_OURS = "_wheelfit"
+_EXTENSION = "_wheelfit"
 """The key of wheelfit's own extensions in answers."""
-_AGAIN = "run the same command again: a session that is left is taken up"
+_RETRY_HINT = "run the same command again: it resumes the open session"
 
 
 class SessionIndex:
@@ -69,51 +69,57 @@ class SessionIndex:
         self._pause = pause
 
     def open(
-        self, release: Release, wanted: Mapping[str, str | None]
+        self, release: Release, digests: Mapping[str, str | None]
     ) -> tuple[dict[str, Any], frozenset[str]]:
         """Open the session of a release, or resume an earlier one.
 
-        :param wanted: the files to send, each with its SHA-256 if it may be there already.
-        :return: the session, and the files that need not be sent, as a server of wheelfit lists
-            them. All others are removed from a resumed session.
+        :param digests: the files to send, each with its SHA-256; None: it is always sent again.
+        :return: the session, and the files that it has already, as a server of wheelfit lists them.
+            All others are removed from a resumed session.
         :raises UploadRefused: another publisher has files in it.
         """
         name, version = release
-        what = f"{name} {version}"
-        said = {**_META, "name": name, "version": str(version)}
-        answer = self._ask("POST", self.root, what, said, conflicts=True)
+        subject = f"{name} {version}"
+        request = {**_META, "name": name, "version": str(version)}
+        answer = self._request("POST", self.root, subject, request, conflicts=True)
         if answer.status != 409:
             session = answer.json()
             if not session.get("links"):
-                kind = answer.headers.get("content-type", "").partition(";")[0] or "of no type"
+                kind = answer.headers.get("content-type", "").partition(";")[0] or "(none)"
                 raise InvalidPage(
-                    f"no publishing session was opened: the answer is {kind}",
+                    f"no publishing session was opened: the answer has the type {kind}",
                     where=redact(self.root),
                     hint="--session-url is the root of the index's sessions (PEP 694); without it "
                     "files are uploaded one by one",
                 )
             return session, frozenset()
-        status = self._ask("GET", self._link(answer.headers.get("location")), what).json()
-        there = status.get("files") or {}
-        strange = sorted(there.keys() - wanted.keys())
-        if strange or status.get("status") not in _EDITABLE:
-            words = f"with {', '.join(strange)}" if strange else f"that is {status.get('status')}"
+        status = self._request("GET", self._link(answer.headers.get("location")), subject).json()
+        files = status.get("files") or {}
+        foreign_files = sorted(files.keys() - digests.keys())
+        if foreign_files or status.get("status") not in _EDITABLE:
+            description = (
+                f"with {', '.join(foreign_files)}"
+                if foreign_files
+                else f"that is {status.get('status')}"
+            )
             raise UploadRefused(
-                f"the index has an open session for {what} {words[:300]}",
+                f"the index has an open session for {subject} {description[:300]}",
                 where=redact(self.root),
                 hint="publish or cancel that session first",
-                details=[{"reference": "session-open", "message": words[:300], "where": what}],
+                details=[
+                    {"reference": "session-open", "message": description[:300], "where": subject}
+                ],
             )
-        kept = frozenset(
+        sent = frozenset(
             filename
-            for filename, one in there.items()
-            if one.get("status") == "completed"
-            and wanted[filename] is not None
-            and (one.get(_OURS) or {}).get("sha256") == wanted[filename]
+            for filename, entry in files.items()
+            if entry.get("status") == "completed"
+            and digests[filename] is not None
+            and (entry.get(_EXTENSION) or {}).get("sha256") == digests[filename]
         )
-        for filename in there.keys() - kept:
-            self._ask("DELETE", self._link(there[filename].get("link")), what)
-        return status, kept
+        for filename in files.keys() - sent:
+            self._request("DELETE", self._link(files[filename].get("link")), subject)
+        return status, sent
 
     def send(self, session: Mapping[str, Any], file: OutgoingFile, progress: Progress) -> None:
         """Send a file to a session, with its attestations."""
@@ -137,62 +143,62 @@ class SessionIndex:
         content: _Body | bytes,
         attestations: Sequence[object],
     ) -> None:
-        said = {**_META, "filename": filename, "size": size, "hashes": {"sha256": sha256},
+        request = {**_META, "filename": filename, "size": size, "hashes": {"sha256": sha256},
                 "mechanism": _MECHANISM}  # fmt: skip
-        upload = self._ask("POST", self._link_of(session, "upload"), filename, said).json()
+        upload = self._request("POST", self._link_of(session, "upload"), filename, request).json()
         mechanism = upload.get("mechanism") or {}
         address = self._link(mechanism.get("file_url"))
-        self._ask("POST", address, filename, content, kind="application/octet-stream")
+        self._request("POST", address, filename, content, content_type="application/octet-stream")
         if attestations and mechanism.get("attestations_url"):
             where = self._link(mechanism["attestations_url"])
-            self._ask("POST", where, filename, attestations, kind="application/json")
-        done = self._ask("POST", self._link_of(upload, "complete"), filename, _META)
-        if done.status == 202:
+            self._request("POST", where, filename, attestations, content_type="application/json")
+        completion = self._request("POST", self._link_of(upload, "complete"), filename, _META)
+        if completion.status == 202:
             status = self._link_of(upload, "file-upload-session")
             self._wait(status, filename, done="completed", working=("pending", "processing"))
 
-    def publish(self, session: Mapping[str, Any], what: str) -> None:
+    def publish(self, session: Mapping[str, Any], subject: str) -> None:
         """Publish all files of a session at once."""
-        done = self._ask("POST", self._link_of(session, "publish"), what, _META)
-        if done.status == 202:
+        answer = self._request("POST", self._link_of(session, "publish"), subject, _META)
+        if answer.status == 202:
             status = self._link_of(session, "session")
-            self._wait(status, what, done="published", working=("processing",))
+            self._wait(status, subject, done="published", working=("processing",))
 
     def cancel(self, session: Mapping[str, Any]) -> None:
         """Delete a session, if it exists and can be deleted."""
         with suppress(WheelfitError):
-            self._ask("DELETE", self._link_of(session, "session"), "the session")
+            self._request("DELETE", self._link_of(session, "session"), "the session")
 
     def close(self) -> None:
         """Close the connections."""
         self._connection.close()
 
-    def _wait(self, url: str, what: str, *, done: str, working: Sequence[str]) -> None:
+    def _wait(self, url: str, subject: str, *, done: str, working: Sequence[str]) -> None:
         """Wait until an index has processed a request."""
-        left = _LONGEST_WORK
+        remaining = _PROCESSING_LIMIT
         while True:
-            answer = self._ask("GET", url, what)
-            said = answer.json()
-            status = said.get("status")
+            answer = self._request("GET", url, subject)
+            content = answer.json()
+            status = content.get("status")
             if status == done:
                 return
             if status not in working:
-                notices = "; ".join(map(str, said.get("notices") or ()))[:500]
-                words = notices or f"the index says {status!r}"
+                notices = "; ".join(map(str, content.get("notices") or ()))[:500]
+                reason = notices or f"its status is {status!r}"
                 raise failure_of(
-                    Answer(400, f"it failed: {words}", {}, b""), what, redact(self.root)
+                    Answer(400, f"it failed: {reason}", {}, b""), subject, redact(self.root)
                 )
-            if left <= 0:
-                raise Unreachable(f"the index still works on {what}", where=redact(self.root))
+            if remaining <= 0:
+                raise Unreachable(f"the index still processes {subject}", where=redact(self.root))
             seconds = _seconds(answer.headers.get("retry-after", ""))
             self._pause(seconds)
-            left -= seconds
+            remaining -= seconds
 
-    def _link_of(self, said: Mapping[str, Any], name: str) -> str:
-        return self._link((said.get("links") or {}).get(name))
+    def _link_of(self, content: Mapping[str, Any], name: str) -> str:
+        return self._link((content.get("links") or {}).get(name))
 
     def _link(self, url: object) -> str:
-        """Return a link, if it leads to the requested server: the login is for that server only."""
+        """Return a link of the requested server, as the login is for that server only."""
         link = urljoin(self.root, url) if isinstance(url, str) and url else ""
         try:
             is_here = origin(link) == origin(self.root)
@@ -200,98 +206,99 @@ class SessionIndex:
             is_here = False
         if not is_here:
             raise InvalidPage(
-                f"a link of the index leads elsewhere: {redact(link)[:200] or 'there is none'}",
+                f"a link of the index is missing, or of another server: {redact(link)[:200]}",
                 where=redact(self.root),
             )
         return link
 
-    def _ask(
+    def _request(
         self,
         method: str,
         url: str,
-        what: str,
+        subject: str,
         said: object = None,
         *,
-        kind: str = _TYPE,
+        content_type: str = _CONTENT_TYPE,
         conflicts: bool = False,
     ) -> Answer:
-        """Send a request; errors are about `what`, a file or a release."""
-        headers = {"Accept": _TYPE, "Content-Type": kind}
+        """Send a request; errors are about `subject`, a file or a release."""
+        headers = {"Accept": _CONTENT_TYPE, "Content-Type": content_type}
         is_raw = said is None or isinstance(said, bytes | _Body)
         data = said if is_raw else json.dumps(said).encode()
-        answer = self._connection.ask(
-            method, url, f"send {what}", data=data, headers=headers, most=_MOST
+        answer = self._connection.request(
+            method, url, f"send {subject}", data=data, headers=headers, max_size=_MAX_ANSWER
         )
         is_conflict = conflicts and answer.status == 409 and "location" in answer.headers
         if answer.status < 300 or is_conflict:
             return answer
         said = answer.json()
-        words = _problem(said) or words_of(answer.reason, answer.content)
-        told = answer._replace(reason=f"it says: {words}", content=_references(said))
-        raise failure_of(told, what, redact(self.root))
+        message = _problem(said) or words_of(answer.reason, answer.content)
+        described = answer._replace(reason=f"it says: {message}", content=_error_details(said))
+        raise failure_of(described, subject, redact(self.root))
 
 
 def publish_in_sessions(
     files: Sequence[OutgoingFile],
     index_files: Mapping[Release, bytes],
     index: SessionIndex,
-    listed: Callable[[], Mapping[str, File]],
+    list_index: Callable[[], Mapping[str, File]],
     progress: Progress,
 ) -> PublishResult:
-    """Publish files so that all of a release are seen in one moment, or none (PEP 694).
+    """Publish files so that all files of a release become visible at once, or none (PEP 694).
 
-    Of several releases none is published before all files of all of them have come.
+    No release is published before all files of all releases are sent.
 
-    :param index_files: sent where the index takes them.
-    :raises UploadRefused: a file may not come in; nothing is published, unless that is found out
-        when another release is published already.
-    :raises NetworkError: the index cannot be reached; its sessions wait.
+    :param index_files: index files, which the index may refuse.
+    :param list_index: returns the files that the index lists, by name.
+    :raises UploadRefused: a file is refused; nothing is published, unless another release was
+        published before the refusal.
+    :raises NetworkError: the index cannot be reached; its sessions stay open.
     """
     from wheelfit.core.filename import index_file_name
 
-    compared = compare(files, listed())
-    refuse_conflicts(compared)
-    progress.start(sum(one.size for one in compared.new))
+    comparison = compare(files, list_index())
+    refuse_conflicts(comparison)
+    progress.start(sum(file.size for file in comparison.new))
     refused: list[str] = []
-    filled: dict[Release, dict[str, Any]] = {}
+    sessions: dict[Release, dict[str, Any]] = {}
     try:
-        for release, some in release_groups(compared.new).items():
+        for release, release_files in release_groups(comparison.new).items():
             name = index_file_name(*release)
-            wanted = {name: None, **{one.filename: one.sha256 for one in some}}
-            session, kept = index.open(release, wanted)
-            filled[release] = session
-            for one in some:
-                if one.filename in kept:
-                    progress.advance(one.size)
+            digests = {name: None, **{file.filename: file.sha256 for file in release_files}}
+            session, sent = index.open(release, digests)
+            sessions[release] = session
+            for file in release_files:
+                if file.filename in sent:
+                    progress.advance(file.size)
                 else:
-                    index.send(session, one, progress)
+                    index.send(session, file, progress)
             if release in index_files:
-                refused += _sent_if_taken(index, session, name, index_files[release])
-        for release in list(filled):
-            index.publish(filled[release], f"{release[0]} {release[1]}")
-            del filled[release]
+                refused += _send_index_file(index, session, name, index_files[release])
+        for release in list(sessions):
+            index.publish(sessions[release], f"{release[0]} {release[1]}")
+            del sessions[release]
     except (UserError, PolicyRefusal, KeyboardInterrupt):
-        for session in filled.values():
+        for session in sessions.values():
             index.cancel(session)
         raise
     except NetworkError as error:
-        error.note = error.note or "a release whose session was not published is not seen"
-        error.hint = error.hint or _AGAIN
+        error.note = error.note or "releases with open sessions are not published"
+        error.hint = error.hint or _RETRY_HINT
         raise
     finally:
         index.close()
     progress.done()
     return PublishResult(
-        tuple(one.filename for one in compared.new),
-        tuple(one.filename for one in compared.there),
+        tuple(file.filename for file in comparison.new),
+        tuple(file.filename for file in comparison.existing),
         refused_index_files=tuple(refused),
     )
 
 
-def _sent_if_taken(
+def _send_index_file(
     index: SessionIndex, session: Mapping[str, Any], name: str, data: bytes
 ) -> Iterator[str]:
-    """Send an index file; yield why the index does not take it."""
+    """Send an index file; yield the reason if the index refuses it."""
     try:
         index.send_index_file(session, name, data)
     except UploadRefused as error:
@@ -299,7 +306,7 @@ def _sent_if_taken(
 
 
 class _Body:
-    """The content of a file on its way, with its length."""
+    """The content of a file with its length, which reports the progress of reading."""
 
     def __init__(self, content: BinaryIO, size: int, progress: Progress) -> None:
         self._content = content
@@ -311,24 +318,26 @@ class _Body:
 
     def read(self, size: int = -1) -> bytes:
         """Return the next bytes."""
-        piece = self._content.read(size)
-        self._progress.advance(len(piece))
-        return piece
+        chunk = self._content.read(size)
+        self._progress.advance(len(chunk))
+        return chunk
 
 
-def _problem(said: Mapping[str, Any]) -> str:
-    """Return the problem in an answer, as RFC 9457 describes it."""
-    errors = said.get("errors")
-    more = [error.get("message") for error in errors if isinstance(error, dict)] if isinstance(
+def _problem(content: Mapping[str, Any]) -> str:
+    """Return the problem in an answer (RFC 9457) as text."""
+    errors = content.get("errors")
+    messages = [error.get("message") for error in errors if isinstance(error, dict)] if isinstance(
         errors, list) else []  # fmt: skip
-    words = [said.get("title"), said.get("detail"), said.get("details"), *more]
-    return " ".join("; ".join(str(word) for word in words if word).split())[:500]
+    parts = [content.get("title"), content.get("detail"), content.get("details"), *messages]
+    return " ".join("; ".join(str(word) for word in parts if word).split())[:500]
 
 
-def _references(said: Mapping[str, Any]) -> bytes:
-    """Return the errors of a server of wheelfit in its usual form; empty: it is another server."""
+def _error_details(content: Mapping[str, Any]) -> bytes:
+    """Return the errors of a server of wheelfit in its usual form; empty for other servers."""
     try:
-        errors = [{**one, "where": one["source"]} for one in said["errors"] if one["reference"]]
+        errors = [
+            {**error, "where": error["source"]} for error in content["errors"] if error["reference"]
+        ]
     except (LookupError, TypeError):
         return b""
     return json.dumps({"errors": errors}).encode()

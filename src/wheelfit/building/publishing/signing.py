@@ -1,7 +1,7 @@
 """Attestations of published files: signatures with the identity of a CI job (PEP 740).
 
 Sigstore issues a certificate for the identity, and a public log records signatures; no key is
-stored anywhere. Others verify it (`sources.attestations`).
+stored. `sources.attestations` verifies them.
 """
 
 from __future__ import annotations
@@ -48,31 +48,34 @@ def attest(
         )
     except ImportError:
         raise NeedsExtra("attestations", "pypi-attestations") from None
-    # It warns of an instance that is not the public one, which is intended here.
+    # It would warn of an instance other than the public one.
     logging.getLogger("sigstore").setLevel(logging.ERROR)
     configuration = _configuration(instance)
-    written = []
-    with _failures(), SigningContext.from_trust_config(configuration).signer(_token(environ)) as by:
+    paths = []
+    with (
+        _converted_errors(),
+        SigningContext.from_trust_config(configuration).signer(_token(environ)) as signer,
+    ):
         for file in files:
             try:
-                bundle = by.sign_dsse(_statement(file.filename, file.sha256))
+                bundle = signer.sign_dsse(_statement(file.filename, file.sha256))
                 attestation = Attestation.from_bundle(bundle)
             except (AttestationError, ExpiredCertificate, ExpiredIdentity) as error:
-                reason = str(error) or "the identity of the job expired meanwhile"
+                reason = str(error) or "the identity of the job has expired"
                 raise AttestationProblem(
                     f"the file cannot be signed: {reason}", where=str(file.path)
                 ) from None
             path = file.path.with_name(f"{file.filename}{ATTESTATION}")
             with new_file(path, overwrite=False) as content:
                 write_all(content, attestation.model_dump_json().encode())
-            written.append(path)
-    return tuple(written)
+            paths.append(path)
+    return tuple(paths)
 
 
 def _statement(filename: str, sha256: str) -> Any:
     """Return the statement of PEP 740 that a file was published.
 
-    ``Attestation.sign`` writes the same, but of file names without a label alone.
+    ``Attestation.sign`` makes the same, but refuses file names with a label.
     """
     from pypi_attestations import AttestationType
     from sigstore.dsse import DigestSet, StatementBuilder, Subject
@@ -86,7 +89,7 @@ def _configuration(instance: Path | None) -> Any:
     from sigstore.models import ClientTrustConfig
 
     if instance is None:
-        with _failures():
+        with _converted_errors():
             return ClientTrustConfig.production()
     try:
         text = instance.read_text("utf-8")
@@ -114,14 +117,14 @@ def _token(environ: Mapping[str, str]) -> Any:
 
 
 @contextmanager
-def _failures() -> Iterator[None]:
+def _converted_errors() -> Iterator[None]:
     """Convert errors of the library, of the network and of the root of trust to ours."""
     try:
         yield
     except WheelfitError:
         raise
     except Exception as error:
-        # Errors of its clients have no class in common; those of requests are of the system.
+        # Errors of sigstore have no common base class; those of requests are OSErrors.
         if not isinstance(error, OSError) and not type(error).__module__.startswith("sigstore."):
             raise
         reason = str(error.__cause__ or error).strip() or type(error).__name__

@@ -1,4 +1,4 @@
-"""The wheels that installers would take of a release, before it is sent.
+"""The wheels of a release that installers would choose, before it is published.
 
 No installer is run: the rules of pip and uv are reimplemented (`checking.tool_profiles`), and the
 machines are presets.
@@ -61,9 +61,9 @@ MACHINES = (
 Tool = Literal["pip", "uv", "uv --preview", "wheelfit"]
 TOOLS: tuple[Tool, ...] = ("pip", "uv", "uv --preview", "wheelfit")
 Outcome = Literal["best", "slower", "no-accelerator", "source", "nothing"]
-"""``best``: the same as wheelfit takes; ``slower``: less than the machine can run; ``no-
-accelerator``: a build for processors on a machine whose accelerator the release supports;
-``source``: the source distribution would be built; ``nothing``: the release cannot be installed.
+"""``best``: the choice of wheelfit; ``slower``: a build for lesser machines; ``no-accelerator``: a
+CPU-only build on a machine whose accelerator the release supports; ``source``: the source
+distribution would be built; ``nothing``: the release cannot be installed.
 """
 
 
@@ -76,8 +76,8 @@ class OfferedWheel(NamedTuple):
     """Whether its dependencies have variant markers, which pip and uv do not read (F-154)."""
 
 
-def outgoing_wheel(file: OutgoingFile) -> OfferedWheel:
-    """Return a wheel that will be sent; it is sound."""
+def read_outgoing_wheel(file: OutgoingFile) -> OfferedWheel:
+    """Read a wheel to upload, which must be valid."""
     with WheelArchive(file.path) as wheel:
         core = read_metadata(wheel.metadata(), str(file.path))
         filename = wheel.filename
@@ -88,22 +88,23 @@ def outgoing_wheel(file: OutgoingFile) -> OfferedWheel:
 
 
 def listed_wheel(file: File, filename: WheelFilename) -> OfferedWheel:
-    """Return a wheel that an index has; its dependencies are not read."""
+    """Return a wheel on an index; its dependencies are not read."""
     try:
         return OfferedWheel(filename, SpecifierSet(file.requires_python or ""))
-    except InvalidSpecifier:  # which installers skip
+    except InvalidSpecifier:  # installers ignore it
         return OfferedWheel(filename)
 
 
 @dataclass(frozen=True, slots=True)
 class ToolOffer:
-    """A release as it will be when all is published."""
+    """A release as it will be after publishing."""
 
     name: NormalizedName
     version: Version
     wheels: tuple[OfferedWheel, ...]
     document: VariantDocument | None = None
-    """Its future ``-variants.json``; None: there are no variants, or they contradict each other."""
+    """Its future ``-variants.json``; None if there are no variants, or they contradict each other.
+    """
     has_source: bool = False
 
 
@@ -117,7 +118,7 @@ class ToolChoice:
 
     @property
     def build(self) -> str:
-        """The label, or a word where there is none."""
+        """The label, or ``plain``, or the outcome without a wheel."""
         if self.wheel is None:
             return self.outcome
         return self.wheel.label or "plain"
@@ -137,7 +138,7 @@ class MachineChoices:
     """The choices of all tools on one machine."""
 
     machine: str
-    """The preset, as ``--for`` takes it."""
+    """The preset, as for ``--for``."""
     words: str
     choices: tuple[ToolChoice, ...]
 
@@ -158,21 +159,21 @@ class ReleaseChoices:
     machines: tuple[MachineChoices, ...]
 
     def warnings(self) -> Iterator[str]:
-        """Yield the machines where tools find nothing, or silently take a slower build."""
+        """Yield the machines on which tools find nothing, or silently choose a slower build."""
         for outcome, words in _WARNINGS.items():
-            by_machines: dict[tuple[str, ...], list[str]] = {}
+            tools_by_machines: dict[tuple[str, ...], list[str]] = {}
             for tool in TOOLS:
-                if machines := self._where(tool, outcome):
-                    by_machines.setdefault(machines, []).append(tool)
-            for machines, tools in by_machines.items():
+                if machines := self._machines_with(tool, outcome):
+                    tools_by_machines.setdefault(machines, []).append(tool)
+            for machines, tools in tools_by_machines.items():
                 yield f"{', '.join(tools)}: {words}: {', '.join(machines)}"
 
-    def _where(self, tool: Tool, outcome: Outcome) -> tuple[str, ...]:
+    def _machines_with(self, tool: Tool, outcome: Outcome) -> tuple[str, ...]:
         return tuple(
             row.machine
             for row in self.machines
-            for one in row.choices
-            if (one.tool, one.outcome) == (tool, outcome)
+            for choice in row.choices
+            if (choice.tool, choice.outcome) == (tool, outcome)
         )
 
     def to_mapping(self) -> dict[str, object]:
@@ -203,21 +204,21 @@ def tool_choices(offer: ToolOffer, machines: Sequence[str] = MACHINES) -> Releas
 
 
 def _newest_python(offer: ToolOffer) -> Python:
-    """Return the newest Python that a wheel is made for; of wheels for any, a usual one."""
-    made_for = {
+    """Return the newest Python with a wheel of its own; else the newest one in common use."""
+    pythons = {
         python
         for wheel in offer.wheels
         for tag in wheel.filename.tags
         for python in PYTHONS
         if tag.interpreter == f"cp{python[0]}{python[1]}" and tag.abi != "abi3"
     }
-    return max(made_for or (python for python, micro in PYTHONS.items() if micro > 2))
+    return max(pythons or (python for python, micro in PYTHONS.items() if micro > 2))
 
 
 def _on_machine(offer: ToolOffer, name: str, base: Target) -> MachineChoices:
     preset = compose([name])
     file, _ = host_of_preset(preset, interpreter=HostInterpreter(base.python_full_version))
-    chooser = _Chooser(offer, file.target(base, name), HostDetector(file, name, "preset"))
+    chooser = _MachineChooser(offer, file.target(base, name), HostDetector(file, name, "preset"))
     best = chooser.wheelfit()
     chosen = {
         "pip": chooser.pip(),
@@ -230,7 +231,7 @@ def _on_machine(offer: ToolOffer, name: str, base: Target) -> MachineChoices:
     return MachineChoices(name, preset.words, choices)
 
 
-class _Chooser:
+class _MachineChooser:
     """The choice of each tool on one machine."""
 
     def __init__(self, offer: ToolOffer, target: Target, detector: HostDetector) -> None:
@@ -249,12 +250,12 @@ class _Chooser:
             )
 
     def wheelfit(self) -> WheelFilename | None:
-        return self._selected(self._offer.wheels, self._support)
+        return self._select(self._offer.wheels, self._support)
 
     def pip(self) -> WheelFilename | None:
-        """Return the plain wheel with the best tags; a variant is no wheel to it."""
+        """Return the plain wheel with the best tags; pip ignores variants."""
         plain = [wheel for wheel in self._offer.wheels if not wheel.filename.is_variant]
-        return self._readable(self._selected(plain, Support()))
+        return self._unless_unreadable(self._select(plain, Support()))
 
     def uv_preview(self) -> WheelFilename | None:
         """Return the wheel with the best label among those that uv's providers support."""
@@ -262,33 +263,33 @@ class _Chooser:
         if document is None:
             return self.pip()
         if not uv_reads(document):
-            return None  # one fault costs the whole release
+            return None  # one fault makes the whole release unusable
         detections = uv_detections(document, self._support.detections)
         support = Support(detections, holders=self._support.holders)
-        known = [
+        listed = [
             wheel
             for wheel in self._offer.wheels
             if wheel.filename.label is None or wheel.filename.label in document.variants
         ]
-        return self._readable(self._selected(known, support, by_label_first=True))
+        return self._unless_unreadable(self._select(listed, support, by_label_first=True))
 
     def outcome(self, wheel: WheelFilename | None, best: WheelFilename | None) -> Outcome:
         """Compare a choice with the best wheel of the machine."""
         if wheel is None:
             return "source" if self._offer.has_source else "nothing"
-        if self._wanted_accelerators() and not accelerators_of(self._properties(wheel)):
+        if self._usable_accelerators() and not accelerators_of(self._properties(wheel)):
             return "no-accelerator"
         return "best" if best is None or wheel.label == best.label else "slower"
 
-    def _wanted_accelerators(self) -> Collection[str]:
-        """Return the accelerators of the machine that builds of the release use."""
+    def _usable_accelerators(self) -> Collection[str]:
+        """Return the accelerators of the machine for which the release has builds."""
         document = self._offer.document
-        used = () if document is None else document.variants.values()
-        asked = {name for properties in used for name in accelerators_of(properties)}
+        variants = () if document is None else document.variants.values()
+        accelerators = {name for properties in variants for name in accelerators_of(properties)}
         return {
             name
             for name, detection in self._support.detections.items()
-            if name in asked & ACCELERATORS.keys() and detection.status is Status.SUPPORTED
+            if name in accelerators & ACCELERATORS.keys() and detection.status is Status.SUPPORTED
         }
 
     def _properties(self, wheel: WheelFilename) -> PropertySet:
@@ -297,7 +298,7 @@ class _Chooser:
             return EMPTY
         return document.properties(wheel.label) or EMPTY
 
-    def _selected(
+    def _select(
         self, wheels: Sequence[OfferedWheel], support: Support, *, by_label_first: bool = False
     ) -> WheelFilename | None:
         """Return the best wheel.
@@ -305,23 +306,29 @@ class _Chooser:
         :param by_label_first: whether Requires-Python of the best label decides (F-94), not that of
             each wheel.
         """
-        refused = {
-            wheel.filename.text: "Requires-Python" for wheel in wheels if not self._runs(wheel)
+        unsupported = {
+            wheel.filename.text: "Requires-Python"
+            for wheel in wheels
+            if not self._supports_python(wheel)
         }
         chosen = select(
             [wheel.filename for wheel in wheels],
             document=self._offer.document,
             support=support,
             tags=self._target.tags,
-            extra_rejections={} if by_label_first else refused,
+            extra_rejections={} if by_label_first else unsupported,
         ).chosen
-        return None if chosen is not None and chosen.text in refused else chosen
+        return None if chosen is not None and chosen.text in unsupported else chosen
 
-    def _runs(self, wheel: OfferedWheel) -> bool:
-        wanted = wheel.requires_python
-        return wanted is None or wanted.contains(self._target.python_full_version, prereleases=True)
+    def _supports_python(self, wheel: OfferedWheel) -> bool:
+        specifier = wheel.requires_python
+        return specifier is None or specifier.contains(
+            self._target.python_full_version, prereleases=True
+        )
 
-    def _readable(self, wheel: WheelFilename | None) -> WheelFilename | None:
-        """Return a wheel, unless its metadata makes pip and uv pass the release over (F-154)."""
-        unreadable = {one.filename for one in self._offer.wheels if one.has_variant_markers}
+    def _unless_unreadable(self, wheel: WheelFilename | None) -> WheelFilename | None:
+        """Return a wheel, unless pip and uv skip the release because of its metadata (F-154)."""
+        unreadable = {
+            offered.filename for offered in self._offer.wheels if offered.has_variant_markers
+        }
         return None if wheel in unreadable else wheel

@@ -1,7 +1,7 @@
 """Upload tokens without a stored password: an index trusts the identity of a CI job (OIDC).
 
-The only importer of `id`, which reads the identity of a job in each CI service. The token of the
-identity is sent to the requested index only; no redirect is followed.
+Only this module imports `id`, which reads the identity of a job in each CI service. The token of
+the identity is sent to the requested index only; no redirect is followed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 GENERIC_TOKEN = "WHEELFIT_OIDC_TOKEN"  # noqa: S105 - the name of a variable
 """A variable with a token for the audience of the index, set by any CI service."""
 _SERVICES = ("GITHUB_ACTIONS", "GITLAB_CI", "BUILDKITE", "CIRCLECI")
-_PATIENCE = (15.0, 60.0)
+_TIMEOUTS = (15.0, 60.0)
 """Seconds for a connection, and for an answer."""
 _USER = "__token__"
 
@@ -42,10 +42,10 @@ def has_identity(environ: Mapping[str, str]) -> bool:
 def trusted_login(
     url: str, environ: Mapping[str, str], context: ssl.SSLContext | None = None
 ) -> Login | None:
-    """Exchange the identity of this CI job for a login that uploads; None: the index offers none.
+    """Exchange the identity of this CI job for a login; return None if the index does not do so.
 
     :param url: the address for uploads; the request goes to its server, below ``/_/oidc/``.
-    :param environ: the environment of the process, from which `id` reads as well.
+    :param environ: the environment of the process, which `id` reads too.
     :raises InvalidConfiguration: the job has no identity, or would send it over plain HTTP.
     :raises PolicyRefusal: the index does not trust this job.
     :raises NetworkError: the index, or the CI service, cannot be reached.
@@ -53,7 +53,7 @@ def trusted_login(
     parts = urlsplit(url)
     if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
         raise InvalidConfiguration(
-            "an identity is not shown over plain HTTP", where=redact(url), hint="use https"
+            "an identity token is not sent over plain HTTP", where=redact(url), hint="use https"
         )
     exchange = _Exchange(url, context)
     audience = exchange.audience()
@@ -69,7 +69,7 @@ def identity(
     """Return the token of this job's identity for an audience.
 
     :param where: its recipient, for messages.
-    :param variable: has the token in jobs that `id` does not support.
+    :param variable: the variable with the token, for jobs that `id` does not support.
     :raises InvalidConfiguration: the job has no identity.
     """
     from id import (  # comes with twine
@@ -78,15 +78,15 @@ def identity(
         detect_credential,
     )
 
-    given = environ.get(variable)
-    if given:
-        if audience not in _audiences(given):
+    token = environ.get(variable)
+    if token:
+        if audience not in _audiences(token):
             raise InvalidConfiguration(
                 f"the token in {variable} is not for the audience {audience!r}",
                 where=where,
-                hint="let the CI service make one for that audience",
+                hint="request one for that audience from the CI service",
             )
-        return given
+        return token
     try:
         credential = detect_credential(audience)
     except GitHubOidcPermissionCredentialError:
@@ -99,7 +99,7 @@ def identity(
         raise InvalidConfiguration(
             f"no identity of this job is available: {str(error).splitlines()[0][:300]}",
             where=where,
-            hint=f"let the job have a token for the audience {audience!r}",
+            hint=f"give the job a token for the audience {audience!r}",
         ) from None
     if credential is None:
         raise InvalidConfiguration(
@@ -122,7 +122,7 @@ def _audiences(token: str) -> list[object]:
 
 
 class _Exchange:
-    """The two questions that an index answers about identities."""
+    """The two requests about identities that an index answers."""
 
     def __init__(self, url: str, context: ssl.SSLContext | None) -> None:
         parts = urlsplit(url)
@@ -130,24 +130,24 @@ class _Exchange:
         self._connection = IndexConnection(url, None, context)
 
     def audience(self) -> str | None:
-        """Return the audience of the tokens that the index takes; None: it takes none."""
-        answer = self._ask("GET", "audience")
+        """Return the audience of the tokens that the index accepts; None if it accepts none."""
+        answer = self._request("GET", "audience")
         if answer.status in (404, 405) or 300 <= answer.status < 400:
             return None
         if answer.status != 200:
             raise self._failure(answer)
         audience = answer.json().get("audience")
-        # Any other answer is an unrelated page.
+        # Any other answer is a page of a server without trusted publishing.
         return audience if isinstance(audience, str) and audience else None
 
     def mint(self, token: str) -> str:
         """Return the upload token for an identity."""
-        answer = self._ask("POST", "mint-token", {"token": token})
-        said = answer.json()
-        minted = said.get("token")
-        if answer.status < 300 and isinstance(minted, str) and minted:
-            return minted
-        errors = said.get("errors")
+        answer = self._request("POST", "mint-token", {"token": token})
+        content = answer.json()
+        upload_token = content.get("token")
+        if answer.status < 300 and isinstance(upload_token, str) and upload_token:
+            return upload_token
+        errors = content.get("errors")
         if isinstance(errors, list) and errors:
             reasons = "; ".join(
                 str(error.get("description") or error.get("code"))
@@ -161,25 +161,25 @@ class _Exchange:
             )
         raise self._failure(answer)
 
-    def _ask(self, method: str, path: str, data: Mapping[str, str] | None = None) -> Answer:
+    def _request(self, method: str, path: str, data: Mapping[str, str] | None = None) -> Answer:
         try:
-            return self._connection.ask(
+            return self._connection.request(
                 method,
                 f"{self._root}{path}",
-                "ask about identities",
+                "request the audience of identities",
                 json=data,
-                auth=lambda request: request,  # nor that of netrc
+                auth=lambda request: request,  # no login, not even that of netrc
                 headers={"Accept": "application/json"},
-                timeout=_PATIENCE,
+                timeout=_TIMEOUTS,
             )
         finally:
             self._connection.close()
 
     def _failure(self, answer: Answer) -> UnexpectedStatus:
-        words = words_of(answer.reason, answer.content)
+        message = words_of(answer.reason, answer.content)
         return UnexpectedStatus(
-            f"the index answers with {answer.status} when asked for its identity audience: {words}",
+            f"the index answers the request for its audience with {answer.status}: {message}",
             status=answer.status,
             where=self._root,
-            hint="--trusted-publishing never leaves the identity of the job out",
+            hint="--trusted-publishing never does not use the identity of the job",
         )

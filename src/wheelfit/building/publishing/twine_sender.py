@@ -1,7 +1,7 @@
-"""File uploads as by publishing tools: the only importer of `twine` (extra `publish`).
+"""File uploads with `twine` (extra `publish`), which only this module imports.
 
-`twine` supplies the fields of the form, the session and the streaming of files; retries and error
-messages are decided here.
+`twine` supplies the fields of the form, the session and the streaming of files; this module decides
+about retries and error messages.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ if TYPE_CHECKING:
 
 _ATTEMPTS = 4
 """The number of attempts with a server that fails or cannot be reached."""
-_PATIENCE = (30.0, 300.0)
+_TIMEOUTS = (30.0, 300.0)
 _LOGIN_AGE = 300.0
 """Seconds after which a short-lived login is renewed; the registry's lasts 900."""
-_MOST_METADATA = 16 << 20
-_MOST_WORDS = 1 << 20
+_MAX_METADATA = 16 << 20
+_MAX_ANSWER = 1 << 20
 
 
 class Sender(Protocol):
     """A sender of files to one address of an index.
 
-    Errors that each method may raise: ``Unreachable`` and ``UnexpectedStatus`` when trying later
-    may help, ``PolicyRefusal`` when this user may not upload it, ``UploadRefused`` when the file is
+    Errors that each method may raise: ``Unreachable`` and ``UnexpectedStatus``, after which a retry
+    may succeed; ``PolicyRefusal``: the user may not upload it; ``UploadRefused``: the file is
     refused.
     """
 
@@ -83,22 +83,22 @@ class IndexConnection:
         """Use another login from now on."""
         self._session.auth = (login.user, login.password)
 
-    def ask(
+    def request(
         self,
         method: str,
         url: str,
         purpose: str,
         *,
-        most: int = _MOST_WORDS,
-        timeout: tuple[float, float] = _PATIENCE,
+        max_size: int = _MAX_ANSWER,
+        timeout: tuple[float, float] = _TIMEOUTS,
         **options: Any,
     ) -> Answer:
         """Send a request, follow no redirect, and return the answer.
 
-        :param purpose: as ``send fast-1.0.tar.gz``, for errors.
-        :param most: bytes of the answer that are read; an endless answer is cut off there.
-        :param timeout: seconds for a connection, and for an answer when all is sent.
-        :param options: as `requests` takes them.
+        :param purpose: the purpose for errors, as ``send fast-1.0.tar.gz``.
+        :param max_size: bytes of the answer that are read at most.
+        :param timeout: seconds for a connection, and for an answer after sending.
+        :param options: further arguments for `requests`.
         :raises Unreachable: the server cannot be reached; its cause is the error of `requests`.
         """
         try:
@@ -106,7 +106,7 @@ class IndexConnection:
                 method, url, allow_redirects=False, stream=True, timeout=timeout, **options
             )
             with answer:
-                content = next(answer.iter_content(most), b"")
+                content = next(answer.iter_content(max_size), b"")
         except OSError as error:
             raise Unreachable(
                 f"the index cannot be reached to {purpose}: {_reason_of(error)}", where=self._where
@@ -123,8 +123,7 @@ class TwineSender:
     """A sender over the network: a `Sender`.
 
     :param url: the address for uploads, without credentials.
-    :param renew: returns a new login, where logins expire after some minutes; None: they do not
-        expire.
+    :param renew: returns a new login, as logins expire after some minutes; None: they do not.
     """
 
     def __init__(
@@ -142,26 +141,26 @@ class TwineSender:
         self._renew = renew
         self._pause = pause
         self._clock = clock
-        self._since = clock()
+        self._logged_in_at = clock()
 
-    def _keep_login(self) -> None:
+    def _renew_login(self) -> None:
         """Renew a login that may expire before another file is sent."""
-        if self._renew is None or self._clock() - self._since < _LOGIN_AGE:
+        if self._renew is None or self._clock() - self._logged_in_at < _LOGIN_AGE:
             return
         login = self._renew()
         if login is not None:
             self._connection.log_in(login)
-            self._since = self._clock()
+            self._logged_in_at = self._clock()
 
-    def send(self, file: OutgoingFile, sent: Callable[[int], None]) -> None:
+    def send(self, file: OutgoingFile, progress: Callable[[int], None]) -> None:
         """Send a wheel or a source distribution."""
-        self._keep_login()
+        self._renew_login()
         fields = _fields(file)
         with file.path.open("rb") as content:
             self._post(
                 [*fields, ("content", (file.filename, content, "application/octet-stream"))],
                 file.filename,
-                sent,
+                progress,
                 rewind=lambda: content.seek(0),
             )
 
@@ -175,7 +174,7 @@ class TwineSender:
             ("metadata_version", "2.1"),
             ("name", name),
             ("version", str(version)),
-            # It has no agreed type yet; indexes accept this one.
+            # No type is specified for index files; indexes accept this one.
             ("filetype", "bdist_wheel"),
             ("pyversion", "py3"),
             ("sha256_digest", hashlib.sha256(data).hexdigest()),
@@ -191,14 +190,11 @@ class TwineSender:
         self,
         fields: Fields,
         filename: str,
-        sent: Callable[[int], None],
+        progress: Callable[[int], None],
         *,
         rewind: Callable[[], object],
     ) -> None:
-        """Send a form, and again where that may help.
-
-        That is safe: the same file again changes nothing.
-        """
+        """Send a form, with retries; sending the same file again changes nothing."""
         from requests.exceptions import SSLError  # comes with twine
         from requests_toolbelt import (
             MultipartEncoder,
@@ -211,38 +207,38 @@ class TwineSender:
             if attempt:
                 self._pause(2.0 ** (attempt - 1))
             rewind()
-            counted = _Counted(sent)
-            monitor = MultipartEncoderMonitor(MultipartEncoder(fields), counted)
+            upload_progress = _UploadProgress(progress)
+            monitor = MultipartEncoderMonitor(MultipartEncoder(fields), upload_progress)
             headers = {"Content-Type": monitor.content_type, "Accept": "application/json"}
             try:
-                answer = self._connection.ask(
+                answer = self._connection.request(
                     "POST", self._url, f"send {filename}", data=monitor, headers=headers
                 )
                 if answer.status < 300:
                     return
-                failure, may_pass = failure_of(answer, filename, where), answer.status >= 500
+                failure, may_retry = failure_of(answer, filename, where), answer.status >= 500
             except Unreachable as error:
-                # Certificate errors do not pass by retrying.
-                failure, may_pass = error, not isinstance(error.__cause__, SSLError)
-            counted.undo()
-            if not may_pass:
+                # A retry does not help against certificate errors.
+                failure, may_retry = error, not isinstance(error.__cause__, SSLError)
+            upload_progress.undo()
+            if not may_retry:
                 break
         raise failure
 
 
-class _Counted:
+class _UploadProgress:
     """A progress count that can be reduced when bytes are sent again."""
 
     def __init__(self, sent: Callable[[int], None]) -> None:
         self._sent = sent
-        self._told = 0
+        self._reported = 0
 
     def __call__(self, monitor: Any) -> None:
-        self._sent(monitor.bytes_read - self._told)
-        self._told = monitor.bytes_read
+        self._sent(monitor.bytes_read - self._reported)
+        self._reported = monitor.bytes_read
 
     def undo(self) -> None:
-        self._sent(-self._told)
+        self._sent(-self._reported)
 
 
 def read_attestations(file: OutgoingFile) -> list[object]:
@@ -250,19 +246,19 @@ def read_attestations(file: OutgoingFile) -> list[object]:
     attestations: list[object] = []
     for path in file.attestations:
         try:
-            one = json.loads(path.read_bytes())
+            attestation = json.loads(path.read_bytes())
         except (OSError, ValueError, RecursionError):
-            one = None
-        if not isinstance(one, dict):
+            attestation = None
+        if not isinstance(attestation, dict):
             raise AttestationProblem("the file is not an attestation", where=str(path))
-        attestations.append(one)
+        attestations.append(attestation)
     return attestations
 
 
 def _fields(file: OutgoingFile) -> Fields:
-    """Return the fields that go with a file.
+    """Return the form fields of a file.
 
-    Not by `PackageFile.from_filename`, which refuses dependencies with variant markers.
+    `PackageFile.from_filename` cannot be used: it refuses dependencies with variant markers.
     """
     from twine.package import PackageFile
 
@@ -287,13 +283,13 @@ def _one_field(key: str, value: object) -> Iterator[tuple[str, str]]:
         case "keywords", list():
             yield key, ", ".join(value)
         case _, list() | tuple():
-            yield from ((key, str(one)) for one in value)
+            yield from ((key, str(element)) for element in value)
         case _:
             yield key, str(value)
 
 
 def _metadata(path: Path) -> bytes:
-    """Return METADATA of a wheel or PKG-INFO of a source distribution; both were tried."""
+    """Return METADATA of a wheel or PKG-INFO of a source distribution."""
     if path.suffix == ".whl":
         with WheelArchive(path) as wheel:
             return wheel.metadata()
@@ -304,10 +300,10 @@ def _metadata(path: Path) -> bytes:
     try:
         if path.suffix == ".zip":
             with zipfile.ZipFile(path) as archive, archive.open(member) as file:
-                return file.read(_MOST_METADATA)
+                return file.read(_MAX_METADATA)
         with tarfile.open(path) as source:
             content = source.extractfile(member)
-            return b"" if content is None else content.read(_MOST_METADATA)
+            return b"" if content is None else content.read(_MAX_METADATA)
     except (OSError, KeyError, EOFError, tarfile.TarError, zipfile.BadZipFile, zlib.error) as error:
         raise InvalidSource(f"its {member} cannot be read: {error}", where=str(path)) from None
 
@@ -327,13 +323,13 @@ def _adapter(context: ssl.SSLContext) -> Any:
             return host, {"ssl_context": context, "cert_reqs": "CERT_REQUIRED"}
 
         def cert_verify(self, conn: Any, *_: Any, **__: Any) -> None:
-            conn.cert_reqs = "CERT_REQUIRED"  # and no other certificate is trusted
+            conn.cert_reqs = "CERT_REQUIRED"  # by `context`, without the bundle of requests
 
     return Adapter()
 
 
 def _reason_of(error: BaseException) -> str:
-    """Return the innermost words about a connection that failed."""
+    """Return the message of the innermost cause of a failed connection."""
     while (inner := error.__cause__ or error.__context__) is not None:
         error = inner
     return getattr(error, "strerror", None) or f"{type(error).__name__}: {str(error)[:200]}"
@@ -342,7 +338,7 @@ def _reason_of(error: BaseException) -> str:
 def read_pypirc(path: Path) -> dict[str, Mapping[str, str]]:
     """Read the user's indexes for publishing tools, with their logins.
 
-    :return: by name: ``repository``, and maybe ``username`` and ``password``.
+    :return: ``repository`` and optionally ``username`` and ``password`` of each index, by name.
     :raises InvalidConfiguration: it cannot be read.
     """
     from configparser import Error
@@ -355,14 +351,17 @@ def read_pypirc(path: Path) -> dict[str, Mapping[str, str]]:
         sections = get_config(str(path)) if path.is_file() else {}
     except (OSError, ValueError, Error, LookupError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        if isinstance(error, Error):  # whose words quote lines, which may be passwords
+        if isinstance(error, Error):  # its message quotes lines, which may have passwords
             reason = type(error).__name__
         raise InvalidConfiguration(f"the file cannot be read: {reason}", where=str(path)) from None
-    named = {name: {k: str(v) for k, v in one.items() if v} for name, one in sections.items()}
-    return {**_NAMED, **named}
+    indexes = {
+        name: {key: str(value) for key, value in section.items() if value}
+        for name, section in sections.items()
+    }
+    return {**_WELL_KNOWN, **indexes}
 
 
-_NAMED: Mapping[str, Mapping[str, str]] = {
+_WELL_KNOWN: Mapping[str, Mapping[str, str]] = {
     "pypi": {"repository": "https://upload.pypi.org/legacy/"},
     "testpypi": {"repository": "https://test.pypi.org/legacy/"},
 }

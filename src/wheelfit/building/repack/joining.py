@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from packaging.version import Version
 
-from wheelfit.checking.tool_profiles import LARGEST_FILE
+from wheelfit.checking.tool_profiles import MAX_FILE_SIZE
 from wheelfit.core.labels import parse_label
 from wheelfit.core.sizes import size_in_words
 from wheelfit_runtime.patterns import pattern
@@ -182,10 +182,10 @@ class JoinedRelease:
             yield f"machines for {listed(self.absent)} get another wheel of it, or none"
         for project, version in self.parts:
             largest = max((wheel.size or 0 for wheel in project.releases[version]), default=0)
-            if largest > LARGEST_FILE:
+            if largest > MAX_FILE_SIZE:
                 yield (
                     f"wheels of {project.name} have up to {size_in_words(largest)}: the public "
-                    f"registry takes {size_in_words(LARGEST_FILE)} unless it is asked for more"
+                    f"registry takes {size_in_words(MAX_FILE_SIZE)} unless it is asked for more"
                 )
 
 

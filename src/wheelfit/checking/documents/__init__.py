@@ -1,1 +1,1 @@
-"""Check one variant document: its form, and whether it makes sense."""
+"""Checks of a single variant document: its form, and the consistency of its content."""

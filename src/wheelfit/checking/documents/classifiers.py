@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from wheelfit.checking import checks
-from wheelfit.checking.documents.spelling import meant_by
+from wheelfit.checking.documents.spelling import likely_meant
 from wheelfit.checking.findings import Correction, some_of
 from wheelfit.core.strict_json import path_of
 
@@ -58,7 +58,7 @@ def classifier_findings(
         ):
             compared += 1
             meant = (
-                meant_by(classifier, trove_classifiers.classifiers)
+                likely_meant(classifier, trove_classifiers.classifiers)
                 if compared <= _MOST_COMPARED
                 else None
             )

@@ -1,4 +1,4 @@
-"""Check one variant document: its form (F-131), and whether it makes sense."""
+"""Checks of a single variant document: its form (F-131), and the consistency of its content."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from wheelfit.checking import checks, tool_profiles
 from wheelfit.checking.documents.classifiers import classifier_findings
 from wheelfit.checking.documents.places import with_places, with_places_in_toml
 from wheelfit.checking.documents.spelling import (
-    is_slip,
-    meant_by,
-    resembling,
+    is_typo,
+    label_words,
+    likely_meant,
+    lookalike_of,
     spellings_of,
-    words_of,
 )
 from wheelfit.checking.findings import CheckedFile, Correction
 from wheelfit.core import strict_toml
@@ -60,16 +60,17 @@ if TYPE_CHECKING:
 VOCABULARIES: Mapping[str, Vocabulary] = MappingProxyType(
     {family.namespace: family.module("vocabulary").VOCABULARY for family in providers.every()}
 )
-"""By namespace of hardware: which features and values are offered there (P-28)."""
+"""The features and values that providers of hardware offer, by namespace (P-28)."""
 _CURRENT = frozenset(["L5", "L7"])
 _HASH_LABEL = re.compile(r"[0-9a-f]{8}")
-_FAMILIAR = HARDWARE | {ABI_DEPENDENCY, *STATIC_FAMILIES}
-_MOST = 20
+_WELL_KNOWN = HARDWARE | {ABI_DEPENDENCY, *STATIC_FAMILIES}
+_MAX_LISTED = 20
 """Values that a message lists."""
-_MOST_COMPARED = 5000
-"""Pairs of a wrong and a right value that are compared for spelling."""
-_SMALL = 1 << 14
-"""Bytes of documents whose findings are kept for a while: of wheels of many releases."""
+_MAX_COMPARED = 5000
+"""Pairs of a wrong and a valid value that are compared for spelling."""
+_MAX_CACHED_SIZE = 1 << 14
+"""Bytes of documents whose findings are cached: documents of a label are often equal in all wheels.
+"""
 
 
 def check_variant_document(
@@ -82,12 +83,12 @@ def check_variant_document(
 ) -> tuple[list[Finding], VariantDocument | None]:
     """Check a document by itself.
 
-    :param label: of the wheel it is in; None for the index file of a release.
-    :param is_whole: whether it covers all variants of a release, if it is in no wheel.
-    :return: the findings, and the document as a lenient reader sees it; None if it is unusable.
+    :param label: the label of its wheel; None for the index file of a release.
+    :param is_whole: whether an index file has all variants of its release.
+    :return: the findings, and the usable part of the document; None if it is unusable.
     """
-    look = _looked_at if len(data) <= _SMALL else _look_at
-    findings, document = look(data, label, is_whole=is_whole, profiles=profiles)
+    examine = _examine_cached if len(data) <= _MAX_CACHED_SIZE else _examine
+    findings, document = examine(data, label, is_whole=is_whole, profiles=profiles)
     return [
         finding._replace(where=place.where, member=place.member) for finding in findings
     ], document
@@ -104,7 +105,7 @@ def check_project_file(data: bytes, place: CheckedFile) -> list[Finding]:
     try:
         read_project_table(pyproject)
     except InvalidDocument as error:
-        findings += _of_faults(error.faults, place)
+        findings += _fault_findings(error.faults, place)
     project = pyproject.get("project")
     classifiers = project.get("classifiers") if isinstance(project, dict) else None
     if isinstance(classifiers, list) and all(
@@ -114,42 +115,42 @@ def check_project_file(data: bytes, place: CheckedFile) -> list[Finding]:
     return with_places_in_toml(findings, data)
 
 
-def _look_at(
+def _examine(
     data: bytes, label: Label | None, *, is_whole: bool, profiles: frozenset[Profile]
 ) -> tuple[list[Finding], VariantDocument | None]:
-    """Return the findings in a document, without its path."""
+    """Return the findings in a document, without its place."""
     place = CheckedFile("")
     faults, document = examine_document(data, where=place.where)
-    findings = _of_faults(faults, place)
+    findings = _fault_findings(faults, place)
     if document is None:
         return with_places(findings, data), None
     if label is not None:
         findings += _label_faults(document, label, place)
-    findings += _Sense(document, is_index=is_whole and label is None).all()
-    findings += tool_profiles.about_document(document, place, profiles)
+    findings += _DocumentChecks(document, is_index=is_whole and label is None).all()
+    findings += tool_profiles.document_findings(document, place, profiles)
     return with_places(findings, data), document
 
 
-def _of_faults(faults: Iterable[Fault], place: CheckedFile) -> list[Finding]:
+def _fault_findings(faults: Iterable[Fault], place: CheckedFile) -> list[Finding]:
     return [
         place.found(
             checks.DOCUMENT_CHECKS.get(fault.rule, checks.INVALID_DOCUMENT),
             fault.message,
             path=fault.path,
             rule=fault.rule,
-            **_renamed(_meant_key(fault)),
+            **_key_correction(_likely_key(fault)),
         )
         for fault in faults
     ]
 
 
-def _meant_key(fault: Fault) -> str | None:
-    """Return the key of the format that an unknown one means."""
+def _likely_key(fault: Fault) -> str | None:
+    """Return the key of the format that is likely meant by an unknown one."""
     parent, _, key = fault.path.rpartition(".")
     if parent and not parent.startswith("providers."):
         return None
-    known = entries.KNOWN_KEYS if parent else NEWEST_KEYS
-    return None if key in known else meant_by(key, known)
+    valid_keys = entries.KNOWN_KEYS if parent else NEWEST_KEYS
+    return None if key in valid_keys else likely_meant(key, valid_keys)
 
 
 class _Correction(TypedDict, total=False):
@@ -159,44 +160,48 @@ class _Correction(TypedDict, total=False):
     remedy: str
 
 
-def _renamed(key: str | None) -> _Correction:
+def _key_correction(key: str | None) -> _Correction:
     if key is None:
         return {}
     return {"correction": Correction(json.dumps(key), is_of_key=True), "remedy": f"write {key}"}
 
 
-def _respelled(values: Sequence[str], wrong: Iterable[str], known: Sequence[str]) -> _Correction:
-    """Return the correction of some wrong values; none if one of them is unclear."""
-    wrong = list(wrong)
-    if len(wrong) * len(known) > _MOST_COMPARED:
+def _value_correction(
+    values: Sequence[str], wrong_values: Iterable[str], valid_values: Sequence[str]
+) -> _Correction:
+    """Return the correction of some wrong values; empty if that of one is unclear."""
+    wrong_values = list(wrong_values)
+    if len(wrong_values) * len(valid_values) > _MAX_COMPARED:
         return {}
-    instead = {one: meant_by(one, known) for one in wrong}
-    meant = [one for one in instead.values() if one is not None]
-    if len(meant) < len(instead):
+    replacements = {value: likely_meant(value, valid_values) for value in wrong_values}
+    corrections = [text for text in replacements.values() if text is not None]
+    if len(corrections) < len(replacements):
         return {}
-    corrected = sorted({instead.get(value) or value for value in values})
-    return {"correction": Correction(json.dumps(corrected)), "remedy": f"write {listed(meant)}"}
+    corrected = sorted({replacements.get(value) or value for value in values})
+    return {
+        "correction": Correction(json.dumps(corrected)),
+        "remedy": f"write {listed(corrections)}",
+    }
 
 
-# Documents of one label are equal in release after release.
-_looked_at = lru_cache(maxsize=256)(_look_at)
+_examine_cached = lru_cache(maxsize=256)(_examine)
 
 
 def _label_faults(document: VariantDocument, label: Label, place: CheckedFile) -> Iterator[Finding]:
-    """Yield whether a wheel speaks of another label than its own (F-24)."""
+    """Yield a finding if the document of a wheel is of another label (F-24)."""
     fault = label_fault(document, label)
     if fault is None and label not in document.variants:
-        # A reader accepts null without an entry; a writer gives it one.
+        # Readers accept null without an entry; writers must add one.
         fault = f"the document has no entry for {label}"
-    if fault is not None and label not in document.unusable:  # that was found with its place
+    if fault is not None and label not in document.unusable:  # else there is a finding already
         yield place.found(checks.WRONG_LABEL, fault, path="variants")
 
 
 _found = CheckedFile("").found
 
 
-class _Sense:
-    """Whether a document makes sense."""
+class _DocumentChecks:
+    """The checks of a document that a reader can use."""
 
     def __init__(self, document: VariantDocument, *, is_index: bool) -> None:
         self._document = document
@@ -215,7 +220,7 @@ class _Sense:
             yield from self._label(label, properties)
             for feature, values in properties.features():
                 yield from self._values(label, feature, values)
-        yield from self._labels_together()
+        yield from self._check_all_labels()
 
     def _layout(self) -> Iterator[Finding]:
         document = self._document
@@ -233,8 +238,8 @@ class _Sense:
 
     def _namespace(self, namespace: str) -> Iterator[Finding]:
         path = path_of("providers", namespace)
-        others = [*_FAMILIAR, *(set(self._document.priorities) if self._is_index else ())]
-        other = None if namespace in _FAMILIAR else resembling(namespace, others)
+        others = [*_WELL_KNOWN, *(set(self._document.priorities) if self._is_index else ())]
+        other = None if namespace in _WELL_KNOWN else lookalike_of(namespace, others)
         if other is not None:
             yield _found(
                 checks.LOOKALIKE_NAMESPACE,
@@ -263,14 +268,14 @@ class _Sense:
                 path=path,
             )
         if not self._is_index or self._document.unusable:
-            return  # others of the release may use it
+            return  # other variants of the release may use it
         for config in provider.features:
             used = {feature.name for feature in self._used if feature.namespace == namespace}
             if config.name not in used:
-                meant = f", they use {listed(sorted(used))}" if used else ""
+                note = f", they use {listed(sorted(used))}" if used else ""
                 yield _found(
                     checks.UNUSED_LIST,
-                    f"no variant uses {namespace} :: {config.name}{meant}",
+                    f"no variant uses {namespace} :: {config.name}{note}",
                     path=path,
                 )
 
@@ -298,9 +303,9 @@ class _Sense:
         provider = self._document.providers.get(feature.namespace)
         match provider:
             case StaticProvider():
-                yield from self._listed(provider, feature, values, path)
+                yield from self._check_static_values(provider, feature, values, path)
             case PluginProvider() if speaks_for_vendor(feature.namespace, provider):
-                yield from self._offered(feature, values, path)
+                yield from self._check_vocabulary(feature, values, path)
             case PluginProvider() if not provider.requires:
                 yield self._unselectable(f"no provider is available for {feature.namespace}", path)
             case BuiltinProvider(name=name) if name != ABI_DEPENDENCY:
@@ -311,83 +316,88 @@ class _Sense:
                     for name, other in self._document.providers.items()
                     if isinstance(other, StaticProvider) and name not in self._namespaces
                 ]
-                meant = f"; there is a list for {', '.join(lists)}" if lists else ""
-                yield self._unselectable(f"{feature.namespace} has no provider{meant}", path)
+                note = f"; there is a list for {', '.join(lists)}" if lists else ""
+                yield self._unselectable(f"{feature.namespace} has no provider{note}", path)
             case None if feature.namespace in VOCABULARIES:
-                yield from self._offered(feature, values, path)
+                yield from self._check_vocabulary(feature, values, path)
 
     def _unselectable(self, message: str, path: str, **correction: Unpack[_Correction]) -> Finding:
         return _found(checks.UNSELECTABLE_VARIANT, message, path=path, **correction)
 
-    def _listed(
+    def _check_static_values(
         self, provider: StaticProvider, feature: Feature, values: tuple[str, ...], path: str
     ) -> Iterator[Finding]:
-        """Compare values with a static list, which is the complete answer (P-11)."""
+        """Compare values with a static list, which lists all supported ones (P-11)."""
         lists = {config.name: config.values for config in provider.features}
         static = lists.get(feature.name)
         if static is None:
-            has = listed(sorted(lists)) if lists else "nothing"
+            features = listed(sorted(lists)) if lists else "nothing"
             yield self._unselectable(
-                f"the static list of {feature.namespace} has {has}, and not {feature.name}", path
+                f"the static list of {feature.namespace} has {features}, not {feature.name}", path
             )
             return
         dead = [value for value in values if value not in static]
         if len(dead) == len(values):
             yield self._unselectable(
-                f"the static list of {feature} has {listed(static, most=_MOST)}, and none of "
-                f"{listed(values, most=_MOST)}",
+                f"the static list of {feature} has {listed(static, most=_MAX_LISTED)}, and none of "
+                f"{listed(values, most=_MAX_LISTED)}",
                 path,
-                **_respelled(values, dead, static),
+                **_value_correction(values, dead, static),
             )
         elif dead:
             yield _found(
                 checks.DEAD_VALUE,
-                f"{listed(dead, most=_MOST)} is not in the static list of {feature}",
+                f"{listed(dead, most=_MAX_LISTED)} is not in the static list of {feature}",
                 path=path,
-                **_respelled(values, dead, static),
+                **_value_correction(values, dead, static),
             )
 
-    def _offered(self, feature: Feature, values: tuple[str, ...], path: str) -> Iterator[Finding]:
+    def _check_vocabulary(
+        self, feature: Feature, values: tuple[str, ...], path: str
+    ) -> Iterator[Finding]:
         """Compare values with the vocabulary of the namespace (P-28, P-30)."""
         vocabulary = VOCABULARIES[feature.namespace]
         is_disputed = vocabulary.is_disputed(feature.name)
         if is_disputed:
             published = listed(list(vocabulary.misspelt))
-            meant = listed([name for names in vocabulary.misspelt.values() for name in names])
+            corrected = listed([name for names in vocabulary.misspelt.values() for name in names])
             yield _found(
                 checks.DISPUTED_SPELLING,
-                f"the published provider has {published}, others have {meant}; "
-                f"this is {feature.name}",
+                f"the published provider has {published}, others have {corrected}, and this "
+                f"document has {feature.name}",
                 path=path,
             )
         offered = vocabulary.features.get(feature.name)
         if offered is None:
             if not is_disputed:
-                known = listed(list(vocabulary.features)[:3])
+                examples = listed(list(vocabulary.features)[:3])
                 yield _found(
                     checks.UNKNOWN_FEATURE,
-                    f"{feature.namespace} has no feature {feature.name}, but for instance {known}",
+                    f"{feature.namespace} has no feature {feature.name}; it has {examples}",
                     path=path,
-                    **_renamed(meant_by(feature.name, vocabulary.features)),
+                    **_key_correction(likely_meant(feature.name, vocabulary.features)),
                 )
             return
         if len(values) > 1 and not offered.multi_value:
             yield _found(checks.SEVERAL_VALUES, f"{feature} has {len(values)} values", path=path)
         unknown = [value for value in values if not offered.is_known(value)]
         if unknown:
-            whole = ", so no machine can select the variant" if unknown == list(values) else ""
+            consequence = (
+                ", so no machine can select the variant" if unknown == list(values) else ""
+            )
             yield _found(
                 checks.UNKNOWN_VALUE,
-                f"no provider offers {feature} with the value {listed(unknown, most=_MOST)}{whole}",
+                f"no provider offers {feature} with the value "
+                f"{listed(unknown, most=_MAX_LISTED)}{consequence}",
                 path=path,
-                **_respelled(values, unknown, (*offered.published, *offered.wider)),
+                **_value_correction(values, unknown, (*offered.published, *offered.wider)),
             )
         wider = [value for value in values if value in offered.wider]
         if wider and not is_disputed:
             yield _found(
                 checks.UNPUBLISHED_VALUE,
                 f"the published provider does not offer {feature} with the value "
-                f"{listed(wider, most=_MOST)}",
+                f"{listed(wider, most=_MAX_LISTED)}",
                 path=path,
             )
 
@@ -409,69 +419,75 @@ class _Sense:
             )
         if label in (NULL, OLD_NULL):
             return
-        words = words_of(label)
-        usual = sorted(set(spellings_of(properties)))
+        words = label_words(label)
+        spellings = sorted(set(spellings_of(properties)))
         for word in words:
-            meant = next((text for text in usual if is_slip(word, text)), None)
-            if meant is not None and word not in usual:
+            intended = next((text for text in spellings if is_typo(word, text)), None)
+            if intended is not None and word not in spellings:
                 yield _found(
                     checks.SIMILAR_LABEL,
-                    f"the label {label} has {word}, its properties would be {meant}",
+                    f"the label {label} has {word}, its properties would be {intended}",
                     path=path,
                 )
 
-    def _labels_together(self) -> Iterator[Finding]:
-        same: dict[PropertySet, list[Label]] = {}
+    def _check_all_labels(self) -> Iterator[Finding]:
+        labels_by_properties: dict[PropertySet, list[Label]] = {}
         for label, properties in sorted(self._document.variants.items()):
-            same.setdefault(properties, []).append(label)
-        for properties, (first, *others) in same.items():
+            labels_by_properties.setdefault(properties, []).append(label)
+        for properties, (first, *others) in labels_by_properties.items():
             for other in others:
-                what = "the same properties" if properties else "no properties"
+                common = "the same properties" if properties else "no properties"
                 yield _found(
                     checks.SAME_PROPERTIES,
-                    f"{other} and {first} have {what}",
+                    f"{other} and {first} have {common}",
                     path=path_of("variants", other),
                 )
         yield from self._similar_labels()
 
     def _similar_labels(self) -> Iterator[Finding]:
-        counts = Counter(word for label in self._document.variants for word in {*words_of(label)})
-        if len(counts) > _MOST_WORDS:
-            return  # so many are not written by hand
+        counts = Counter(
+            word for label in self._document.variants for word in {*label_words(label)}
+        )
+        if len(counts) > _MAX_WORDS:
+            return  # these are generated, without typing errors
         for label, properties in sorted(self._document.variants.items()):
-            usual = set(spellings_of(properties))
-            for word in words_of(label):
-                meant = [
+            spellings = set(spellings_of(properties))
+            for word in label_words(label):
+                intended = [
                     other
                     for other in counts
-                    if is_slip(word, other) and (counts[other], other) > (counts[word], word)
+                    if is_typo(word, other) and (counts[other], other) > (counts[word], word)
                 ]
-                if meant and word not in usual and not any(is_slip(word, one) for one in usual):
+                if (
+                    intended
+                    and word not in spellings
+                    and not any(is_typo(word, text) for text in spellings)
+                ):
                     yield _found(
                         checks.SIMILAR_LABEL,
-                        f"the label {label} has {word}, others have {min(meant)}",
+                        f"the label {label} has {word}, others have {min(intended)}",
                         path=path_of("variants", label),
                     )
 
 
-_MOST_WORDS = 1000
+_MAX_WORDS = 1000
 
 
 def _recognitions(namespace: str, provider: PluginProvider) -> Iterator[Recognition]:
-    """Yield the recognition of each requirement by itself, with any marker (P-62)."""
+    """Yield the recognition of each single requirement, whatever its marker (P-62)."""
     for text in provider.requires:
         try:
             requirement = parse_requirement(text, allow_variant_markers=False)
         except InvalidRequirement:
             continue
-        alone = structs.replace(
+        single = structs.replace(
             provider, requires=(str(structs.replace(requirement, marker=None)),)
         )
-        yield recognise(namespace, alone, {})
+        yield recognise(namespace, single, {})
 
 
 def speaks_for_vendor(namespace: str, provider: PluginProvider) -> bool:
-    """Return whether a provider's vocabulary is known."""
+    """Return whether a provider has the vocabulary of its hardware namespace."""
     if namespace not in VOCABULARIES:
         return False
     packages = {row.package for row in EMULATED_PLUGINS if row.namespace == namespace}
@@ -485,5 +501,5 @@ def speaks_for_vendor(namespace: str, provider: PluginProvider) -> bool:
 
 
 def _without_rule(text: str) -> str:
-    """Return a sentence without the rule at its end, which findings have apart."""
+    """Return a sentence without the rule at its end, which findings have in a field."""
     return re.sub(r" \([A-Z]-\d+\)$", "", text)

@@ -1,4 +1,4 @@
-"""Find the places of a document, for editors and review tools: lines, keys and values."""
+"""Positions of keys and values in a document, for editors and review tools."""
 
 from __future__ import annotations
 
@@ -19,44 +19,44 @@ if TYPE_CHECKING:
 
     from wheelfit.checking.findings import Finding
 
-_SIGN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[\]{},:]|\n|[^\s\[\]{},:"]++')
-_DEEPEST = 64
-"""Far below any real document; the path of a place grows with its depth."""
-_SIMPLE = re.compile(r'"[A-Za-z0-9_$.-]*+"')
+_LEXEME = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[\]{},:]|\n|[^\s\[\]{},:"]++')
+_MAX_DEPTH = 64
+"""Containers around an entry; real documents are far below that, and paths grow with the depth."""
+_SIMPLE_KEY = re.compile(r'"[A-Za-z0-9_$.-]*+"')
 _STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"')
 _Span = tuple[int, int]
 
 
 @dataclass(slots=True)
-class DocumentPlace:
+class DocumentEntry:
     """A key with its value, or an element of a list."""
 
     line: int
     """The line on which it begins, from 1."""
     key: _Span | None = None
-    """The start of the key and the index behind its end; None: an element."""
+    """The start of the key and the index after its end; None for an element."""
     value: _Span | None = None
-    """Those of the value; None where it was not read to its end."""
+    """The start and end of the value; None if the end was not read."""
 
 
-def places(data: bytes, wanted: Collection[str] = ()) -> dict[str, DocumentPlace]:
+def places(data: bytes, paths: Collection[str] = ()) -> dict[str, DocumentEntry]:
     r"""Return every key and element, by path.
 
     Invalid JSON is read as far as possible.
 
     >>> places(b'{"variants":\n {"null": {}}}')["variants.null"]
-    Place(line=2, key=(15, 21), value=(23, 25))
+    DocumentEntry(line=2, key=(15, 21), value=(23, 25))
 
-    :param wanted: paths; when all of them are found, the rest is not read. Empty: read all.
+    :param paths: the required paths, after which reading stops; empty: all.
     """
-    by_path = {"": DocumentPlace(1)}
+    by_path = {"": DocumentEntry(1)}
     with suppress(ValueError, IndexError):
-        _find(data.decode("utf-8"), by_path, set(wanted))
+        _scan(data.decode("utf-8"), by_path, set(paths))
     return by_path
 
 
-def _find(text: str, by_path: dict[str, DocumentPlace], missing: set[str]) -> None:
-    """Find places in a text until none is missing."""
+def _scan(text: str, by_path: dict[str, DocumentEntry], missing: set[str]) -> None:
+    """Add the entries of a text to a mapping until no path is missing."""
     read_all = not missing
     line = 1
     # One entry per open container: the last step into it, and its kind.
@@ -65,59 +65,64 @@ def _find(text: str, by_path: dict[str, DocumentPlace], missing: set[str]) -> No
     path = ""
     awaits_key = False
 
-    def arrive(key: _Span | None = None) -> str:
+    def add_entry(key: _Span | None = None) -> str:
         path = path_of(*steps)
-        by_path.setdefault(path, DocumentPlace(line, key))
+        by_path.setdefault(path, DocumentEntry(line, key))
         return path
 
-    def leave(path: str, value: _Span) -> None:
+    def set_value(path: str, value: _Span) -> None:
         if by_path[path].value is None:
             by_path[path].value = value
         missing.discard(path)
 
-    for match in _SIGN.finditer(text):
-        sign = match[0]
-        if sign == "\n":
+    for match in _LEXEME.finditer(text):
+        lexeme = match[0]
+        if lexeme == "\n":
             line += 1
-        elif sign in "]}":
+        elif lexeme in "]}":
             steps.pop()
             awaits_key = False
             path, start = containers.pop()
-            leave(path, (start, match.end()))
-        elif sign == ",":
+            set_value(path, (start, match.end()))
+        elif lexeme == ",":
             last = steps[-1]
             awaits_key = isinstance(last, str)
             if isinstance(last, int):
                 steps[-1] = last + 1
-        elif sign == ":":
+        elif lexeme == ":":
             awaits_key = False
         elif awaits_key:
-            steps[-1] = sign[1:-1] if _SIMPLE.fullmatch(sign) else json.loads(sign)
-            path = arrive(match.span())
+            steps[-1] = lexeme[1:-1] if _SIMPLE_KEY.fullmatch(lexeme) else json.loads(lexeme)
+            path = add_entry(match.span())
         else:  # a value begins
             if steps and isinstance(steps[-1], int):
-                path = arrive()
-            if sign in "{[":
+                path = add_entry()
+            if lexeme in "{[":
                 containers.append((path, match.start()))
-                steps.append("" if sign == "{" else 0)
-                awaits_key = sign == "{"
+                steps.append("" if lexeme == "{" else 0)
+                awaits_key = lexeme == "{"
             else:
-                leave(path, match.span())
-        if len(steps) > _DEEPEST or not (read_all or missing):
+                set_value(path, match.span())
+        if len(steps) > _MAX_DEPTH or not (read_all or missing):
             return
 
 
 def with_places(findings: Iterable[Finding], data: bytes) -> list[Finding]:
     """Return findings in a JSON document with their lines, and with the regions of corrections."""
-    listed = list(findings)
-    if not any(one.path for one in listed):
-        return listed
-    renamed = {other for one in listed if (other := _new_path(one)) is not None}
-    by_path = places(data, renamed.union(one.path for one in listed if one.path))
+    all_findings = list(findings)
+    if not any(finding.path for finding in all_findings):
+        return all_findings
+    corrected_paths = {
+        new_path for finding in all_findings if (new_path := _corrected_path(finding)) is not None
+    }
+    by_path = places(
+        data, corrected_paths.union(finding.path for finding in all_findings if finding.path)
+    )
     lines = {path: place.line for path, place in by_path.items()}
     text = _Text(data.decode("utf-8", "replace"))
     return [
-        _corrected(one._replace(line=nearest(one.path, lines)), by_path, text) for one in listed
+        _with_region(finding._replace(line=nearest(finding.path, lines)), by_path, text)
+        for finding in all_findings
     ]
 
 
@@ -126,16 +131,16 @@ def with_places_in_toml(findings: Iterable[Finding], data: bytes) -> list[Findin
     text = _Text(data.decode("utf-8"))
     spans = {path_of(*steps): span for steps, span in values_of(text.content).items()}
     lines = lines_of(text.content)
-    placed = []
+    results = []
     for finding in findings:
         correction, span = finding.correction, spans.get(finding.path)
         if correction is not None and span is not None:
             correction = correction._replace(region=text.region(span))
-        placed.append(finding._replace(line=nearest(finding.path, lines), correction=correction))
-    return placed
+        results.append(finding._replace(line=nearest(finding.path, lines), correction=correction))
+    return results
 
 
-def _new_path(finding: Finding) -> str | None:
+def _corrected_path(finding: Finding) -> str | None:
     """Return a finding's path with the corrected key; None if the key is correct."""
     correction = finding.correction
     if correction is None or not correction.is_of_key:
@@ -144,33 +149,37 @@ def _new_path(finding: Finding) -> str | None:
     return f"{parent}{dot}{json.loads(correction.text)}"
 
 
-def _corrected(finding: Finding, by_path: dict[str, DocumentPlace], text: _Text) -> Finding:
-    """Return a finding whose correction has its region; without one where that has no place."""
-    correction, place = finding.correction, by_path.get(finding.path)
+def _with_region(finding: Finding, by_path: dict[str, DocumentEntry], text: _Text) -> Finding:
+    """Return a finding with the region of its correction; without a region both are removed."""
+    correction, entry = finding.correction, by_path.get(finding.path)
     if correction is None and finding.code != BAD_VALUES.code:
         return finding
     span = None
-    if place is not None and _new_path(finding) not in by_path:  # a table has each key once
-        span = place.key if correction is not None and correction.is_of_key else place.value
+    if entry is not None and _corrected_path(finding) not in by_path:  # a table has each key once
+        span = entry.key if correction is not None and correction.is_of_key else entry.value
     if span is None:
-        return _uncorrected(finding)
-    correction = correction or _in_order(text.content[slice(*span)])
+        return _without_correction(finding)
+    correction = correction or _sorted_values(text.content[slice(*span)])
     correction = correction and correction._replace(region=text.region(span))
     return finding._replace(correction=correction)
 
 
-def _uncorrected(finding: Finding) -> Finding:
+def _without_correction(finding: Finding) -> Finding:
     remedy = finding.remedy if finding.correction is None else CHECKS[finding.code].remedy
     return finding._replace(correction=None, remedy=remedy)
 
 
-def _in_order(values: str) -> Correction | None:
-    """Return a list of values as the standard wants it: in order, and each once (F-23)."""
-    read = json.loads(values)
-    if not isinstance(read, list) or not read or not all(isinstance(one, str) for one in read):
+def _sorted_values(values: str) -> Correction | None:
+    """Return the correction of a list of values: sorted and without duplicates (F-23)."""
+    elements = json.loads(values)
+    if (
+        not isinstance(elements, list)
+        or not elements
+        or not all(isinstance(element, str) for element in elements)
+    ):
         return None
-    ordered = iter(sorted(set(read)))
-    if len(read) == len(set(read)):  # the layout stays
+    ordered = iter(sorted(set(elements)))
+    if len(elements) == len(set(elements)):  # the whitespace between values can stay
         return Correction(_STRING.sub(lambda _: json.dumps(next(ordered)), values))
     return Correction(json.dumps(list(ordered)))
 

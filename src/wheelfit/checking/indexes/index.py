@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from wheelfit.sources.repository import Repository
 
 
-_AT_ONCE = 4
-"""Projects at the same time; each requests several files at once."""
+_MAX_PROJECTS = 4
+"""Projects that are checked in parallel; each requests several files at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +49,15 @@ class IndexCheckOptions:
     """The options of an index check."""
 
     machines: Machines
-    """Yields the machines that differ in properties of a document."""
+    """Returns machines for a document, which differ in its properties."""
     upstream: Repository | None = None
-    """Further sources of its packages."""
+    """Further sources that may have the pinned versions."""
     options: CheckOptions = CheckOptions()
 
 
 @dataclass(slots=True)
 class _Collector:
-    """The releases that were checked, from several threads."""
+    """A list of the checked releases, filled by several threads."""
 
     machines: Machines
     releases: list[ReleaseFacts] = field(default_factory=list)
@@ -73,112 +73,114 @@ class _Collector:
 def _document_of(release: ReleaseFacts) -> VariantDocument | None:
     """Return the combined document of a release; None if there is none, or a contradiction."""
     for files in (release.index_files, release.variants):
-        given = [(file.where, file.document) for file in files if file.document is not None]
-        if given:
-            return None if contradictions(given) else combine(given)
+        documents = [(file.where, file.document) for file in files if file.document is not None]
+        if documents:
+            return None if contradictions(documents) else combine(documents)
     return None
 
 
 def check_index(
     repository: Repository,
     projects: Sequence[NormalizedName],
-    demands: IndexCheckOptions,
+    options: IndexCheckOptions,
     *,
     now: datetime,
     progress: Progress = NO_PROGRESS,
 ) -> Report:
     """Check every release of every project of an index."""
-    collector = _Collector(demands.machines)
+    collector = _Collector(options.machines)
     report = Report()
 
     def check(name: NormalizedName) -> Report:
-        with suppress(WheelfitError):  # that is another matter, which `check_project` reports
+        with suppress(WheelfitError):  # `check_project` reports it
             page = repository.project(name)
             if page is None:
                 message = f"{name} is in the list of projects, and has no page"
-                lost = CheckedFile(repository.name).found(checks.STRANGE_ANSWER, message)
-                return Report.of([lost], (), Count())
-        done = check_project(
+                finding = CheckedFile(repository.name).found(checks.STRANGE_ANSWER, message)
+                return Report.of([finding], (), Count())
+        report_ = check_project(
             repository,
             name,
             SpecifierSet(),
             now=now,
-            options=demands.options,
-            everything=True,
-            seen=collector,
+            options=options.options,
+            with_plain_releases=True,
+            on_release=collector,
         )
-        return done + Report.of(_unhashed(repository, name), (), Count())
+        return report_ + Report.of(_unhashed_files(repository, name), (), Count())
 
     progress.start(len(projects))
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        for one in pool.map(check, projects):
-            report += one
+    with ThreadPoolExecutor(_MAX_PROJECTS) as pool:
+        for report__ in pool.map(check, projects):
+            report += report__
             progress.advance(1)
     progress.done()
-    sources = [repository, *filter(None, [demands.upstream])]
-    return report + _pin_report(collector.releases, sources, {}, demands)
+    sources = [repository, *filter(None, [options.upstream])]
+    return report + _pin_report(collector.releases, sources, {}, options)
 
 
 def check_index_folder(
-    folder: Path, demands: IndexCheckOptions, *, progress: Progress = NO_PROGRESS
+    folder: Path, options: IndexCheckOptions, *, progress: Progress = NO_PROGRESS
 ) -> Report:
     """Check a folder of wheels, or a local index."""
-    collector = _Collector(demands.machines)
-    report = check_paths([folder], demands.options, progress=progress, seen=collector)
-    here: dict[NormalizedName, set[Version]] = {}
+    collector = _Collector(options.machines)
+    report = check_paths([folder], options.options, progress=progress, on_release=collector)
+    local_versions: dict[NormalizedName, set[Version]] = {}
     for release in collector.releases:
-        here.setdefault(release.name, set()).add(release.version)
-    sources = [*filter(None, [demands.upstream])]
-    return report + _pin_report(collector.releases, sources, here, demands)
+        local_versions.setdefault(release.name, set()).add(release.version)
+    sources = [*filter(None, [options.upstream])]
+    return report + _pin_report(collector.releases, sources, local_versions, options)
 
 
-def _unhashed(repository: Repository, name: NormalizedName) -> Iterator[Finding]:
+def _unhashed_files(repository: Repository, name: NormalizedName) -> Iterator[Finding]:
     """Yield a finding about files of a project that are listed without a hash."""
     try:
         page = repository.project(name)
     except WheelfitError:
         return  # `check_project` reports it
     files = () if page is None else page.files
-    without = sorted(file.filename for file in files if not file.hashes)
-    if page is not None and without:
-        message = f"{len(without)} of {len(files)} files of {name} have no hash: "
-        yield CheckedFile(page.source).found(checks.UNHASHED_FILES, message + some_of(without))
+    unhashed = sorted(file.filename for file in files if not file.hashes)
+    if page is not None and unhashed:
+        message = f"{len(unhashed)} of {len(files)} files of {name} have no hash: "
+        yield CheckedFile(page.source).found(checks.UNHASHED_FILES, message + some_of(unhashed))
 
 
 def _pin_report(
     releases: Iterable[ReleaseFacts],
     sources: Iterable[Repository],
-    here: Mapping[NormalizedName, set[Version]],
-    demands: IndexCheckOptions,
+    local_versions: Mapping[NormalizedName, set[Version]],
+    options: IndexCheckOptions,
 ) -> Report:
     """Report exact pins of wheels that no source has (F-92)."""
-    unsure: dict[NormalizedName, WheelfitError] = {}
+    errors: dict[NormalizedName, WheelfitError] = {}
 
     def versions(name: NormalizedName) -> set[Version] | None:
         """Return the versions in all sources, as any may meet a pin; None: none has the project."""
-        known_versions = here.get(name)
+        found = local_versions.get(name)
         for source in sources:
             try:
                 page = source.project(name)
             except WheelfitError as error:
-                unsure[name] = error
+                errors[name] = error
                 continue
             if page is not None:
-                known_versions = (known_versions or set()) | _versions(page)
-        return known_versions
+                found = (found or set()) | _versions(page)
+        return found
 
     pins = _pins_of(releases)
     names = sorted({pin.name for pin in pins})
-    with ThreadPoolExecutor(_AT_ONCE * 2) as pool:
-        known = dict(zip(names, pool.map(versions, names), strict=True))
+    with ThreadPoolExecutor(_MAX_PROJECTS * 2) as pool:
+        versions_of = dict(zip(names, pool.map(versions, names), strict=True))
     findings = [
         CheckedFile(where, "METADATA").found(checks.UNMET_PIN, reason, severity=severity)
         for pin, wheels in pins.items()
-        if pin.name not in unsure
-        for reason, severity in _unmet(pin, known[pin.name], elsewhere=demands.upstream is not None)
+        if pin.name not in errors
+        for reason, severity in _unmet_reasons(
+            pin, versions_of[pin.name], has_upstream=options.upstream is not None
+        )
         for where in wheels
     ]
-    unchecked = [Unchecked.because(error, name) for name, error in unsure.items()]
+    unchecked = [Unchecked.because(error, name) for name, error in errors.items()]
     return Report.of(findings, unchecked, Count())
 
 
@@ -193,7 +195,7 @@ def _versions(page: ProjectPage) -> set[Version]:
 def _pins_of(releases: Iterable[ReleaseFacts]) -> dict[Requirement, list[str]]:
     """Return every requirement of one exact version, with the wheels that have it.
 
-    Markers and extras are left out: they do not affect its availability.
+    Markers and extras are ignored: they do not affect whether the version exists.
     """
     wheels_of: dict[str, dict[str, None]] = {}
     for release in releases:
@@ -217,17 +219,17 @@ def _pin(text: str) -> Requirement | None:
     return Requirement(requirement.name, specifier=requirement.specifier)
 
 
-def _unmet(
-    pin: Requirement, versions: set[Version] | None, *, elsewhere: bool
+def _unmet_reasons(
+    pin: Requirement, versions: set[Version] | None, *, has_upstream: bool
 ) -> Iterator[tuple[str, Severity | None]]:
     """Yield the reason why a pin cannot be met, with its severity.
 
-    :param versions: of its project; None: no source has it.
-    :param elsewhere: whether other sources than the index were read.
+    :param versions: the versions of its project; None: no source has the project.
+    :param has_upstream: whether further sources were read.
     """
     if versions is None:
-        severity = None if elsewhere else Severity.WARNING
-        yield f"{pin} is required, and no source that was asked has it", severity
+        severity = None if has_upstream else Severity.WARNING
+        yield f"{pin} is required, and no source has the project", severity
     elif not any(pin.specifier.contains(version, prereleases=True) for version in versions):
-        nearest = some_of([*map(str, sorted(versions, reverse=True))]) or "nothing"
-        yield f"{pin} is required, and there is only {nearest}", None
+        existing = some_of([*map(str, sorted(versions, reverse=True))]) or "nothing"
+        yield f"{pin} is required, and the sources have only {existing}", None

@@ -1,4 +1,4 @@
-"""The reach of variants: the machines that would take them (F-28, F-66)."""
+"""The reach of variants: the machines for which they would be chosen (F-28, F-66)."""
 
 from __future__ import annotations
 
@@ -28,79 +28,87 @@ if TYPE_CHECKING:
     Machines = Callable[[VariantDocument], Iterable[OverviewHost]]
 
 
-_NAMED = 5
+_MAX_NAMED = 5
 
 
 def reach_findings(
     release: ReleaseFacts, document: VariantDocument, machines: Machines
 ) -> Iterator[Finding]:
-    """Yield variants that no machine takes, and those that are never the best."""
+    """Yield variants that fit no machine, and those that are never the best."""
     tags: dict[Label, set[Tag]] = {}
     where: dict[Label, str] = {}
     for wheel in release.variants:
         if wheel.filename.label is not None:
             tags.setdefault(wheel.filename.label, set()).update(wheel.filename.tags)
             where.setdefault(wheel.filename.label, wheel.where)
-    judged = {
-        label: of
-        for label, of in tags.items()
-        if document.properties(label) is not None and _is_known(document, label)
-    }
+    judged = [
+        label
+        for label in sorted(tags)
+        if document.properties(label) is not None and _has_known_providers(document, label)
+    ]
     if not judged:
         return
-    reached = _reach(document, tags, machines)
-    asked_for: list[Label] = []
-    for label in sorted(judged):
+    reach = _find_reach(document, tags, machines)
+    static_labels: list[Label] = []
+    for label in judged:
         place = CheckedFile(where[label])
-        what = f"{release.name} {release.version}: {label}"
-        if label not in reached.fitting:
-            yield place.found(checks.NO_KNOWN_MACHINE, f"{what} fits none of the presets")
-        elif label in reached.chosen or label == NULL:  # null is for users who disable variants
+        subject = f"{release.name} {release.version}: {label}"
+        if label not in reach.fitting:
+            yield place.found(checks.NO_KNOWN_MACHINE, f"{subject} fits none of the presets")
+        elif label in reach.chosen or label == NULL:  # null is for users who disable namespaces
             continue
-        elif _is_static(document, [label, *reached.fitting[label]]):
-            asked_for.append(label)
+        elif _differ_statically(document, [label, *reach.fitting[label]]):
+            static_labels.append(label)
         else:
-            others = ", ".join(list(reached.fitting[label])[:_NAMED])
-            yield place.found(checks.SHADOWED_VARIANT, f"{what} is below {others} wherever it fits")
-    if asked_for:
+            others = ", ".join(list(reach.fitting[label])[:_MAX_NAMED])
+            yield place.found(
+                checks.SHADOWED_VARIANT, f"{subject} is below {others} wherever it fits"
+            )
+    if static_labels:
         yield CheckedFile(release.where).found(
             checks.SHADOWED_VARIANT,
-            f"{release.name} {release.version}: only who asks for "
-            f"{listed(asked_for, most=_NAMED)} gets that",
-            remedy="nothing has to be done if that is meant: a wish decides, and no machine",
+            f"{release.name} {release.version}: {listed(static_labels, most=_MAX_NAMED)} must be "
+            "requested by the user",
+            remedy="nothing, if that is intended: the user chooses, not the machine",
             severity=Severity.NOTE,
         )
 
 
-class _Reached(NamedTuple):
-    """The labels of a release that machines get."""
+class _Reach(NamedTuple):
+    """The labels of a release that fit machines."""
 
     fitting: dict[Label, dict[Label, None]]
-    """Labels that fit some machine, with those that stand above wherever they do."""
+    """Labels that fit some machine, with those that rank above them there."""
     chosen: set[Label]
-    """Labels that are the best somewhere."""
+    """Labels that are the best for some machine."""
 
 
-def _reach(document: VariantDocument, tags: dict[Label, set[Tag]], machines: Machines) -> _Reached:
-    """Return the labels that fit every machine, and the chosen ones."""
-    reached = _Reached({}, set())
+def _find_reach(
+    document: VariantDocument, tags: dict[Label, set[Tag]], machines: Machines
+) -> _Reach:
+    """Return the labels that fit some machine, and the chosen ones."""
+    reach = _Reach({}, set())
     for machine in machines(document):
-        covered: dict[str, Label] = {}
-        """By kind of interpreter: the best label that has a wheel for it."""
-        for label in _in_order(document, machine, tags):
-            places = _places(tags[label], machine)
-            if not places:
+        best_labels: dict[str, Label] = {}
+        """The best label with a wheel for each kind of interpreter."""
+        for label in _ranked_labels(document, machine, tags):
+            interpreters = _interpreters(tags[label], machine)
+            if not interpreters:
                 continue
-            above = dict.fromkeys(covered[place] for place in places if place in covered)
-            if len(places) > sum(place in covered for place in places):
-                reached.chosen.add(label)
-            reached.fitting.setdefault(label, {}).update(above)
-            for place in places:
-                covered.setdefault(place, label)
-    return reached
+            higher_labels = dict.fromkeys(
+                best_labels[interpreter]
+                for interpreter in interpreters
+                if interpreter in best_labels
+            )
+            if not interpreters <= best_labels.keys():
+                reach.chosen.add(label)
+            reach.fitting.setdefault(label, {}).update(higher_labels)
+            for interpreter in interpreters:
+                best_labels.setdefault(interpreter, label)
+    return reach
 
 
-def _in_order(
+def _ranked_labels(
     document: VariantDocument, machine: OverviewHost, tags: dict[Label, set[Tag]]
 ) -> Iterator[Label]:
     support = support_for(
@@ -116,13 +124,13 @@ def _in_order(
             yield ranked.label
 
 
-def _places(tags: set[Tag], machine: OverviewHost) -> frozenset[str]:
+def _interpreters(tags: set[Tag], machine: OverviewHost) -> frozenset[str]:
     """Return the kinds of interpreters of a machine that tags are for."""
     platforms = {tag.platform for tag in machine.target.tags} | {"any"}
     return frozenset(f"{tag.interpreter}-{tag.abi}" for tag in tags if tag.platform in platforms)
 
 
-def _is_known(document: VariantDocument, label: Label) -> bool:
+def _has_known_providers(document: VariantDocument, label: Label) -> bool:
     """Return whether the providers of all of a label's properties are known."""
     properties = document.properties(label)
     for namespace in () if properties is None else properties.namespaces:
@@ -134,9 +142,9 @@ def _is_known(document: VariantDocument, label: Label) -> bool:
     return True
 
 
-def _is_static(document: VariantDocument, labels: Iterable[Label]) -> bool:
-    """Return whether no machine decides between labels: they differ in static lists only."""
-    decided = {
+def _differ_statically(document: VariantDocument, labels: Iterable[Label]) -> bool:
+    """Return whether labels differ in static lists only, so that no detection decides."""
+    detected = {
         tuple(
             item
             for item in document.properties(label) or ()
@@ -144,4 +152,4 @@ def _is_static(document: VariantDocument, labels: Iterable[Label]) -> bool:
         )
         for label in labels
     }
-    return len(decided) == 1
+    return len(detected) == 1

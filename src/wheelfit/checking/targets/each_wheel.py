@@ -1,4 +1,4 @@
-"""Checks of single wheels; in threads or by any mapper."""
+"""Checks of single wheels, in threads or by another mapper."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.progress import Progress
     from wheelfit_runtime.errors import WheelfitError
 
-_MOST_THREADS = 8
+_MAX_THREADS = 8
 _LARGE = 1 << 20
 
 
@@ -42,13 +42,13 @@ An error leaves its wheel unchecked.
 
 @dataclass(frozen=True, slots=True)
 class WheelToCheck:
-    """A wheel to check, and how closely; can be pickled."""
+    """A wheel to check, with the options; can be pickled."""
 
     path: Path
-    """As the user named it, which is how findings name it."""
+    """The path that the user gave, for findings."""
     size: int
     options: CheckOptions = CheckOptions()
-    promise: File | None = None
+    entry: File | None = None
     """Its entry on a page."""
     folder: Path | None = None
     """The base folder of its path, for another process; None: the current one."""
@@ -57,24 +57,24 @@ class WheelToCheck:
         return str(self.path)
 
 
-def look_at(asked: WheelToCheck) -> CheckedWheel:
+def check_one_wheel(wheel: WheelToCheck) -> CheckedWheel:
     """Check one wheel by itself.
 
     :return: the findings, and the facts of the wheel; None if its name is invalid.
     """
-    path = asked.path if asked.folder is None else asked.folder / asked.path
-    where = str(asked.path)
+    path = wheel.path if wheel.folder is None else wheel.folder / wheel.path
+    where = str(wheel.path)
     try:
-        findings, facts = check_wheel(path, path.name, where=where, options=asked.options)
-        if asked.options.full and asked.promise is not None:
-            findings = [*findings, *broken_promises(asked.promise, path, where=where)]
+        findings, facts = check_wheel(path, path.name, where=where, options=wheel.options)
+        if wheel.options.full and wheel.entry is not None:
+            findings = [*findings, *listing_differences(wheel.entry, path, where=where)]
     except OSError as error:
         message = f"the wheel cannot be read: {error.strerror or type(error).__name__}"
         raise FileProblem(message, where=where) from error
     return findings, facts
 
 
-def broken_promises(
+def listing_differences(
     file: File, path: Path, data: bytes | None = None, *, where: str = ""
 ) -> Iterator[Finding]:
     """Yield differences between a file and its entry on a page (F-79)."""
@@ -90,29 +90,28 @@ def broken_promises(
         yield wrong_hash(error, where)
 
 
-def in_threads(
+def check_in_threads(
     function: Callable[[WheelToCheck], CheckedWheel],
-    asked: Sequence[WheelToCheck],
+    wheels: Sequence[WheelToCheck],
     progress: Progress,
 ) -> Iterator[CheckedWheel | WheelfitError]:
     """Call a function for each wheel, for large ones in several threads.
 
-    Hashing runs in parallel; the checks of small wheels do not, and threads would only delay each
-    other.
+    Hashing runs in parallel; the checks of small wheels do not, and would only slow each other.
     """
 
-    def call(check: WheelToCheck) -> CheckedWheel | WheelfitError:
+    def call(wheel: WheelToCheck) -> CheckedWheel | WheelfitError:
         try:
-            return function(check)
+            return function(wheel)
         except FileProblem as error:
             return error
 
-    progress.start(sum(one.size for one in asked))
-    with ThreadPoolExecutor(min(_MOST_THREADS, os.cpu_count() or 1)) as pool:
-        large = {id(one): pool.submit(call, one) for one in asked if one.size >= _LARGE}
-        for one in asked:
-            future = large.pop(id(one), None)
-            checked = call(one) if future is None else future.result()
-            progress.advance(one.size)
+    progress.start(sum(wheel.size for wheel in wheels))
+    with ThreadPoolExecutor(min(_MAX_THREADS, os.cpu_count() or 1)) as pool:
+        large = {id(wheel): pool.submit(call, wheel) for wheel in wheels if wheel.size >= _LARGE}
+        for wheel in wheels:
+            future = large.pop(id(wheel), None)
+            checked = call(wheel) if future is None else future.result()
+            progress.advance(wheel.size)
             yield checked
     progress.done()

@@ -1,4 +1,4 @@
-"""Check files and folders of this machine."""
+"""Checks of files and folders of this machine."""
 
 from __future__ import annotations
 
@@ -19,7 +19,12 @@ from wheelfit.checking.releases import (
     check_snapshots,
     wrong_hash,
 )
-from wheelfit.checking.targets.each_wheel import WheelToCheck, broken_promises, in_threads, look_at
+from wheelfit.checking.targets.each_wheel import (
+    WheelToCheck,
+    check_in_threads,
+    check_one_wheel,
+    listing_differences,
+)
 from wheelfit.checking.tool_profiles import CheckOptions
 from wheelfit.checking.wheels.wheel import WheelFacts
 from wheelfit.core.filename import (
@@ -53,10 +58,10 @@ _DOCUMENT = "variant.json"
 _HINT = "name wheels, *-variants.json files, folders of them, or project:NAME for an index"
 _PROJECT = "pyproject.toml"
 _PAGE = "index.html"
-_LARGEST_PAGE = 256 << 20
-_FOR_PEOPLE = b'<meta name="wheelfit:page" content="people">'
-"""Stands in the head of pages that `wheelfit index generate --site` writes: no installer's."""
-_HEAD = 1 << 10
+_MAX_PAGE = 256 << 20
+_SITE_MARK = b'<meta name="wheelfit:page" content="people">'
+"""In the head of pages for people, which `wheelfit index generate --site` writes."""
+_HEAD_SIZE = 1 << 10
 
 
 def check_paths(
@@ -64,36 +69,36 @@ def check_paths(
     options: CheckOptions = CheckOptions(),
     *,
     progress: Progress = NO_PROGRESS,
-    seen: Callable[[ReleaseFacts], Iterable[Finding]] = lambda _: (),
-    each: WheelMapper | None = None,
+    on_release: Callable[[ReleaseFacts], Iterable[Finding]] = lambda _: (),
+    map_wheels: WheelMapper | None = None,
 ) -> Report:
     """Check wheels, documents and folders, each by itself and those of a release together.
 
-    An unreadable file is named in the report, and the others are checked.
+    The report names unreadable files; the others are checked.
 
-    :param seen: called with each release, and yields further findings.
-    :param each: calls `look_at` for each of some wheels, in any process; default: some threads.
+    :param on_release: called with each release; returns further findings.
+    :param map_wheels: calls `check_one_wheel` for each of some wheels; default: in threads.
     """
-    named = _NamedFiles()
+    files = _NamedFiles()
     for path in paths:
-        named.add(path)
-    return _Work(named, options, seen, each or in_threads).report(progress)
+        files.add(path)
+    return _PathChecks(files, options, on_release, map_wheels or check_in_threads).report(progress)
 
 
 @dataclass(slots=True)
 class _NamedFiles:
-    """The files to check; each once, in the order in which they were named."""
+    """The files to check, each once, in the order of the arguments."""
 
     wheels: dict[Path, None] = field(default_factory=dict)
     index_files: dict[Path, None] = field(default_factory=dict)
     documents: dict[Path, None] = field(default_factory=dict)
     projects: dict[Path, None] = field(default_factory=dict)
-    """Files named ``pyproject.toml``; only those that were named themselves."""
+    """Files named ``pyproject.toml`` among the arguments."""
     pages: dict[Path, None] = field(default_factory=dict)
     sources: dict[Path, Release] = field(default_factory=dict)
     """Source distributions, which are not opened."""
-    picked: set[Path] = field(default_factory=set)
-    """Files that were named themselves, so that others of their release may be missing."""
+    explicit: set[Path] = field(default_factory=set)
+    """Files among the arguments, whose releases need not be complete."""
     unchecked: list[Unchecked] = field(default_factory=list)
 
     def add(self, path: Path) -> None:
@@ -103,10 +108,10 @@ class _NamedFiles:
         elif not path.exists():
             self._skip(path, "the file or folder does not exist")
         elif self._add_file(path):
-            self.picked.add(path)
+            self.explicit.add(path)
         elif path.suffix == ".json":
             self.documents[path] = None
-            self.picked.add(path)
+            self.explicit.add(path)
         elif path.name == _PROJECT:
             self.projects[path] = None
         elif not is_newer_format(path.name):
@@ -134,7 +139,7 @@ class _NamedFiles:
         count = 0
         problems: list[OSError] = []
         for root, folders, names in os.walk(folder, onerror=problems.append):
-            # Hidden folders contain environments and caches of tools.
+            # Hidden folders have environments and caches of tools.
             folders[:] = sorted(name for name in folders if not name.startswith("."))
             for name in sorted(names):
                 path = Path(root, name)
@@ -152,7 +157,7 @@ class _NamedFiles:
 
 
 @dataclass(slots=True)
-class _Group:
+class _ReleaseFiles:
     """The files of one release that belong together."""
 
     wheels: list[WheelFacts] = field(default_factory=list)
@@ -166,7 +171,7 @@ class _Group:
         """Whether there is a list of the release's files."""
         return bool(self.index_files) or self.is_listed
 
-    def take(self, other: _Group) -> None:
+    def add(self, other: _ReleaseFiles) -> None:
         self.wheels += other.wheels
         self.index_files += other.index_files
         self.has_source |= other.has_source
@@ -175,85 +180,87 @@ class _Group:
 
 
 @dataclass(slots=True)
-class _Work:
-    """The findings in the named files."""
+class _PathChecks:
+    """The checks of some files, and their findings."""
 
-    named: _NamedFiles
+    files: _NamedFiles
     options: CheckOptions
-    seen: Callable[[ReleaseFacts], Iterable[Finding]]
-    each: WheelMapper
+    on_release: Callable[[ReleaseFacts], Iterable[Finding]]
+    map_wheels: WheelMapper
     findings: list[Finding] = field(default_factory=list)
-    groups: dict[Release, dict[Path, _Group]] = field(default_factory=lambda: defaultdict(dict))
-    """By release and then by folder, in the order in which they come."""
+    groups: dict[Release, dict[Path, _ReleaseFiles]] = field(
+        default_factory=lambda: defaultdict(dict)
+    )
+    """The files of each release, by folder."""
     snapshots: dict[Release, list[IndexFacts]] = field(default_factory=lambda: defaultdict(list))
-    """Index files in the order in which they were named, one of each folder."""
+    """Index files in the order of the arguments, one of each folder."""
     folder_of: dict[str, Path] = field(default_factory=dict)
-    """By real path: the folder of the page that lists a file."""
-    promises: dict[str, File] = field(default_factory=dict)
-    """Entries of local files, by real path."""
-    known: set[str] = field(init=False)
+    """The folder of the page that lists a file, by the real path of the file."""
+    entries: dict[str, File] = field(default_factory=dict)
+    """Entries of pages for local files, by real path."""
+    known_paths: set[str] = field(init=False)
 
     def __post_init__(self) -> None:
-        files = (*self.named.wheels, *self.named.index_files)
-        self.known = {os.path.realpath(path) for path in files}
+        files = (*self.files.wheels, *self.files.index_files)
+        self.known_paths = {os.path.realpath(path) for path in files}
 
     def report(self, progress: Progress) -> Report:
-        for path in self.named.pages:
+        for path in self.files.pages:
             self._page(path)
         self._wheels(progress)
-        for path in self.named.index_files:
+        for path in self.files.index_files:
             self._index_file(path)
-        for path in self.named.documents:
+        for path in self.files.documents:
             self._document(path)
-        for path in self.named.projects:
+        for path in self.files.projects:
             from wheelfit.checking.documents.document import check_project_file
 
             if (data := self._read(path, DEFAULT_LIMITS.size)) is not None:
                 self.findings += check_project_file(data, CheckedFile(str(path)))
-        for path, release in self.named.sources.items():
+        for path, release in self.files.sources.items():
             self._group(release, path).has_source = True
         releases = self._releases()
-        count = Count(len(self.named.wheels), len(self.named.index_files), releases)
-        return Report.of(self.findings, self.named.unchecked, count)
+        count = Count(len(self.files.wheels), len(self.files.index_files), releases)
+        return Report.of(self.findings, self.files.unchecked, count)
 
-    def _group(self, release: Release, path: Path) -> _Group:
+    def _group(self, release: Release, path: Path) -> _ReleaseFiles:
         folder = self.folder_of.get(os.path.realpath(path), path.parent)
-        group = self.groups[release].setdefault(folder, _Group())
-        if path in self.named.picked:
+        group = self.groups[release].setdefault(folder, _ReleaseFiles())
+        if path in self.files.explicit:
             group.is_whole = False
         return group
 
     def _page(self, path: Path) -> None:
-        body = self._read(path, _LARGEST_PAGE)
-        if body is None or _FOR_PEOPLE in body[:_HEAD]:
+        body = self._read(path, _MAX_PAGE)
+        if body is None or _SITE_MARK in body[:_HEAD_SIZE]:
             return
         try:
             files, notes = parse_links(body, "text/html", file_url(path), source=str(path))
         except InvalidPage as error:
-            self.named.unchecked.append(Unchecked.because(error, str(path)))
+            self.files.unchecked.append(Unchecked.because(error, str(path)))
             return
         base = file_url(path.parent)
 
-        def called(file: File) -> str:
+        def name_of(file: File) -> str:
             if file.url.startswith(f"{base}/"):
                 return str(path.parent / file_path(file.url[len(base) + 1 :]))
             return redact(file.url)
 
         self.findings += check_listing(
-            files, notes, str(path), self.options.profiles, called=called
+            files, notes, str(path), self.options.profiles, name_of=name_of
         )
         for release, listed in sort_files(files).items():
-            group = self.groups[release].setdefault(path.parent, _Group())
+            group = self.groups[release].setdefault(path.parent, _ReleaseFiles())
             group.is_listed = True
             group.has_source |= listed.has_source
             for file, filename in listed.wheels:
-                if not self._is_here(file, path):
-                    group.wheels.append(WheelFacts(called(file), filename))
+                if not self._record_entry(file, path):
+                    group.wheels.append(WheelFacts(name_of(file), filename))
             for file in listed.index_files:
-                self._is_here(file, path)
+                self._record_entry(file, path)
 
-    def _is_here(self, file: File, page: Path) -> bool:
-        """Return whether a listed file is local and exists; record its entry."""
+    def _record_entry(self, file: File, page: Path) -> bool:
+        """Record the entry of a listed file; return whether the file is local and exists."""
         if not file.is_local:
             return False
         try:
@@ -262,42 +269,45 @@ class _Work:
             return False
         if not path.is_file():
             place = CheckedFile(str(page))
-            self.findings.append(place.found(checks.MISSING_FILE, f"{file.filename} is not there"))
+            message = f"{file.filename} does not exist"
+            self.findings.append(place.found(checks.MISSING_FILE, message))
             return False
-        if path.name != file.filename:  # its kind would be guessed, so it is not opened
+        if path.name != file.filename:  # the kind of the file is uncertain, so it is not opened
             message = f"{file.filename} leads to a file of another name, {path.name}"
             self.findings.append(CheckedFile(str(page)).found(checks.STRANGE_ENTRY, message))
             return False
         real = os.path.realpath(path)
         self.folder_of[real] = page.parent
-        self.promises[real] = file
-        if real not in self.known:  # it lies elsewhere, and the page leads there
-            self.known.add(real)
-            (self.named.wheels if path.suffix == ".whl" else self.named.index_files)[path] = None
+        self.entries[real] = file
+        if real not in self.known_paths:  # a file outside of the given folders
+            self.known_paths.add(real)
+            (self.files.wheels if path.suffix == ".whl" else self.files.index_files)[path] = None
         return True
 
     def _wheels(self, progress: Progress) -> None:
         wheels = [
-            WheelToCheck(path, _size(path), self.options, self.promises.get(os.path.realpath(path)))
-            for path in self.named.wheels
+            WheelToCheck(path, _size(path), self.options, self.entries.get(os.path.realpath(path)))
+            for path in self.files.wheels
         ]
-        for wheel, checked in zip(wheels, self.each(look_at, wheels, progress), strict=True):
+        for wheel, checked in zip(
+            wheels, self.map_wheels(check_one_wheel, wheels, progress), strict=True
+        ):
             facts: WheelFacts | None
             if isinstance(checked, WheelfitError):
-                self.named.unchecked.append(Unchecked.because(checked, str(wheel.path)))
-                facts = _unread(wheel.path)
+                self.files.unchecked.append(Unchecked.because(checked, str(wheel.path)))
+                facts = _unreadable_facts(wheel.path)
             else:
                 findings, facts = checked
                 self.findings += findings
                 if facts is not None:
-                    self.findings += self._beside(wheel.path, facts)
+                    self.findings += self._metadata_findings(wheel.path, facts)
             if facts is not None:
                 release = (facts.filename.name, facts.filename.version)
                 self._group(release, wheel.path).wheels.append(facts)
 
-    def _beside(self, path: Path, facts: WheelFacts) -> Iterator[Finding]:
+    def _metadata_findings(self, path: Path, facts: WheelFacts) -> Iterator[Finding]:
         """Yield faults of the METADATA that a page lists beside a wheel (F-95)."""
-        file = self.promises.get(os.path.realpath(path))
+        file = self.entries.get(os.path.realpath(path))
         if file is None or file.metadata_hashes is None:
             return
         place = CheckedFile(str(path), "METADATA")
@@ -305,7 +315,7 @@ class _Work:
         with suppress(OSError):
             data = Path(f"{path}.metadata").read_bytes()
         if data is None:
-            yield place.found(checks.MISSING_FILE, f"{path.name}.metadata is not there")
+            yield place.found(checks.MISSING_FILE, f"{path.name}.metadata does not exist")
             return
         try:
             check_bytes(data, file.metadata_hashes, None, where=f"{path}.metadata")
@@ -318,8 +328,8 @@ class _Work:
         data = self._read(path, DEFAULT_LIMITS.size)
         if data is None:
             return
-        if (file := self.promises.get(os.path.realpath(path))) is not None:
-            self.findings += broken_promises(file, path, data)
+        if (file := self.entries.get(os.path.realpath(path))) is not None:
+            self.findings += listing_differences(file, path, data)
         findings, facts = check_index_file(
             data, path.name, where=str(path), profiles=self.options.profiles
         )
@@ -330,7 +340,7 @@ class _Work:
             self.findings.append(CheckedFile(str(path)).found(checks.MISSPELT_INDEX_FILE, message))
         else:
             group = self._group(release, path)
-            if not group.index_files:  # of several in one folder the first stands for it
+            if not group.index_files:  # the first of several in one folder
                 self.snapshots[release].append(facts)
             group.index_files.append(facts)
 
@@ -362,7 +372,7 @@ class _Work:
                 return file.read(limit + 1)
         except OSError as error:
             message = f"the file cannot be read: {error.strerror or type(error).__name__}"
-            self.named.unchecked.append(Unchecked(str(path), FileProblem.reference, message))
+            self.files.unchecked.append(Unchecked(str(path), FileProblem.reference, message))
             return None
 
     def _releases(self) -> int:
@@ -379,36 +389,36 @@ class _Work:
                     is_whole=group.is_whole,
                 )
                 self.findings += check_release(facts, profiles=self.options.profiles)
-                self.findings += self.seen(facts)
+                self.findings += self.on_release(facts)
             self.findings += check_snapshots(self.snapshots[name, version])
         return len(self.groups)
 
 
-def _merged(groups: dict[Path, _Group]) -> Iterator[tuple[Path, _Group]]:
-    """Yield groups of files that belong together: several folders, unless each has an index."""
+def _merged(groups: dict[Path, _ReleaseFiles]) -> Iterator[tuple[Path, _ReleaseFiles]]:
+    """Yield the files of a release, from all folders together, but each further index by itself."""
     with_index = [folder for folder, group in groups.items() if group.has_index]
     first = with_index[0] if with_index else next(iter(groups))
-    apart = with_index if len(with_index) > 1 else [first]
-    whole = _Group()
-    whole.take(groups[first])
+    separate = with_index if len(with_index) > 1 else [first]
+    merged = _ReleaseFiles()
+    merged.add(groups[first])
     for folder, group in groups.items():
-        if folder not in apart:
-            whole.take(group)
-    yield first, whole
-    for folder in apart[1:]:
+        if folder not in separate:
+            merged.add(group)
+    yield first, merged
+    for folder in separate[1:]:
         yield folder, groups[folder]
 
 
 def _label_of(path: Path) -> Label | None:
-    """Return the label of the wheel whose unpacked document this is, if its folder names one."""
+    """Return the label in the name of a document's folder, if that is of an unpacked wheel."""
     try:
         return parse_wheel_filename(path.parent.name).label
     except InvalidFilename:
         return None
 
 
-def _unread(path: Path) -> WheelFacts | None:
-    """Return the facts of an unreadable wheel, which is still one of its release."""
+def _unreadable_facts(path: Path) -> WheelFacts | None:
+    """Return the facts of an unreadable wheel, for the checks of its release."""
     try:
         return WheelFacts(str(path), parse_wheel_filename(path.name))
     except InvalidFilename:

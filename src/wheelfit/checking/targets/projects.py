@@ -1,4 +1,4 @@
-"""Check projects and releases where they are published, without fetching whole wheels."""
+"""Checks of published projects and releases, without fetching whole wheels."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.repository import Files, Repository
 
 _THREADS = 16
-_REFUSED = frozenset([401, 403, 404, 410, *range(500, 600)])
+_MISSING_STATUSES = frozenset([401, 403, 404, 410, *range(500, 600)])
 
 
 def check_project(
@@ -71,18 +71,18 @@ def check_project(
     now: datetime,
     options: CheckOptions = CheckOptions(),
     progress: Progress = NO_PROGRESS,
-    everything: bool = False,
-    seen: Callable[[ReleaseFacts], Iterable[Finding]] = lambda _: (),
+    with_plain_releases: bool = False,
+    on_release: Callable[[ReleaseFacts], Iterable[Finding]] = lambda _: (),
 ) -> Report:
     """Check the published releases of a project.
 
     Of each variant wheel a few ranges of bytes are read. Releases without variants are checked only
-    if ``versions`` limits the releases, or with ``everything``.
+    if ``versions`` limits the releases, or with ``with_plain_releases``.
 
     :param versions: the releases; empty: all that have variants.
-    :param options: if full, every wheel is fetched.
-    :param everything: check releases without variants, too.
-    :param seen: called with each checked release, and yields further findings.
+    :param options: the depth; if full, every wheel is fetched.
+    :param with_plain_releases: whether to check releases without variants, too.
+    :param on_release: called with each checked release; returns further findings.
     """
     try:
         page = repository.project(name)
@@ -90,53 +90,58 @@ def check_project(
             raise ProjectNotFound(f"{name} was not found in any index", where=repository.name)
     except WheelfitError as error:
         return Report.of((), [Unchecked.because(error, name)], Count())
-    limited = bool(str(versions))
+    is_limited = bool(str(versions))
     releases = {
         version: listed
         for (owner, version), listed in sort_files(page.files).items()
         if owner == name and versions.contains(version, prereleases=True)
     }
-    meant = page.files
-    if limited:
+    files = page.files
+    if is_limited:
         if not releases:
             reason = f"{name} has no release that {versions} admits"
             return Report.of((), [Unchecked(page.source, "project-not-found", reason)], Count())
-        wanted = {file for listed in releases.values() for file in listed.files}
-        meant = tuple(file for file in page.files if file in wanted)
-    elif not everything:
-        releases = {version: one for version, one in releases.items() if one.has_variants}
-    work = _Work(repository, page.source, options, seen)
-    if not (releases or everything):
-        reason = f"no release of {name} has variants, so none was looked into"
-        hint = f"name versions, as project:{name}>=0, to look into their wheels"
-        work.unchecked.append(Unchecked(page.source, "nothing-checked", reason, hint))
-    work.findings += check_listing(meant, page.notes, page.source, options.profiles, called=_called)
-    return work.report(name, releases, now, progress)
+        selected = {file for listed in releases.values() for file in listed.files}
+        files = tuple(file for file in page.files if file in selected)
+    elif not with_plain_releases:
+        releases = {version: listed for version, listed in releases.items() if listed.has_variants}
+    project_checks = _ProjectChecks(repository, page.source, options, on_release)
+    if not (releases or with_plain_releases):
+        reason = f"no release of {name} has variants, so none was checked"
+        hint = f"name versions, as project:{name}>=0, to check their wheels"
+        project_checks.unchecked.append(Unchecked(page.source, "nothing-checked", reason, hint))
+    project_checks.findings += check_listing(
+        files, page.notes, page.source, options.profiles, name_of=_name_of
+    )
+    return project_checks.report(name, releases, now, progress)
 
 
 def check_url(repository: Files, url: str, options: CheckOptions = CheckOptions()) -> Report:
     """Check one wheel or index file by its URL.
 
-    :param url: the URL; a login in it is known to the repository.
+    :param url: the URL; the repository has the login in it, if any.
     """
-    bare = without_fragment(split_userinfo(url)[0])
-    file = File(last_segment(bare), bare)
-    work = _Work(repository, redact(bare), options)
+    plain_url = without_fragment(split_userinfo(url)[0])
+    file = File(last_segment(plain_url), plain_url)
+    url_checks = _ProjectChecks(repository, redact(plain_url), options)
     listed = next(iter(sort_files([file]).values()), ListedRelease())
     if file.filename.endswith(".whl") and not listed.wheels:
-        findings = check_listing([file], (), redact(bare))
+        findings = check_listing([file], (), redact(plain_url))
         return Report.of(findings, (), Count(wheels=1))
-    outcomes = [*map(work.index_file, listed.index_files), *map(work.wheel, listed.wheels)]
+    outcomes = [
+        *map(url_checks.index_file, listed.index_files),
+        *map(url_checks.wheel, listed.wheels),
+    ]
     if outcomes:
         (outcome,) = outcomes
         count = Count(len(listed.wheels), len(listed.index_files), 1)
         return Report.of(outcome.findings, filter(None, [outcome.unchecked]), count)
     is_newer = is_newer_format(file.filename)
     reason = NEWER_FORMAT if is_newer else "the file is neither a wheel nor a *-variants.json file"
-    return Report.of((), [Unchecked(redact(bare), FileProblem.reference, reason)], Count())
+    return Report.of((), [Unchecked(redact(plain_url), FileProblem.reference, reason)], Count())
 
 
-def _called(file: File) -> str:
+def _name_of(file: File) -> str:
     """Return the name of a file in findings."""
     if file.is_local:
         with suppress(ValueError):
@@ -155,17 +160,17 @@ class _Outcome:
 
 
 @dataclass(slots=True)
-class _Work:
-    """The findings in files of some releases, several at a time."""
+class _ProjectChecks:
+    """The checks of files of some releases in parallel, and their findings."""
 
     repository: Files
     source: str
     options: CheckOptions
-    seen: Callable[[ReleaseFacts], Iterable[Finding]] = lambda _: ()
-    dead: set[object] = field(default_factory=set)
-    """Unreachable servers; they are not requested again."""
+    on_release: Callable[[ReleaseFacts], Iterable[Finding]] = lambda _: ()
+    unreachable_servers: set[object] = field(default_factory=set)
+    """Unreachable servers, which get no further requests."""
     without_ranges: set[object] = field(default_factory=set)
-    """Servers that give no parts of files."""
+    """Servers without support for range requests."""
     findings: list[Finding] = field(default_factory=list)
     unchecked: list[Unchecked] = field(default_factory=list)
 
@@ -180,13 +185,13 @@ class _Work:
         progress.start(sum(1 for listed in releases.values() for _ in listed.files))
         with ThreadPoolExecutor(_THREADS) as pool:
             for version, listed in releases.items():
-                # Limits of a server show first where they cost nothing.
-                wheels = sorted(listed.wheels, key=lambda one: not one[1].is_variant)
-                done: list[_Outcome] = []
+                # Variants first: they show whether the server supports range requests.
+                wheels = sorted(listed.wheels, key=lambda outcome_: not outcome_[1].is_variant)
+                outcomes: list[_Outcome] = []
                 for outcome in chain(
                     pool.map(self.index_file, listed.index_files), pool.map(self.wheel, wheels)
                 ):
-                    done.append(outcome)
+                    outcomes.append(outcome)
                     progress.advance(1)
                     self.findings += outcome.findings
                     self.unchecked += filter(None, [outcome.unchecked])
@@ -194,13 +199,17 @@ class _Work:
                     name,
                     version,
                     self.source,
-                    tuple(one.wheel for one in done if one.wheel is not None),
-                    tuple(one.index_file for one in done if one.index_file is not None),
+                    tuple(outcome_.wheel for outcome_ in outcomes if outcome_.wheel is not None),
+                    tuple(
+                        outcome_.index_file
+                        for outcome_ in outcomes
+                        if outcome_.index_file is not None
+                    ),
                     has_source=listed.has_source,
                     is_listed=True,
                 )
                 self.findings += check_release(facts, profiles=self.options.profiles)
-                self.findings += self.seen(facts)
+                self.findings += self.on_release(facts)
                 if Profile.PYPI in self.options.profiles and is_closed(listed.files, now):
                     self.findings.append(closed_finding(facts))
                 count += Count(wheels=len(listed.wheels), index_files=len(listed.index_files))
@@ -210,42 +219,42 @@ class _Work:
     def index_file(self, file: File) -> _Outcome:
         """Check an index file."""
 
-        def look() -> _Outcome:
+        def check() -> _Outcome:
             try:
                 data = self.repository.read(file, limit=DEFAULT_LIMITS.size)
             except UnexpectedStatus as error:
                 if error.status != 200:
                     raise
-                place = CheckedFile(_called(file))  # too long, so it was not read to its end
+                place = CheckedFile(_name_of(file))  # the file exceeds the limit
                 return _Outcome([place.found(checks.UNREADABLE_DOCUMENT, error.message)])
             findings, facts = check_index_file(
-                data, file.filename, where=_called(file), profiles=self.options.profiles
+                data, file.filename, where=_name_of(file), profiles=self.options.profiles
             )
             return _Outcome(findings, index_file=facts)
 
-        outcome = self._guarded(file, look)
-        if outcome.index_file is None:  # it is listed anyway
-            outcome.index_file = IndexFacts(_called(file), file.filename)
+        outcome = self._run_check(file, check)
+        if outcome.index_file is None:  # the page lists it nevertheless
+            outcome.index_file = IndexFacts(_name_of(file), file.filename)
         return outcome
 
     def wheel(self, listed: tuple[File, WheelFilename]) -> _Outcome:
         """Check a wheel."""
         file, filename = listed
-        look = self._whole if self.options.full else self._parts
-        outcome = self._guarded(file, lambda: look(file, filename))
+        check = self._whole if self.options.full else self._parts
+        outcome = self._run_check(file, lambda: check(file, filename))
         if outcome.wheel is None:
-            outcome.wheel = WheelFacts(_called(file), filename)
+            outcome.wheel = WheelFacts(_name_of(file), filename)
         return outcome
 
     def _parts(self, file: File, filename: WheelFilename) -> _Outcome:
         """Check a wheel by a few ranges of bytes."""
-        if file.size == 0:  # no server gives a part of that
-            raise InvalidWheel("the file is empty", where=_called(file))
+        if file.size == 0:  # a range request would fail
+            raise InvalidWheel("the file is empty", where=_name_of(file))
         server = _server(file)
         document = None
         if filename.is_variant:
             if server in self.without_ranges:
-                raise TooCostly("the server does not support range requests", where=_called(file))
+                raise TooCostly("the server does not support range requests", where=_name_of(file))
             try:
                 document = self.repository.variant_document(file)
             except TooCostly:
@@ -254,7 +263,7 @@ class _Work:
         metadata = None
         if file.metadata_hashes is not None or server not in self.without_ranges:
             metadata = self.repository.metadata(file)
-        place = CheckedFile(_called(file))
+        place = CheckedFile(_name_of(file))
         findings, facts = check_parts(filename, metadata, document, place, self.options.profiles)
         if filename.is_variant and document is None:
             findings.append(place.found(checks.MISSING_DOCUMENT, "there is no variant.json"))
@@ -262,28 +271,28 @@ class _Work:
 
     def _whole(self, file: File, filename: WheelFilename) -> _Outcome:
         """Fetch a wheel, and check all of it."""
-        where = _called(file)
+        where = _name_of(file)
         with TemporaryDirectory(prefix="wheelfit-") as folder:
             path = self.repository.download(file, Path(folder))
             options = CheckOptions(full=True, profiles=self.options.profiles)
             findings, facts = check_wheel(path, filename.text, where=where, options=options)
             if file.metadata_hashes is not None and facts is not None and facts.metadata:
-                beside = self.repository.metadata(file)
-                if beside != facts.metadata:
+                separate = self.repository.metadata(file)
+                if separate != facts.metadata:
                     message = "the file beside the wheel has other bytes"
                     place = CheckedFile(where, "METADATA")
                     findings.append(place.found(checks.METADATA_DIFFERS, message))
         return _Outcome(findings, wheel=facts)
 
-    def _guarded(self, file: File, look: Callable[[], _Outcome]) -> _Outcome:
-        """Call a check, and turn its errors into a finding or a reason."""
-        where = _called(file)
+    def _run_check(self, file: File, check: Callable[[], _Outcome]) -> _Outcome:
+        """Call a check, and convert its errors to a finding or an unchecked target."""
+        where = _name_of(file)
         place = CheckedFile(where)
         server = _server(file)
-        if server in self.dead:
+        if server in self.unreachable_servers:
             return _Outcome(unchecked=_unreachable(file))
         try:
-            return look()
+            return check()
         except InvalidWheel as error:
             return _Outcome([place.found(checks.UNSOUND_ARCHIVE, error.message)])
         except IntegrityError as error:
@@ -292,10 +301,10 @@ class _Work:
             reason = Unchecked(where, error.reference, error.message, "--full fetches it")
             return _Outcome(unchecked=reason)
         except WheelfitError as error:
-            if isinstance(error, UnexpectedStatus) and error.status in _REFUSED:
+            if isinstance(error, UnexpectedStatus) and error.status in _MISSING_STATUSES:
                 return _Outcome([place.found(checks.MISSING_FILE, error.message)])
             if isinstance(error, Unreachable) and server is not None:
-                self.dead.add(server)
+                self.unreachable_servers.add(server)
                 return _Outcome(unchecked=_unreachable(file))
             return _Outcome(unchecked=Unchecked.because(error, where))
 

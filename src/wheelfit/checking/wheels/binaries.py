@@ -1,7 +1,7 @@
 """Comparison of a wheel's claims with its binaries.
 
-The file name claims a platform, the document claims properties. An unreadable binary contradicts
-nothing, and is reported; missing data is not guessed. Traces of the build are found, too: debug
+The file name claims a platform, the document claims properties. An unreadable binary is reported,
+but contradicts no claim; missing data is not guessed. Traces of the build are found, too: debug
 information, and paths of its machine.
 """
 
@@ -70,36 +70,36 @@ def claim_findings(
 def _level_findings(
     binaries: Binaries, features: Mapping[str, Sequence[str]], place: CheckedFile
 ) -> Iterator[Finding]:
-    """Compare the level with the mark for the loader, and with code that always runs (P-102)."""
+    """Compare the level with the mark for the loader, and with unguarded code (P-102)."""
     claimed = claimed_level(features)
     if claimed is None:
         return
     severity = None if features else Severity.WARNING
-    standing = f"the wheel claims {claimed}" if features else "the wheel claims no level"
+    claim = f"the wheel claims {claimed}" if features else "the wheel claims no level"
     for level in sorted({binary.levels.needed for binary in binaries if binary.levels.needed}):
         members = [binary.member for binary in binaries if binary.levels.needed == level]
         if is_below(claimed, level):
             yield place.found(
                 checks.LEVEL_TOO_LOW,
-                f"{some_of(members)} refuses to load below {level}, {standing}",
+                f"{some_of(members)} refuses to load below {level}, {claim}",
                 severity=severity,
             )
-    for one in unguarded_code(binaries, claimed):
-        yield place.found(checks.UNGUARDED_CODE, f"{one}; {standing}", severity=severity)
+    for code in unguarded_code(binaries, claimed):
+        yield place.found(checks.UNGUARDED_CODE, f"{code}; {claim}", severity=severity)
 
 
 def _no_arch_findings(
     binaries: Binaries, place: CheckedFile, *, claims_nvidia: bool
 ) -> Iterator[Finding]:
-    """Report code for GPUs in a variant that any GPU takes (P-95).
+    """Report code for GPUs in a variant that claims no GPU (P-95).
 
-    A variant that claims nothing of NVIDIA may run without a GPU; a plain wheel claims nothing.
+    A variant without properties of NVIDIA may run without a GPU; plain wheels are not reported.
     """
     if binaries.code:
         yield place.found(
             checks.NO_SM_ARCH,
             f"it has {listed([str(code) for code in binaries.code])} and claims no sm_arch, so "
-            "that machines with other GPUs take it too",
+            "that it is also chosen for other GPUs",
             severity=None if claims_nvidia else Severity.NOTE,
         )
 
@@ -110,49 +110,49 @@ def _code_findings(
     """Compare the values of ``sm_arch`` with the present code (B-60, P-90, P-91)."""
     if not values:
         return
-    carriers = binaries.with_code
-    unsure = any(binary.faults for binary in binaries)
-    if not carriers:
-        yield from _no_code_findings("sm_arch", place, unsure=unsure)
+    with_code = binaries.with_code
+    is_partial = any(binary.faults for binary in binaries)
+    if not with_code:
+        yield from _no_code_findings("sm_arch", place, is_partial=is_partial)
         return
-    there = listed([str(code) for code in binaries.code])
+    present = listed([str(code) for code in binaries.code])
     for value in values:
         if takers(value) is None:
             continue  # unknown-value reports it
-        lacking = {
-            carrier.member: gpus
-            for carrier in carriers
-            if not carrier.faults and (gpus := unserved(value, carrier.code))
+        lacking_members = {
+            binary.member: gpus
+            for binary in with_code
+            if not binary.faults and (gpus := unserved(value, binary.code))
         }
-        if lacking:
-            missing = f"{_gpus(min(lacking.values(), key=len))}: only {there}"
-            yield _lacking(value, list(lacking), len(carriers), missing, place)
-        elif not unsure and not any(_stands_for(code, value) for code in binaries.code):
+        if lacking_members:
+            missing = f"{_gpus(min(lacking_members.values(), key=len))}: only {present}"
+            yield _missing_code(value, list(lacking_members), len(with_code), missing, place)
+        elif not is_partial and not any(_has_value(code, value) for code in binaries.code):
             yield place.found(
                 checks.NO_SUCH_CODE,
-                f"it claims {value}, and contains exactly that nowhere; other code runs there",
+                f"it claims {value}, and has only other code that runs on these GPUs",
                 severity=Severity.NOTE,
             )
-    yield from _unclaimed(binaries, values, place)
+    yield from _unclaimed_code(binaries, values, place)
 
 
-def _lacking(
-    value: str, members: Sequence[str], carriers: int, missing: str, place: CheckedFile
+def _missing_code(
+    value: str, members: Sequence[str], count: int, missing: str, place: CheckedFile
 ) -> Finding:
-    """Return the finding of members without GPU code for a value, or of a value that none has.
+    """Return the finding of members without GPU code for a value.
 
-    :param carriers: the number of members with code for GPUs.
+    :param count: the number of all members with code for GPUs.
     :param missing: the missing code, and the present one.
     """
-    if len(members) == carriers:
-        message = f"it claims {value}, and has nothing for {missing}"
+    if len(members) == count:
+        message = f"it claims {value}, and has no code for {missing}"
         return place.found(checks.NO_SUCH_CODE, message)
-    message = f"it claims {value}, for which there is nothing in {some_of(members)}"
+    message = f"it claims {value}, for which {some_of(members)} has no code"
     return place.found(checks.NO_SUCH_CODE, message, severity=Severity.WARNING)
 
 
-def _no_code_findings(feature: str, place: CheckedFile, *, unsure: bool) -> Iterator[Finding]:
-    if not unsure:
+def _no_code_findings(feature: str, place: CheckedFile, *, is_partial: bool) -> Iterator[Finding]:
+    if not is_partial:
         yield place.found(
             checks.NO_SUCH_CODE,
             f"it claims {feature}, and no binary in it has code for GPUs",
@@ -166,56 +166,59 @@ def _amd_findings(
     """Compare the values of ``gfx_arch`` with the present code (B-60)."""
     if not values:
         return
-    carriers = binaries.with_targets
-    if not carriers:
-        unsure = any(binary.faults for binary in binaries)
-        yield from _no_code_findings("gfx_arch", place, unsure=unsure)
+    with_code = binaries.with_targets
+    if not with_code:
+        is_partial = any(binary.faults for binary in binaries)
+        yield from _no_code_findings("gfx_arch", place, is_partial=is_partial)
         return
-    there = sorted({target for carrier in carriers for target in carrier.targets})
+    present = sorted({target for binary in with_code for target in binary.targets})
     for value in values:
-        lacking = [
-            carrier.member
-            for carrier in carriers
-            if not carrier.faults
-            and not any(value in values_of(target) for target in carrier.targets)
+        lacking_members = [
+            binary.member
+            for binary in with_code
+            if not binary.faults
+            and not any(value in values_of(target) for target in binary.targets)
         ]
-        if lacking:
-            missing = f"that: only {listed(there)}"
-            yield _lacking(value, lacking, len(carriers), missing, place)
-    left = [target for target in there if set(values).isdisjoint(values_of(target))]
-    if left:
+        if lacking_members:
+            missing = f"that: only {listed(present)}"
+            yield _missing_code(value, lacking_members, len(with_code), missing, place)
+    unclaimed = [target for target in present if set(values).isdisjoint(values_of(target))]
+    if unclaimed:
         yield place.found(
             checks.UNCLAIMED_CODE,
-            f"it contains {listed(left)}, which no value of gfx_arch stands for",
+            f"it contains {listed(unclaimed)}, which no claimed gfx_arch covers",
         )
 
 
-def _stands_for(code: DeviceCode, value: str) -> bool:
-    """Return whether an image matches a value; ``100_real`` names that for 100f too."""
+def _has_value(code: DeviceCode, value: str) -> bool:
+    """Return whether an image has a value; ``100_real`` stands for code of 100f too."""
     kind = "virtual" if code.kind is CodeKind.PTX else "real"
     return value in code.values or (bool(code.values) and value == f"{code.number}_{kind}")
 
 
-def _unclaimed(binaries: Binaries, values: Sequence[str], place: CheckedFile) -> Iterator[Finding]:
-    """Yield code for GPUs that take the wheel for none of its values."""
-    taking = {one for value in values for one in (takers(value) or (frozenset(),))[0]}
-    oldest = [
-        one
-        for value in values
-        if (taken := takers(value)) is not None and taken[1] is CodeKind.PTX
-        for one in taken[0]
-    ]
-    left = [
-        code
+def _unclaimed_code(
+    binaries: Binaries, values: Sequence[str], place: CheckedFile
+) -> Iterator[Finding]:
+    """Yield code for GPUs that none of the claimed values covers."""
+    covered: set[Capability] = set()
+    compilable: set[Capability] = set()
+    for value in values:
+        capabilities, kind = takers(value) or (frozenset(), None)
+        covered |= capabilities
+        if kind is CodeKind.PTX:  # which drivers compile for all newer GPUs
+            compilable |= capabilities
+    oldest = min(compilable, default=None)
+    unclaimed = [
+        str(code)
         for code in binaries.code
         if code.values
-        and code.capability not in taking
-        and not (oldest and min(oldest) <= code.capability)
+        and code.capability not in covered
+        and (oldest is None or code.capability < oldest)
     ]
-    if left:
-        names = listed([str(code) for code in left])
+    if unclaimed:
         yield place.found(
-            checks.UNCLAIMED_CODE, f"it contains {names}, which no value of sm_arch stands for"
+            checks.UNCLAIMED_CODE,
+            f"it contains {listed(unclaimed)}, which no claimed sm_arch covers",
         )
 
 
@@ -224,7 +227,7 @@ def _gpus(capabilities: Sequence[Capability]) -> str:
 
 
 class _Bound(Struct, frozen=True):
-    """The lowest driver that takes a wheel."""
+    """The lower bound of a wheel for drivers, as a CUDA version."""
 
     text: str
     pair: tuple[int, int]
@@ -248,7 +251,7 @@ def _driver_findings(
             )
         return
     if majors and min(majors) > bound.pair[0]:
-        members = [one.member for one in majors[min(majors)]]
+        members = [binary.member for binary in majors[min(majors)]]
         yield place.found(
             checks.WRONG_CUDA_BOUND,
             f"it claims {bound.text}, and {some_of(members)} needs libraries of CUDA {min(majors)}",
@@ -257,7 +260,7 @@ def _driver_findings(
         yield place.found(
             checks.WRONG_CUDA_BOUND,
             f"it claims {bound.text}, and its libraries are of CUDA {max(majors)}: older drivers "
-            "would do",
+            "would be sufficient",
             severity=Severity.NOTE,
         )
     yield from _ptx_findings(binaries, claimed.get("sm_arch", ()), bound, place)
@@ -266,7 +269,7 @@ def _driver_findings(
 def _ptx_findings(
     binaries: Binaries, values: Sequence[str], bound: _Bound, place: CheckedFile
 ) -> Iterator[Finding]:
-    """Report GPUs that have nothing but PTX which the oldest driver does not understand."""
+    """Report GPUs for which there is only PTX that is too new for the oldest driver."""
     boards = has_boards(binaries)
     for value in values:
         for binary in binaries.with_code:
@@ -280,7 +283,7 @@ def _ptx_findings(
                 code = refused[min(needed)]
                 yield place.found(
                     checks.WRONG_CUDA_BOUND,
-                    f"it claims {value} and {bound.text}, and all that {binary.member} has for "
+                    f"it claims {value} and {bound.text}, and the only code of {binary.member} for "
                     f"{_gpus(sorted(needed))} is {code}, which needs a driver for CUDA "
                     f"{max(needed.values())}",
                 )
@@ -294,47 +297,47 @@ def _bound(values: Sequence[str]) -> _Bound | None:
         except InvalidVersion:
             continue
         bounds.append(_Bound(value, (version.major, version.minor)))
-    return min(bounds, key=lambda one: one.pair, default=None)
+    return min(bounds, key=lambda bound: bound.pair, default=None)
 
 
 # --- traces of the build --------------------------------------------------------------------
 
-_MOST_DEBUG = 1_000_000  # bytes
+_MAX_DEBUG_SIZE = 1_000_000  # bytes
 _HOME = pattern(r"(?:/home|/Users|[A-Za-z]:\\Users)[/\\]([^/\\]+)[/\\]")
-_NOBODY = frozenset(
+_MACHINE_ACCOUNTS = frozenset(
     """
     administrator appveyor azure-pipelines azureuser bot build buildbot builder buildkite buildozer
     ci circleci cloudtest conda containeradministrator containeruser distiller docker ec2-user
     github gitlab-runner iojs jenkins root travis ubuntu user vagrant vcpkg vsts vssadministrator
     """.split()  # noqa: SIM905  # a list of words is read more easily as text
 )
-"""Names of accounts that belong to machines and not to people."""
+"""Names of accounts of machines, not of persons."""
 
 
 def _trace_findings(binaries: Binaries, place: CheckedFile) -> Iterator[Finding]:
     """Yield findings of debug data and of paths of the build machine."""
     debug = {binary.member: binary.debug for binary in binaries if binary.debug}
-    if sum(debug.values()) > _MOST_DEBUG:
+    if sum(debug.values()) > _MAX_DEBUG_SIZE:
         largest = sorted(debug, key=lambda member: -debug[member])
         size = size_in_words(sum(debug.values()))
         yield place.found(checks.DEBUG_SYMBOLS, f"{size} in {some_of(largest)}")
     paths = [(path, binary.member) for binary in binaries for path in binary.build_paths or ()]
-    people = [(path, member) for path, member in paths if _is_of_person(path)]
-    if shown := people or paths:
+    personal = [(path, member) for path, member in paths if _is_personal(path)]
+    if shown := personal or paths:
         path, member = shown[0]
         names = len({path for path, _ in paths})
-        more = f", and {count_of(names - 1, 'more path')}" if names > 1 else ""
+        others = f", and {count_of(names - 1, 'others path')}" if names > 1 else ""
         yield place.found(
             checks.BUILD_PATH,
-            f"{member} names {path}{more}",
-            severity=Severity.WARNING if people else None,
+            f"{member} names {path}{others}",
+            severity=Severity.WARNING if personal else None,
         )
 
 
-def _is_of_person(path: str) -> bool:
+def _is_personal(path: str) -> bool:
     """Return whether a path is in the home folder of a person."""
     match = _HOME.match(path)
     if match is None:
         return False
     name = match[1].lower()
-    return name not in _NOBODY and not name.startswith(("runner", "task_"))
+    return name not in _MACHINE_ACCOUNTS and not name.startswith(("runner", "task_"))

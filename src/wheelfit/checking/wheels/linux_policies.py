@@ -1,4 +1,4 @@
-"""The promises of manylinux and musllinux tags about systems that take a wheel (PEP 600, PEP 656).
+"""The policies of manylinux and musllinux tags: what every system provides (PEP 600, PEP 656).
 
 The facts are those of auditwheel, reduced to the compared ones, in ``linux_policies.json``;
 `tests/checking/wheels/write_linux_policies.py` writes that file.
@@ -27,12 +27,12 @@ _MUSL = pattern(r"libc\.musl-\w+\.so\.1")
 
 
 class LinuxPolicy(Struct, frozen=True):
-    """The promise of a manylinux or musllinux tag for one machine."""
+    """The policy of a manylinux or musllinux tag for one machine."""
 
     libraries: frozenset[str]
-    """Those that every system has."""
+    """The libraries that every system has."""
     symbols: Mapping[str, Numbers]
-    """By kind, as ``GLIBCXX``: the newest version that every system has."""
+    """The newest symbol version that every system has, by kind, as ``GLIBCXX``."""
 
     def has_library(self, name: str) -> bool:
         """Return whether every system has a library.
@@ -58,12 +58,12 @@ def linux_policy(kind: str, version: tuple[int, int], machine: str) -> LinuxPoli
     """Return the policy of a tag.
 
     :param kind: ``manylinux`` or ``musllinux``.
-    :param version: of the C library, as (2, 28). A version without a policy promises no more than
-        the next version with one.
+    :param version: the version of the C library, as (2, 28). A version without a policy has the
+        next one.
     :param machine: as tags name it, as ``x86_64``.
     """
-    known = [policy for policy in _policies() if policy[0] == kind]
-    chosen = next((one for one in known if one[1] >= version), known[-1])
+    keys = [policy for policy in _policies() if policy[0] == kind]
+    chosen = next((key for key in keys if key[1] >= version), keys[-1])
     data = _policies()[chosen]
     symbols = data["symbols"].get(machine, {})
     return LinuxPolicy(

@@ -1,4 +1,4 @@
-"""Compare the platform tags of a wheel with its binaries: machine, C library, oldest system."""
+"""Comparison of a wheel's platform tags with its binaries: machine, C library, oldest system."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ if TYPE_CHECKING:
 
 
 class ClaimedPlatform(Struct, frozen=True):
-    """The promise of a platform tag."""
+    """The claims of a platform tag."""
 
     tag: str
     format: Format
     machines: frozenset[str]
-    """Each of them must be served."""
+    """The machines, for each of which a binary must exist."""
     c_library: str = ""
-    """``glibc`` or ``musl``; empty where it does not matter."""
+    """``glibc`` or ``musl``; empty if it does not matter."""
     floor: tuple[int, int] | None = None
     """The oldest glibc or macOS that it works with; None: unspecified."""
     policy: LinuxPolicy | None = None
-    """Its promises about every Linux that takes the wheel; None: there are none."""
+    """Its policy; None if it is not a manylinux or musllinux tag."""
 
 
 _LINUX = re.compile(r"(?:(manylinux|musllinux)_(\d+)_(\d+)|linux)_(\w+)")
@@ -53,11 +53,11 @@ _UNIVERSAL = {
     "arm64": frozenset(["aarch64"]),
 }
 _WINDOWS = {"win_amd64": "x86_64", "win32": "i686", "win_arm64": "aarch64"}
-_SAME = {"armv6l": "armv7l", "armv8l": "armv7l", "i386": "i686"}
+_COMPATIBLE_MACHINES = {"armv6l": "armv7l", "armv8l": "armv7l", "i386": "i686"}
 
 
 def read_platform(tag: str) -> ClaimedPlatform | None:
-    """Return the claims of a platform tag; None where there are none, or they are unknown.
+    """Return the claims of a platform tag; None if it has none, or is unknown.
 
     >>> read_platform("manylinux2014_aarch64").floor
     (2, 17)
@@ -83,7 +83,7 @@ def _linux(
     return ClaimedPlatform(
         tag,
         Format.ELF,
-        frozenset([_SAME.get(machine, machine)]),
+        frozenset([_COMPATIBLE_MACHINES.get(machine, machine)]),
         libraries.get(kind or "", ""),
         floor if kind == "manylinux" else None,
         None if kind is None or floor is None else linux_policy(kind, floor, machine),
@@ -95,7 +95,7 @@ def platform_findings(
 ) -> Iterator[Finding]:
     """Yield contradictions between binaries and the platform tags.
 
-    A wheel for any platform may carry any binaries, which it starts by its own means.
+    A wheel for any platform may have binaries for all of them, so it is not compared.
     """
     tags = sorted({tag.platform for tag in name.tags})
     claims = [claim for tag in tags if (claim := read_platform(tag)) is not None]
@@ -107,20 +107,20 @@ def platform_findings(
     floors = [claim for claim in claims if claim.floor is not None]
     if floors:
         yield from _floor_findings(min(floors, key=_floor), native, place)
-    yield from _promise_findings(claims, native, place)
+    yield from _library_findings(claims, native, place)
     if any(claim.c_library == "musl" for claim in claims):
-        for one in native:
-            if glibc := _glibc(one):
+        for binary in native:
+            if glibc := _required_glibc(binary):
                 yield place.found(
                     checks.FOREIGN_BINARY,
-                    f"{one.member} needs glibc ({glibc[1]}), the tag says musl",
+                    f"{binary.member} needs glibc ({glibc[1]}), the tag is for musl",
                 )
 
 
-def _promise_findings(
+def _library_findings(
     claims: Iterable[ClaimedPlatform], native: list[Binary], place: CheckedFile
 ) -> Iterator[Finding]:
-    """Compare the libraries that binaries load with those of all systems that take the wheel."""
+    """Compare the libraries that binaries load with those of all systems of the tags."""
     oldest: dict[object, ClaimedPlatform] = {}
     for claim in sorted(claims, key=_floor, reverse=True):
         oldest[claim.c_library, claim.machines] = claim
@@ -136,21 +136,25 @@ def _promise_findings(
 def _machine_findings(
     claim: ClaimedPlatform, native: list[Binary], place: CheckedFile
 ) -> Iterator[Finding]:
-    alike = [one for one in native if one.format is claim.format]
-    served = frozenset(machine for one in alike for machine in one.machines)
+    candidates = [binary for binary in native if binary.format is claim.format]
+    served = frozenset(machine for binary in candidates for machine in binary.machines)
     if missing := claim.machines - served:
-        there = listed(sorted({f"{m} ({one.format})" for one in native for m in one.machines}))
+        present = listed(
+            sorted(
+                {f"{machine} ({binary.format})" for binary in native for machine in binary.machines}
+            )
+        )
         yield place.found(
             checks.FOREIGN_BINARY,
-            f"the tag says {claim.tag}, and no binary is for "
-            f"{listed(sorted(missing))}, only for {there}",
+            f"the tag is {claim.tag}, and no binary is for "
+            f"{listed(sorted(missing))}, only for {present}",
         )
         return
-    for one in alike:
-        if claim.machines.isdisjoint(one.machines):
+    for binary in candidates:
+        if claim.machines.isdisjoint(binary.machines):
             yield place.found(
                 checks.FOREIGN_BINARY,
-                f"{one.member} is for {listed(one.machines)}, the tag says {claim.tag}",
+                f"{binary.member} is for {listed(binary.machines)}, the tag is {claim.tag}",
                 severity=Severity.WARNING,
             )
 
@@ -165,19 +169,19 @@ def _floor_findings(
     """Compare the oldest system that a tag admits with the requirements of binaries."""
     floor = _floor(claim)
     if claim.policy is not None and (glibc := claim.policy.symbols.get("GLIBC")):
-        floor = max(floor, (glibc[0], glibc[1]))  # aarch64 has some of 2.18 in manylinux_2_17
+        floor = max(floor, (glibc[0], glibc[1]))  # manylinux_2_17 on aarch64 has symbols of 2.18
     members_by_message: dict[tuple[str, Severity | None], list[str]] = defaultdict(list)
-    for one in native:
-        if one.format is not claim.format or claim.machines.isdisjoint(one.machines):
+    for binary in native:
+        if binary.format is not claim.format or claim.machines.isdisjoint(binary.machines):
             continue
         if claim.format is Format.ELF:
-            wanted = _glibc(one)
-            if wanted is not None and wanted[0] > floor:
+            required = _required_glibc(binary)
+            if required is not None and required[0] > floor:
                 admitted = f"{floor[0]}.{floor[1]}"
-                message = f"wants {wanted[1]}, the tag {claim.tag} admits glibc {admitted}"
-                members_by_message[message, None].append(one.member)
+                message = f"needs {required[1]}, the tag {claim.tag} admits glibc {admitted}"
+                members_by_message[message, None].append(binary.member)
             continue
-        for system in one.minimum_systems:
+        for system in binary.minimum_systems:
             if system.machine in claim.machines and system.version > floor:
                 severity = _macos_severity(system.version, claim)
                 version = f"{system.version[0]}.{system.version[1]}"
@@ -185,7 +189,7 @@ def _floor_findings(
                     f"is made for macOS {version} on {system.machine}, the tag {claim.tag} admits "
                     f"{floor[0]}.{floor[1]}"
                 )
-                members_by_message[message, severity].append(one.member)
+                members_by_message[message, severity].append(binary.member)
     for (message, severity), members in members_by_message.items():
         yield place.found(
             checks.PLATFORM_TOO_OLD, f"{some_of(members)} {message}", severity=severity
@@ -195,21 +199,21 @@ def _floor_findings(
 def _macos_severity(version: tuple[int, int], claim: ClaimedPlatform) -> Severity | None:
     """Return the severity of a binary for a newer macOS than the tag names."""
     if len(claim.machines) > 1 and version <= (11, 0):
-        # A universal tag names the older of two: no Mac with ARM has less than 11.
+        # A universal tag names the older of two systems: Macs with Arm start with macOS 11.
         return Severity.NOTE
-    if version[0] == _floor(claim)[0] >= _FIRST_YEARLY:
+    if version[0] == _floor(claim)[0] >= _FIRST_YEARLY_MACOS:
         return Severity.WARNING  # installers have tags of such a year with minor 0 only
     return None
 
 
-_FIRST_YEARLY = 11
+_FIRST_YEARLY_MACOS = 11
 _GLIBC = re.compile(r"GLIBC_(\d{1,3})\.(\d{1,3})(?:\.\d{1,3})?")
 _UNWINDER = "libgcc_s"  # has versions called GLIBC_2.0 of its own, with any C library
 _RELATIVE_RELOCATIONS = "GLIBC_ABI_DT_RELR"  # since 2.36
 
 
-def _glibc(binary: Binary) -> tuple[tuple[int, int], str] | None:
-    """Return the newest version of glibc that a binary wants, and its symbol version."""
+def _required_glibc(binary: Binary) -> tuple[tuple[int, int], str] | None:
+    """Return the newest version of glibc that a binary needs, and its symbol version."""
     versions = []
     for version in binary.versions:
         if version.library.startswith(_UNWINDER):

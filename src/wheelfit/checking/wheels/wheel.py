@@ -1,4 +1,4 @@
-"""Check one wheel by itself."""
+"""Checks of a single wheel."""
 
 from __future__ import annotations
 
@@ -47,23 +47,23 @@ class LibraryFacts:
 
     path: str
     hash: str
-    """As ``sha256=…``; equal hashes are equal libraries."""
+    """As ``sha256=…``."""
     size: int
     """In bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class WheelFacts:
-    """The facts about a wheel, for comparing it with others of its release."""
+    """The facts about a wheel, for comparisons with others of its release."""
 
     where: str
     filename: WheelFilename
     document: VariantDocument | None = None
     """Its variant document; None for a plain wheel, or if it is unknown."""
     core: CoreMetadata | None = None
-    """Its METADATA, as far as it could be read."""
+    """Its METADATA; None if it could not be read."""
     metadata: bytes = field(default=b"", repr=False)
-    """The bytes of that; empty if it is missing or was not read."""
+    """The bytes of METADATA; empty if it is missing or was not read."""
     libraries: tuple[LibraryFacts, ...] = ()
     """The native libraries of a variant wheel; none if they are unknown."""
 
@@ -75,7 +75,7 @@ def check_wheel(
     where: str,
     options: CheckOptions = CheckOptions(),
 ) -> tuple[list[Finding], WheelFacts | None]:
-    """Check a wheel on disk or in memory, equally before and after an upload (B-54).
+    """Check a wheel on disk or in memory, in the same way before and after an upload (B-54).
 
     :return: the findings, and the facts of the wheel; None if its name is invalid.
     :raises FileProblem: it cannot be read.
@@ -89,11 +89,11 @@ def check_wheel(
     findings = list(filename_findings(name, place))
     try:
         with WheelArchive(source, name, where=where, lenient=True) as archive:
-            findings += tool_profiles.about_wheel(name, archive.size, place, options.profiles)
+            findings += tool_profiles.wheel_findings(name, archive.size, place, options.profiles)
             findings += _archive_findings(archive, place, full=options.full)
             findings += _member_findings(archive, place, options.profiles)
             findings += content_findings(archive, place)
-            metadata, document = _texts(archive)
+            metadata, document = _metadata_and_document(archive)
             libraries = _libraries(archive) if name.is_variant else ()
             native = None
             if options.binaries:
@@ -104,19 +104,19 @@ def check_wheel(
     except InvalidWheel as error:
         findings.append(place.found(checks.UNSOUND_ARCHIVE, error.message))
         return findings, WheelFacts(where, name)
-    more, facts = check_parts(name, metadata, document, place, options.profiles)
+    part_findings, facts = check_parts(name, metadata, document, place, options.profiles)
     if native is not None:
         from wheelfit.checking.wheels.binaries import claim_findings
 
-        more += claim_findings(native, name, facts.document, place)
-    return findings + more, replace(facts, libraries=libraries)
+        part_findings += claim_findings(native, name, facts.document, place)
+    return findings + part_findings, replace(facts, libraries=libraries)
 
 
 def _libraries(archive: WheelArchive) -> tuple[LibraryFacts, ...]:
     try:
         rows = archive.record().rows if f"{archive.dist_info}/RECORD" in archive else ()
     except InvalidWheel:
-        return ()  # which was found before
+        return ()  # an earlier check reports it
     return tuple(
         LibraryFacts(row.path, row.hash, int(row.size))
         for row in rows
@@ -125,7 +125,7 @@ def _libraries(archive: WheelArchive) -> tuple[LibraryFacts, ...]:
 
 
 def _binaries(archive: WheelArchive, *, instructions: bool) -> Binaries:
-    # Few want these.
+    # Imported here, as few users need these.
     from msgspec.structs import replace
 
     from wheelfit.checking.wheels.stable_abi import oldest_stable
@@ -169,53 +169,57 @@ def check_parts(
     findings: list[Finding] = []
     core = parsed = None
     if metadata is not None:
-        inside = place.inside("METADATA")
+        member_place = place.inside("METADATA")
         for field_name in repeated_fields(metadata):
-            message = f"{field_name} is there more than once"
-            findings.append(inside.found(checks.REPEATED_METADATA, message))
+            message = f"it has {field_name} more than once"
+            findings.append(member_place.found(checks.REPEATED_METADATA, message))
         try:
             core = read_metadata(metadata, place.where)
         except InvalidWheel as error:
-            findings.append(inside.found(checks.WRONG_METADATA, error.message))
+            findings.append(member_place.found(checks.WRONG_METADATA, error.message))
         else:
-            findings += _identity_findings(name, core, inside)
-            findings += classifier_findings(core.classifiers, inside)
-            findings += check_dependencies(core, name.label, inside, profiles)
-    inside = place.inside("variant.json")
+            findings += _identity_findings(name, core, member_place)
+            findings += classifier_findings(core.classifiers, member_place)
+            findings += check_dependencies(core, name.label, member_place, profiles)
+    member_place = place.inside("variant.json")
     if document is not None and name.label is None:
-        findings.append(inside.found(checks.DOCUMENT_IN_PLAIN_WHEEL, "the file name has no label"))
+        findings.append(
+            member_place.found(checks.DOCUMENT_IN_PLAIN_WHEEL, "the file name has no label")
+        )
     elif document is not None:
         from wheelfit.checking.documents.document import check_variant_document
 
-        more, parsed = check_variant_document(document, inside, label=name.label, profiles=profiles)
-        findings += more
+        document_findings_, parsed = check_variant_document(
+            document, member_place, label=name.label, profiles=profiles
+        )
+        findings += document_findings_
     if core is not None and parsed is not None and name.label is not None:
         findings += abi_findings(core, name.label, parsed, place.inside("METADATA"))
     return findings, WheelFacts(place.where, name, parsed, core, metadata or b"")
 
 
 def filename_findings(name: WheelFilename, place: CheckedFile) -> Iterator[Finding]:
-    """Yield faults of a readable file name (F-3, F-17)."""
+    """Yield findings about a valid file name (F-3, F-17)."""
     if str(name) != name.text:
-        yield place.found(checks.UNUSUAL_FILENAME, f"it would usually be named {name}")
-    if (size := len(name.text.encode())) > _LONGEST_NAME:
+        yield place.found(checks.UNUSUAL_FILENAME, f"the normalised name is {name}")
+    if (size := len(name.text.encode())) > _MAX_NAME_SIZE:
         yield place.found(
-            checks.LONG_FILENAME, f"the name has {size} bytes, more than {_LONGEST_NAME}"
+            checks.LONG_FILENAME, f"the name has {size} bytes, more than {_MAX_NAME_SIZE}"
         )
 
 
-_LONGEST_NAME = 255
+_MAX_NAME_SIZE = 255
 
 
 def _identity_findings(
     name: WheelFilename, core: CoreMetadata, place: CheckedFile
 ) -> Iterator[Finding]:
-    for what, own, named in (
+    for field_name, value, expected in (
         ("name", core.name, name.name),
         ("version", core.version, name.version),
     ):
-        if own != named:
-            message = f"the {what} is {own}, in the file name {named}"
+        if value != expected:
+            message = f"the {field_name} is {value}, in the file name {expected}"
             yield place.found(checks.WRONG_METADATA, message)
 
 
@@ -224,9 +228,11 @@ def _archive_findings(
 ) -> Iterator[Finding]:
     for fault in archive.faults(contents=full, identity=False):
         yield place.inside(fault.path).found(_check_of(fault), fault.message, rule=fault.rule)
-    packed = next((one.name for one in archive.members if one.method == ZSTANDARD), None)
-    if packed is not None:
-        message = f"{packed!r} is packed with Zstandard, which pip reads from Python 3.14 on only"
+    zstandard_member = next(
+        (member.name for member in archive.members if member.method == ZSTANDARD), None
+    )
+    if zstandard_member is not None:
+        message = f"{zstandard_member!r} has Zstandard compression, which pip needs Python 3.14 for"
         yield place.found(checks.UNSOUND_ARCHIVE, message)
     names = [member.name for member in archive.members]
     everywhere = {fault.message for fault in archive.tolerated}
@@ -253,10 +259,10 @@ def _check_of(fault: Fault) -> Check:
             return checks.UNSOUND_ARCHIVE
 
 
-_STARTUP = re.compile(r"[^/]+\.pth|(?:site|user)customize\.py")
+_STARTUP_FILE = re.compile(r"[^/]+\.pth|(?:site|user)customize\.py")
 _DATA_DESCRIPTOR = 0x0008
 _DECLARATIONS = "wheelfit_implementations"
-"""`wheelfit_runtime.loader.declarations.FOLDER`, which is imported for wheels that have it only."""
+"""`wheelfit_runtime.loader.declarations.FOLDER`, which is not imported for other wheels."""
 
 
 def _member_findings(
@@ -266,59 +272,61 @@ def _member_findings(
         if f"{archive.dist_info}/{name}" in archive:
             yield place.inside(name).found(checks.SIGNED_RECORD, f"there is a {name}")
     for name in archive.names():
-        if _STARTUP.fullmatch(name):
+        if _STARTUP_FILE.fullmatch(name):
             yield place.found(checks.STARTUP_CODE, f"{name} runs whenever Python starts")
     if any(_DECLARATIONS in name for name in archive.names()):
         from wheelfit.checking.wheels.declarations import declaration_findings
 
         yield from declaration_findings(archive, place)
-    yield from _place_findings(archive, place)
+    yield from _destination_findings(archive, place)
     if Profile.PYPI in profiles:
-        usual = "-".join(str(archive.filename).split("-")[:2]) + ".dist-info"
-        if archive.dist_info != usual:
+        expected = "-".join(str(archive.filename).split("-")[:2]) + ".dist-info"
+        if archive.dist_info != expected:
             yield place.found(
-                checks.PYPI_ARCHIVE, f"its folder is {archive.dist_info}, and not {usual}"
+                checks.PYPI_ARCHIVE, f"its folder is {archive.dist_info}, and not {expected}"
             )
-        described = [member.name for member in archive.members if member.flags & _DATA_DESCRIPTOR]
-        if described:
-            yield place.found(checks.PYPI_ARCHIVE, f"{described[0]} has a data descriptor")
+        with_descriptor = [
+            member.name for member in archive.members if member.flags & _DATA_DESCRIPTOR
+        ]
+        if with_descriptor:
+            yield place.found(checks.PYPI_ARCHIVE, f"{with_descriptor[0]} has a data descriptor")
 
 
-def _place_findings(archive: WheelArchive, place: CheckedFile) -> Iterator[Finding]:
-    """Yield members that an installer could not place, or would refuse."""
+def _destination_findings(archive: WheelArchive, place: CheckedFile) -> Iterator[Finding]:
+    """Yield members without a valid destination, and those that installers refuse."""
     data = data_folder(archive.names(), archive.dist_info)
     for name in archive.names():
         folder, _, rest = name.partition("/")
         scheme, _, path = rest.partition("/")
         if "__pycache__" in name.split("/")[:-1]:
-            continue  # is not installed
+            continue  # such files are not installed
         if folder != data:
             if (reason := _why_reserved_in_target(name)) is not None:
                 message = f"{name} cannot be installed with --target: {reason}"
                 yield place.found(checks.RESERVED_FILE, message, severity=Severity.WARNING)
         elif scheme not in DATA_FOLDERS or not path:
-            yield place.found(checks.BAD_SCRIPT, f"{name} belongs to no known place")
+            yield place.found(checks.BAD_SCRIPT, f"{name} has no known destination")
         elif (reason := why_reserved(scheme, path)) is not None:
             message = f"{name} cannot be installed: {reason}"
             yield place.found(checks.RESERVED_FILE, message)
     text = f"{archive.dist_info}/entry_points.txt"
     if text in archive:
-        inside = place.inside("entry_points.txt")
+        member_place = place.inside("entry_points.txt")
         try:
             commands = parse_commands(
                 archive.read(text).decode("utf-8", "replace"), where=place.where
             )
         except InvalidWheel as error:
-            yield inside.found(checks.BAD_SCRIPT, error.message)
+            yield member_place.found(checks.BAD_SCRIPT, error.message)
         else:
             for command in commands:
                 if (reason := why_reserved_in_scripts(command.name)) is not None:
                     message = f"the command {command.name} cannot be installed: {reason}"
-                    yield inside.found(checks.RESERVED_FILE, message)
+                    yield member_place.found(checks.RESERVED_FILE, message)
 
 
 def _why_reserved_in_target(name: str) -> str | None:
-    """Return the reason to refuse a file beside packages where the library folder is the prefix."""
+    """Return the reason to refuse a member with --target, where packages are in the prefix."""
     folder, _, name = name.rpartition("/")
     if not folder:
         return why_reserved_in_prefix(name)
@@ -327,7 +335,7 @@ def _why_reserved_in_target(name: str) -> str | None:
     return why_reserved_below_prefix(folder)
 
 
-def _texts(archive: WheelArchive) -> tuple[bytes | None, bytes | None]:
+def _metadata_and_document(archive: WheelArchive) -> tuple[bytes | None, bytes | None]:
     """Return METADATA and ``variant.json``, if present."""
     folder = archive.dist_info
     metadata = archive.metadata() if f"{folder}/METADATA" in archive else None

@@ -18,9 +18,9 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "remove": ("dependencies", "remove dependencies from a project and its environment"),
     "uninstall": ("packages", "remove packages"),
     "venv": ("packages", "create a virtual environment to install into"),
-    "recover": ("packages", "put an environment right whose change was interrupted"),
+    "recover": ("packages", "repair an environment after an interrupted change"),
     "list": ("packages", "list installed packages, with variant labels"),
-    "download": ("packages", "put the wheels that a machine gets into a folder"),
+    "download": ("packages", "download the wheels for a machine into a folder"),
     "show": ("packages", "show an installed package, its variant and the reason for it"),
     "why": ("packages", "show which requirements bring a package in"),
     "freeze": ("packages", "print installed packages as requirements"),
@@ -38,22 +38,22 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "publish": ("indexes", "check a release as an index would, and publish all or nothing"),
     "index": ("indexes", "publish wheels as an index, for every installer"),
     "proxy": ("indexes", "serve an index from which any installer takes fitting variants"),
-    "run": ("indexes", "run a command in which pip, uv or pdm install fitting variants"),
+    "run": ("indexes", "run a command so that pip, uv or pdm install fitting variants"),
     "probe": ("machines", "show the supported properties of this machine, with evidence"),
     "host": ("machines", "list, show, compare and write descriptions of other machines"),
     "providers": ("machines", "list providers of properties, and trust plugins"),
     "bridges": ("machines", "see which distributions can be presented as variants, and how"),
-    "check-env": ("machines", "say which installed variants do not fit this machine any more"),
+    "check-env": ("machines", "report installed variants that no longer fit this machine"),
     "cache": ("tool", "show and clean the cache"),
     "config": ("settings", "show which settings are in effect, and who set them"),
     "completion": ("tool", "print a script that completes commands and options in your shell"),
     "doctor": ("machines", "diagnose the machine and the environment"),
-    "demo": ("tool", "see it all work in a throw-away environment"),
+    "demo": ("tool", "demonstrate wheelfit in a throw-away environment"),
 }
-"""The top-level commands in the order of ``--help``: the module of each beside this one, which has
-it in its own ``COMMANDS``, and one line about it."""
+"""The top-level commands in the order of ``--help``: the module beside this one that defines each
+in its ``COMMANDS``, and a summary."""
 
-FIRST: Mapping[str, tuple[str, ...]] = {
+FIRST_COMMANDS: Mapping[str, tuple[str, ...]] = {
     "Install": ("install", "uninstall", "list", "venv"),
     "Work on a project": ("add", "lock", "sync"),
     "Understand": ("explain", "probe", "doctor"),

@@ -65,7 +65,7 @@ def _check_index(arguments: Namespace, output: Output, context: Context) -> int:
     check_forms(sarif=arguments.sarif, output=output)
     report = check_index(request_of(CheckIndexRequest, arguments), context)
     show_check(report, output, sarif=arguments.sarif, file=arguments.output)
-    if not report.full and output.verbosity < 1:  # users take silence of this check for a promise
+    if not report.full and output.verbosity < 1:  # silence would suggest that they were
         output.note("contents were not compared with RECORD and hashes; --full does that")
     return exit_code(report.findings, strict=arguments.strict)
 
@@ -81,20 +81,20 @@ def _serve(arguments: Namespace, output: Output, context: Context) -> int:
     from wheelfit_runtime.errors import WheelfitError
 
     rows = (*STORE.options, *SERVER.options, *MIRRORS.options)
-    given = _server_options(arguments, arguments.folder, rows)
-    settings = server_settings(ServeRequest(options=given, settings=arguments.settings), context)
-    spoken = logged_as(output, settings.log_format)
+    options = _server_options(arguments, arguments.folder, rows)
+    settings = server_settings(ServeRequest(options=options, settings=arguments.settings), context)
+    server_output = logged_as(output, settings.log_format)
     try:
         serve(
             settings,
-            Context(context.environ, spoken),
-            started=lambda index: show_served_index(index, spoken),
+            Context(context.environ, server_output),
+            started=lambda index: show_served_index(index, server_output),
             log_to=sys.stderr,
         )
     except WheelfitError as error:
         if arguments.debug:
-            spoken.traceback(error)
-        spoken.error(error)
+            server_output.traceback(error)
+        server_output.error(error)
         return error.exit_code
     return 0
 
@@ -113,11 +113,11 @@ def _server_options(
     arguments: Namespace, folder: str | None, rows: Iterable[Option]
 ) -> dict[str, str | None]:
     """Return settings of a server by their keys, as text."""
-    given: dict[str, str | None] = {"folder": folder}
+    options: dict[str, str | None] = {"folder": folder}
     for option in rows:
         value = getattr(arguments, option.destination)
-        given[option.key] = " ".join(value) if isinstance(value, list) else value
-    return given
+        options[option.key] = " ".join(value) if isinstance(value, list) else value
+    return options
 
 
 def _proxy(arguments: Namespace, output: Output, context: Context) -> int:
@@ -126,7 +126,7 @@ def _proxy(arguments: Namespace, output: Output, context: Context) -> int:
     from wheelfit.operations.proxy import ProxyRequest, proxy
 
     request = request_of(ProxyRequest, arguments)
-    proxy(request, context, started=lambda served: show_served_proxy(served, output))
+    proxy(request, context, started=lambda report: show_served_proxy(report, output))
     output.say("stopped", "dim")
     return 0
 
@@ -150,10 +150,10 @@ PATH is a wheel, a source distribution, or a folder of them. --to names where th
 index (of one of wheelfit's own, or any that twine uploads to), a name of .pypirc, or for a static
 index its folder or the URL of its object store.
 
-An index of wheelfit's own, and a static one, show all files in one moment. Elsewhere wheels for
-everybody go first, then variants, and the -variants.json last. After an interruption the same
-command goes on where it stopped. Exit code 9 says that something is wrong with the files, and
-nothing was sent, or that the index does not list what it was sent.
+An index of wheelfit's own, and a static one, show all files in one moment. Elsewhere plain wheels
+go first, then variants, and the -variants.json last. After an interruption the same command
+continues where it stopped. Exit code 9: the files have faults and nothing was sent, or the index
+does not list what was sent.
 """,
         (PUBLISH, UPLOAD_CHECKS, UPLOAD_NETWORK),
         _publish,
@@ -171,8 +171,8 @@ hashes, sizes, upload times and the metadata of each wheel; for each release wit
 files stay where they are.
 
 FILE.yanked beside a file, or NAME-VERSION.yanked, yanks it for the reason that is written in it;
-FILE.provenance is passed on. What no index would take is refused with all reasons, and nothing is
-published then unless --keep-going is given.
+FILE.provenance is passed on. Invalid files are refused with all reasons, and then nothing is
+published unless --keep-going is given.
 """,
                 (GENERATE,),
                 Operation("generate_index.generate_index", "indexes.show_generated_index"),
@@ -181,10 +181,9 @@ published then unless --keep-going is given.
                 """\
 Check everything on an index.
 
-All releases of all projects are looked at as `wheelfit check` looks at one: documents, wheels by a
-few ranges of bytes, hashes, metadata. Besides, INDEX is asked which variants nobody can ever take,
-which are always below another one, and which versions that wheels pin are not to be had, from it or
-from the indexes that are named with --index-url.
+All releases of all projects are checked as `wheelfit check` does with one: documents, wheels by a
+few ranges of bytes, hashes, metadata. It also finds variants that no machine can use or that always
+rank below another one, and pinned versions that neither INDEX nor an index of --index-url has.
 
 INDEX is a URL, or a folder with the pages or the wheels.
 """,
@@ -193,11 +192,11 @@ INDEX is a URL, or a folder with the pages or the wheels.
             ),
             "convert": Command(
                 """\
-Write an index of an old layout anew in the current one.
+Convert an index of an old layout to the current one.
 
-Every -variants.json of SOURCE, whatever published layout it has, is written as the current layout
-has it, and new pages list it beside the same files. What lies on this machine is copied along; what
-lies elsewhere stays where it is. Wheels are never changed, unless --rewrite-wheels is given.
+Every -variants.json of SOURCE, in any published layout, is converted to the current one, and new
+pages list it beside the same files. Files on this machine are copied; others stay where they are.
+Wheels change only with --rewrite-wheels.
 """,
                 (CONVERT_INDEX, SOURCES),
                 Operation("convert_index.convert_index", "indexes.show_converted_index"),
@@ -206,12 +205,12 @@ lies elsewhere stays where it is. Wheels are never changed, unless --rewrite-whe
                 """\
 Serve a live index: installers read it, publishing tools upload to it.
 
-All it keeps is in DIR: a SQLite database, and the files. Nothing has to be set up; with the first
-start comes a token for uploads. Several machines share one index when each is given the same
---database and --storage.
+DIR contains all its data: a SQLite database and the files. No setup is needed; the first start
+creates a token for uploads. Several machines serve one index with the same --database and
+--storage.
 
-Every option can be set by a variable, as WHEELFIT_SERVER_PUBLIC_URL, and by a file; flags
-count most. It runs until it is asked to end (SIGTERM), and then finishes what is under way.
+Every option can be set by a variable, as WHEELFIT_SERVER_PUBLIC_URL, and in a file; options take
+precedence. On SIGTERM it finishes requests in progress and stops.
 """,
                 (SERVE, STORE, SERVER, MIRRORS),
                 _serve,
@@ -222,7 +221,7 @@ Fill the mirrors of a live index ahead of time: by requirements, by a lock, or b
 
 Files that the mirrors have are not fetched again, so an interrupted command can be repeated. Every
 file is compared with its digest. Afterwards the index serves all of them without the upstreams.
-Dependencies are not followed: --lock has them.
+Dependencies are not followed; a lock names them.
 
 Mirrors are described as for `wheelfit index serve`; servers may run meanwhile.
 """,
@@ -250,7 +249,7 @@ Mirrors are described as for `wheelfit index serve`; servers may run meanwhile.
                 },
             ),
             "stage": Command(
-                "Upload a release out of sight, look at it, and publish all of it at once.",
+                "Upload a release unpublished, look at it, and publish all of it at once.",
                 subcommands={
                     "open": Command(
                         """\
@@ -268,15 +267,15 @@ Only the server has the URLs of a stage: --at names it.
                     ),
                     "publish": Command(
                         """\
-Show all files of a stage in one moment, or none if anything is wrong.
+Publish all files of a stage in one moment, or none if one has a fault.
 
-Exit code 9 says that something is wrong; the stage stays as it is then.
+Exit code 9: a file has a fault, and the stage is unchanged.
 """,
                         (STAGE, PLACE, STORE),
                         Operation("live_index.publish_stage", "indexes.show_files"),
                     ),
                     "drop": Command(
-                        "Forget a stage and its files.",
+                        "Delete a stage and its files.",
                         (STAGE, PLACE, STORE),
                         Operation("live_index.drop_stage", "indexes.show_dropped_stage"),
                     ),
@@ -302,8 +301,8 @@ is compared with its digest. Records come last, all or none.
 
 Or it is the URL of an index (PEP 503 or 691), a folder of packages as pypiserver has it, or an
 export of devpi. Each file is checked like an upload, and compared with its hashes and metadata at
-the source; yanks and times of upload are kept. Exit code 9 says that files were refused, 5 that
-some could not be read, 3 that a project does not exist.
+the source; yanks and times of upload are kept. Exit codes: 9 files were refused, 5 some could not
+be read, 3 a project does not exist.
 
 If it is interrupted, run it again: existing files are not fetched again.
 """,
@@ -312,7 +311,7 @@ If it is interrupted, run it again: existing files are not fetched again.
             ),
             "audit": Command(
                 """\
-Show who did what to a live index, when and from where, and what was refused; the newest first.
+Show the audit log of a live index: changes and refusals with actor, time and address, newest first.
 
 Over a server it needs a token of the operator.
 """,
@@ -336,7 +335,7 @@ expired releases are removed, too, by the rules of its [[project]] tables.
                 Operation("live_index.yank", "indexes.show_files"),
             ),
             "unyank": Command(
-                "Take back that files of a live index were yanked.",
+                "Undo the yanking of files of a live index.",
                 (FILES_OF_INDEX, PLACE, STORE),
                 Operation("live_index.unyank", "indexes.show_files"),
             ),
@@ -344,7 +343,7 @@ expired releases are removed, too, by the rules of its [[project]] tables.
                 """\
 Set the status of a project of a live index: active, archived, deprecated or quarantined.
 
-Installers show it (PEP 792). Only the operator quarantines a project, or ends that.
+Installers show it (PEP 792). Only the operator can start or end a quarantine.
 """,
                 (PROJECT_STATUS, PLACE, STORE),
                 Operation("live_index.set_status", "indexes.show_status"),
@@ -353,7 +352,7 @@ Installers show it (PEP 792). Only the operator quarantines a project, or ends t
                 """\
 Delete files of a live index for ever: no file of these names can be uploaded again.
 
-To keep installers from a release, yank it instead; whoever has it in a lock still gets it then.
+To keep installers from a release, yank it instead: locks that name it still work.
 """,
                 (FILES_OF_INDEX, DELETE, PLACE, STORE),
                 Operation("live_index.delete", "indexes.show_files"),
@@ -369,10 +368,10 @@ installers understand, each in the build that fits this machine, or the one that
 /simple/ is for this machine, /for/cuda-12.8-sm90/simple/ for another one. It runs until it is
 interrupted.
 
-By default it knows projects with variants only, and is named beside the usual index. Whoever sets
-WHEELFIT_PROXY_SECRET has a secret in the path, before everything else.
+By default it serves only projects with variants, and is named beside the usual index. The path of
+its URLs begins with WHEELFIT_PROXY_SECRET, if that variable is set.
 
-To listen at another address than one of this machine it needs the extra `server`.
+To listen at an address that other machines reach, it needs the extra `server`.
 """,
         (PROXY, PROXIED, INTERPRETER, SOURCES, UPLOADS, MACHINE, VARIANTS),
         _proxy,
@@ -382,11 +381,11 @@ To listen at another address than one of this machine it needs the extra `server
 Run a command that installs with pip, uv or pdm, so that they get the variants that fit.
 
 Unlike `uv run` it makes, syncs and activates no environment: the command runs as it would without
-wheelfit, and only what its installer downloads is different.
+wheelfit, except that its installer downloads fitting builds.
 
-A proxy is started on this machine, for this command only, in front of the indexes that are
-configured; variables tell pip, uv and pdm of it. Projects with variants come from there, each
-in the build that fits; all others come from where they always do.
+A proxy is started on this machine, for this command only, in front of the configured indexes;
+variables point pip, uv and pdm to it. Projects with variants come from there, each in the build
+that fits; all others come from their usual indexes.
 
 Everything after -- is the command: `wheelfit run -- uv pip install torch`
 """,

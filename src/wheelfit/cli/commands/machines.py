@@ -54,8 +54,8 @@ def _probe(arguments: Namespace, output: Output, context: Context) -> int:
     _check_stdout(arguments)
     if arguments.output and arguments.replay:
         raise UsageError(
-            "a record does not hold the interpreter that -o writes down",
-            hint="have probe -o run on the recorded machine",
+            "a record has no interpreter, which -o needs",
+            hint="run `wheelfit probe -o FILE` on the recorded machine",
         )
     report = probe(request_of(ProbeRequest, arguments), context)
     if arguments.output == "-":
@@ -177,10 +177,10 @@ def _ask_consent(output: Output, plan: TrustPlan) -> None:
             note="\n".join(lines),
             hint="nothing was installed, run or written; if you agree, give --yes",
         )
-    speaker = output.with_options(verbosity=max(output.verbosity, 0))  # even with --quiet
+    screen = output.with_options(verbosity=max(output.verbosity, 0))  # even with --quiet
     for line in lines:
-        speaker.say(line)
-    speaker.say("Code in these files will run on this machine, confined as far as the system can.")
+        screen.say(line)
+    screen.say("Code in these files will run on this machine, confined as far as the system can.")
     sys.stderr.write("Trust exactly these files? [y/N] ")
     sys.stderr.flush()
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
@@ -232,19 +232,25 @@ def _doctor(arguments: Namespace, output: Output, context: Context) -> int:
     return min((EXIT_CODES[area] for area in areas), default=0)
 
 
+_HOST_HELP = """\
+HOST is a host file, the name of one of your own, a preset as cuda-12.8-sm90+cpu-x86_64-v3, or
+`this` for this machine. What `conda info --json` prints is a host file too, and pixi.toml#NAME is
+the platform of that name.
+"""
+
 COMMANDS = {
     "probe": Command(
         """\
 Show what a machine supports, from which evidence, most preferred first.
 
-`-o FILE` also writes it down: the host file that `--for` takes on any other machine. `-o -` prints
-that file, and nothing else, to standard output.
+`-o FILE` also writes a host file, which `--for` accepts on any other machine. `-o -` prints that
+file, and nothing else, to standard output.
 
-`--record DIR` keeps everything that was looked at, and what drivers answered, for a bug report:
-serial numbers, identifiers and names of hosts, users and folders are taken out, and other variables
-than those that concern detection are left out. `--replay DIR` shows what such a record says.
+`--record DIR` records every file read and every answer of a driver, for a bug report, without
+serial numbers, identifiers, names of hosts, users and folders, and variables that do not concern
+detection. `--replay DIR` shows the result for such a record.
 
-Drivers are always asked anew; what they answer is remembered for the commands that choose.
+Drivers are always queried again; the commands that choose packages use the cached answers.
 """,
         (PROBE, MACHINE),
         _probe,
@@ -258,24 +264,12 @@ Drivers are always asked anew; what they answer is remembered for the commands t
                 _list_hosts,
             ),
             "show": Command(
-                """\
-Show everything that is known of a machine.
-
-HOST is a host file, the name of one of your own, a preset as cuda-12.8-sm90+cpu-x86_64-v3, or
-`this` for this machine. What `conda info --json` prints is a host file too, and pixi.toml#NAME is
-the platform of that name.
-""",
+                f"Show the description of a machine.\n\n{_HOST_HELP}",
                 (HOST,),
                 _show_host,
             ),
             "diff": Command(
-                """\
-Show what differs between two machines.
-
-HOST is a host file, the name of one of your own, a preset as cuda-12.8-sm90+cpu-x86_64-v3, or
-`this` for this machine. What `conda info --json` prints is a host file too, and pixi.toml#NAME is
-the platform of that name.
-""",
+                f"Show what differs between two machines.\n\n{_HOST_HELP}",
                 (COMPARED_HOSTS,),
                 _compare_hosts,
             ),
@@ -313,7 +307,7 @@ Nothing is installed or run unless --try is given.
                 _trust,
             ),
             "untrust": Command(
-                "Take trust in plugins back, and remove where they were installed.",
+                "Revoke trust in plugins, and remove their environments.",
                 (UNTRUSTED,),
                 Operation("trust.untrust", "providers.show_untrust"),
             ),
@@ -333,7 +327,7 @@ Nothing is installed or run unless --try is given.
         "List the families of distributions that can be presented as variants, with their rules.",
         subcommands={
             "list": Command(
-                "Show every family that wheelfit knows.",
+                "Show every known family.",
                 (FAMILY_DATA,),
                 Operation("bridges.show_bridges", "providers.show_bridge_table"),
             ),
@@ -352,11 +346,10 @@ Fetch newer families than this wheelfit has, from your index.
 
 They are the files in the newest wheel of wheelfit-families, which contains nothing else: it is
 verified and read, not installed, and nothing in it is run. Attestations are verified where the
-index has them and wheelfit[attestations] is installed; later updates must be signed by whoever
-signed the first one.
+index has them and wheelfit[attestations] is installed; later updates must have the same signer.
 
-An update sends no name anywhere new by itself. A family that names other hosts, indexes or
-packages than the one that ships with wheelfit counts as shipped, until you give --bridge.
+An update alone sends requests to no new host. A family that names other hosts, indexes or packages
+than the shipped one is used as shipped, until you give --bridge.
 """,
                 (UPDATED_BRIDGES, SOURCES, ATTESTATIONS),
                 Operation("bridge_updates.update_bridges", "providers.show_bridge_update"),
@@ -365,13 +358,12 @@ packages than the one that ships with wheelfit counts as shipped, until you give
                 """\
 Compare families with the registry and the indexes of their members.
 
-Every member exists, has releases to which its rule applies and the extras that the family names,
-and needs no other CUDA than its rule says; those that own the same files are declared so. Of a
-family of indexes every place is read: no build there is without a member, no member without a
-build, and no file on a host that is not named. Nothing but pages, metadata and directories of
-wheels is read.
+Every member must exist, have releases to which its rule applies and the extras that the family
+names, and need the CUDA of its rule; members with the same files must be declared so. In a family
+of indexes, every build must have a member, every member a build, and every file a host that the
+family names. Only pages, metadata and directories of wheels are read.
 
-Exits with 1 if something is not as a file says.
+The exit code is 1 if a family differs from the indexes.
 """,
                 (CHECKED_BRIDGES, SOURCES),
                 _check_bridges,
@@ -382,9 +374,9 @@ Exits with 1 if something is not as a file says.
         """\
 Report installed variants that no longer fit, after a driver or a GPU was changed.
 
-Looks at what installed variants need and what the machine supports now, at packages that do not
-go together, and at needs that are not met. Drivers are asked anew. Nothing is changed, and no
-network is used; `wheelfit install --refit` exchanges what does not fit.
+Compares what installed variants need with what the machine supports now, and finds conflicting
+packages and unmet requirements. Drivers are queried again. Nothing is changed, and no network is
+used; `wheelfit install --refit` replaces the builds that do not fit.
 """,
         (CHECK_ENV, ENVIRONMENT, MACHINE, AGREEMENT_SETTINGS),
         _check_env,
@@ -393,11 +385,11 @@ network is used; `wheelfit install --refit` exchanges what does not fit.
         """\
 Diagnose the machine and the environment, with remedies.
 
-Looks at the machine with all its probes, at environment variables and tools, and at everything
-that is installed: whether it fits the machine, and whether it goes together. --runtime looks at a
-running process instead. Nothing that is installed is imported, nothing is changed without --repair,
-and no network is used without --repair or --online. The report is made to be sent: host names,
-serial numbers and credentials are left out.
+Examines the machine with all its probes, environment variables and tools, and all installed
+packages: whether they fit the machine and each other. --runtime examines a running process instead.
+No installed package is imported, nothing is changed without --repair, and no network is used
+without --repair or --online. The report can be sent to others: it has no host names, serial numbers
+or credentials.
 
 It reports packages that wheelfit itself depends on and that are missing, damaged or of an
 unsuitable version; --repair installs them.

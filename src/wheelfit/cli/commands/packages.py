@@ -48,17 +48,17 @@ if TYPE_CHECKING:
 
 def _list(arguments: Namespace, output: Output, context: Context) -> int:
     """Show the installed packages, or the outdated ones."""
-    from wheelfit.cli.render import installed as text
+    from wheelfit.cli.render import installed as render
 
     if arguments.outdated:
         from wheelfit.operations.outdated import OutdatedRequest, list_outdated
 
         outdated = list_outdated(request_of(OutdatedRequest, arguments), context)
-        text.show_outdated(outdated, output)
+        render.show_outdated(outdated, output)
         return 0
     from wheelfit.operations.list import ListRequest, list_installed
 
-    text.show_installed(list_installed(request_of(ListRequest, arguments), context), output)
+    render.show_installed(list_installed(request_of(ListRequest, arguments), context), output)
     return 0
 
 
@@ -107,13 +107,13 @@ def _export(arguments: Namespace, output: Output, context: Context) -> int:
     if len(request.hosts) > 1 and request.output is None and not output.json:
         raise several_in_one_file(None)
     report = export(request, context)
-    for one in report.exports:
-        if one.path is not None:
-            output.say(f"{one.contents.target.name}: {one.path}")
+    for machine_export in report.exports:
+        if machine_export.path is not None:
+            output.say(f"{machine_export.contents.target.name}: {machine_export.path}")
     output.result_json(report.to_json())
-    for one in report.exports:
-        if one.path is None:
-            for line in one.text.removesuffix("\n").split("\n"):
+    for machine_export in report.exports:
+        if machine_export.path is None:
+            for line in machine_export.text.removesuffix("\n").split("\n"):
                 output.result(line)
     return 0
 
@@ -123,8 +123,8 @@ COMMANDS = {
         """\
 Install packages, each in the build that fits the machine.
 
-What is installed already and will do is kept. Everything is checked before the environment is
-touched; if anything fails, it is as it was.
+Installed packages that satisfy the requirements stay. Everything is checked before the environment
+changes; if anything fails, it is as before.
 """,
         (
             REQUIREMENTS,
@@ -141,10 +141,10 @@ touched; if anything fails, it is as it was.
         """\
 Write a lock: versions and files for every machine, from which each takes its own wheels.
 
-Nothing is looked at on this machine but its Python's version, and only if no other is named. With
---for the lock is for the machines that are named, with their wheels and no others.
+Of this machine only the version of its Python is used, and only if no other is named. With --for
+the lock is for the named machines, with their wheels and no others.
 
-What an older lock has stays as long as it will do; --upgrade starts anew.
+Versions of an existing lock stay while they satisfy the requirements; --upgrade ignores them.
 """,
         (
             REQUIREMENTS,
@@ -163,12 +163,11 @@ What an older lock has stays as long as it will do; --upgrade starts anew.
         """\
 Make an environment equal to a lock, each package in the build that fits the machine.
 
-Nothing is resolved and no index is asked: only the files that the lock names are fetched, and
-each must have the hash that it promises. What must be built from source is built if --allow-source
-allows it. Of each package the best build that is listed is taken
-for this machine, or for that of --for; an installed build that is listed and fits stays. What the
-lock does not name is removed, except pip, setuptools, wheel, wheelfit with what it needs, and what
-points to a source tree.
+Nothing is resolved and no index is asked: only the files that the lock names are fetched, and each
+must have the hash in the lock. Source distributions are built if --allow-source allows it. Of each
+package the best listed build for this machine, or that of --for, is installed; an installed build
+that is listed and fits stays. Packages that the lock does not name are removed, except pip,
+setuptools, wheel, wheelfit with its dependencies, and editable ones.
 """,
         (
             LOCK_FILE,
@@ -191,11 +190,11 @@ points to a source tree.
     ),
     "recover": Command(
         """\
-Put an environment right whose change was interrupted, as by a power cut.
+Repair an environment after an interrupted change, as by a power cut.
 
-Every command that changes an environment does so first; this one does nothing else. What was
-decided already is finished, anything else is undone. It also runs if packages that wheelfit
-depends on are broken or missing, as that change may have broken them.
+Every command that changes an environment does so first; this one does nothing else. A committed
+change is finished, any other is undone. It also runs if dependencies of wheelfit are broken or
+missing, as that change may have broken them.
 """,
         (RECOVER, ENVIRONMENT),
         Operation("recover.recover", "changes.show_recovered"),
@@ -212,12 +211,12 @@ machine and its Python can have. Pre-releases count with --pre only, yanked rele
     ),
     "download": Command(
         """\
-Put the wheels that a machine gets into a folder from which they can be installed.
+Download the wheels for a machine into a folder from which they can be installed.
 
-It is resolved as for an environment with nothing in it: for this machine, for those of --for, or
-for platforms and Pythons. Each file has the hash that its index promises, and all of them get
-their names at once. The documents of variants come along, so that the folder offers the same
-builds: `wheelfit install --no-index --find-links DIR`.
+They are resolved as for an empty environment: for this machine, for those of --for, or for
+platforms and Pythons. Each file has the hash on its index, and all of them appear in the folder at
+once. The documents of variants are downloaded too, so that the folder offers the same builds:
+`wheelfit install --no-index --find-links DIR`.
 """,
         (
             REQUIREMENTS,
@@ -235,10 +234,10 @@ builds: `wheelfit install --no-index --find-links DIR`.
     ),
     "show": Command(
         """\
-Show what installed packages are, where they are, and what they need and who needs them.
+Show metadata and location of installed packages, and the requirements to and from others.
 
-Of a variant also what it needs of a machine, which wheel it came from, for which machine it was
-chosen, and whether it fits this one. What a wheel file has, `wheelfit wheel show` tells.
+For a variant, also show what it needs of a machine, its wheel, the machine that it was chosen for,
+and whether it fits this one. `wheelfit wheel show` does so for wheel files.
 """,
         (SHOW, ENVIRONMENT, MACHINE),
         Operation("show.show", "installed.show_details"),
@@ -247,18 +246,18 @@ chosen, and whether it fits this one. What a wheel file has, `wheelfit wheel sho
         """\
 Show why a package is installed: the requirements that lead to it, from what was asked for.
 
-Each line is a chain; the shortest come first. With --lock it is why the lock has it, for any of
-the machines that the lock is for.
+Each line is a chain; the shortest come first. With --lock it is why the lock has it, for any of its
+machines.
 """,
         (WHY, ENVIRONMENT),
         Operation("why.why", "installed.show_why"),
     ),
     "freeze": Command(
         """\
-Print what is installed as requirements, from which `wheelfit install -r` makes it again.
+Print installed packages as requirements, from which `wheelfit install -r` can reinstall them.
 
-The label of a variant stands in a comment that wheelfit reads and other installers skip. What came
-from a URL or a repository is named by it, with its hash or commit.
+The label of a variant stands in a comment that wheelfit reads and other installers skip. A package
+from a URL or a repository has that as its requirement, with hash or commit.
 """,
         (FREEZE, ENVIRONMENT),
         Operation("freeze.freeze", "installed.show_frozen"),
@@ -267,13 +266,12 @@ from a URL or a repository is named by it, with its hash or commit.
         """\
 Show which wheel would be chosen, and why not the others.
 
-Each project named is looked at by itself: the newest release that fits the requirement and has a
-wheel that fits the machine. With --with-deps everything is resolved together, as install would
-where nothing is installed, and every package that comes in variants is explained.
+Each named project is examined by itself: the newest release that fits the requirement and has a
+wheel that fits the machine. With --with-deps everything is resolved together, as for an empty
+environment, and every package that has variants is explained.
 
 With --all no machine decides: every label of the newest release that fits the requirement is shown,
-with what it asks of a machine, what there is of it, and which presets and host files of your own
-would take it.
+with what it needs of a machine, its wheels, and the presets and your own host files that get it.
 """,
         (
             REQUIREMENTS,
@@ -293,9 +291,9 @@ would take it.
         """\
 Show the dependency tree of a lock: for every machine, or for one.
 
-Without --for and --here everything is shown that any machine could get, with the labels, markers,
-extras and groups on which it depends. With them it is exactly what that machine gets, and why. What
-several packages need is told once; further down it says (above).
+Without --for and --here it is the tree of all machines together, with the labels, markers, extras
+and groups on which packages depend. With them it is exactly what that machine gets, and why. A
+package that several others need is expanded once; further down it is marked (above).
 """,
         (LOCK_FILE, TREE, ENVIRONMENT, SOURCES, MACHINE, VARIANTS),
         Operation("tree.tree", "trees.show_tree"),
@@ -305,18 +303,18 @@ several packages need is told once; further down it says (above).
 Make a folder from a lock that installs with no network.
 
 It has exactly the wheels that the machines named with --for need, each once, with a lock, an index
-and the host files. It is read back before it gets its name, so it is complete or not there at all.
-`--verify DIR` checks one later: whether something is missing, changed or extra.
+and the host files. It is verified before it gets its name, so a bundle that exists is complete.
+`--verify DIR` checks an existing bundle for missing, changed and extra files.
 """,
         (LOCK_FILE, BUNDLE, INTERPRETER, SOURCES, MACHINES, BOUNDS, VARIANTS),
         _bundle,
     ),
     "export": Command(
         """\
-Write what a machine gets from a lock: as requirements, bill of materials or list of licences.
+Export the packages of a lock for a machine: as requirements, bill of materials or list of licences.
 
 Each machine has an export of its own; several --for write several files, never one for all. Without
---for it is this machine, and the export says so. FORMAT is `requirements` (with hashes, for pip and
+--for it is this machine, which the export notes. FORMAT is `requirements` (with hashes, for pip and
 uv), `cyclonedx` (CycloneDX 1.6 in JSON) or `licenses` (a table; with --json as data).
 """,
         (LOCK_FILE, EXPORT, ENVIRONMENT, SOURCES, MACHINES, VARIANTS),

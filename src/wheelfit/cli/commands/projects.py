@@ -46,12 +46,12 @@ def _init(arguments: Namespace, output: Output, context: Context) -> int:
         return 0
     request = _ask(request, output)
     report = init(request.with_options(dry_run=True), context)
-    asks = report.is_changed and not request.dry_run
-    if asks:
+    needs_consent = report.is_changed and not request.dry_run
+    if needs_consent:
         show_diff(report.diff, output)
         if _answer("Write it? [y/N] ").lower() in ("y", "yes"):
             report = init(request, context)
-    show_edits(report, output, is_diff_shown=asks)
+    show_edits(report, output, is_diff_shown=needs_consent)
     return 0
 
 
@@ -66,15 +66,13 @@ def _ask(request: InitRequest, output: Output) -> InitRequest:
     table = read_table(request)
     if output.json or sys.stdin is None or not sys.stdin.isatty():
         raise UsageError(
-            "nothing says what to write, and there is no terminal to ask",
+            "no edit was given, and there is no terminal to ask for edits",
             hint="as `wheelfit init --provider x86_64 --variant 'v3=x86_64 :: level :: v3'`",
         )
     if table is not None:
         output.result(f"the table has {', '.join(table.priorities)}")
         output.result(f"and the variants {', '.join(sorted(table.variants)) or '(none)'}")
-    guides = {
-        explain_namespace.namespace: explain_namespace for explain_namespace in explain_namespaces()
-    }
+    guides = {guide.namespace: guide for guide in explain_namespaces()}
     for guide in guides.values():
         output.result(f"  {guide.namespace:<14}  {guide.purpose}")
     names = _answer("Which of these do variants depend on? (several with blanks) ").split()
@@ -97,7 +95,7 @@ def _answer(question: str) -> str:
 
 
 def _matrix(arguments: Namespace, output: Output, context: Context) -> int:
-    """Read the matrix, and write it."""
+    """Print the matrix, for people or for a CI service."""
     from wheelfit.cli.render.projects import show_matrix
     from wheelfit.errors import UsageError
     from wheelfit.operations.matrix import MatrixRequest, matrix
@@ -123,20 +121,21 @@ def _matrix(arguments: Namespace, output: Output, context: Context) -> int:
 COMMANDS = {
     "init": Command(
         """\
-Write the [variant] table of a project: who knows of machines, and which variants there are.
+Write the [variant] table of a project: its providers and variants.
 
-Without options, at a terminal, it asks. What the table has already stays; comments, order and line
-endings of pyproject.toml too. --explain tells what can be known of machines, and writes nothing.
+Without options, on a terminal, it asks for them. Existing entries stay, and so do comments, order
+and line endings of pyproject.toml. --explain lists the known properties of machines, and writes
+nothing.
 """,
         (INIT, INIT_TABLE),
         _init,
     ),
     "build": Command(
         """\
-Build wheels of a project, as variants and plain, with whatever build backend it has.
+Build wheels of a project, as variants and plain, with any build backend.
 
-What the variants are stands in the [variant] table of its pyproject.toml. A backend that knows
-variants is asked for them; of any other one a plain wheel is built and converted.
+The [variant] table of its pyproject.toml defines the variants. A backend that supports variants
+builds them; with any other one a plain wheel is built and converted.
 """,
         (
             BUILD,
@@ -159,35 +158,35 @@ variants is asked for them; of any other one a plain wheel is built and converte
 Run a project's tests with each of its wheels: in an environment of its own, from installed files.
 
 PATH is a wheel or a folder of them. A wheel that this machine does not support runs under QEMU, if
-a level of x86-64 below v4 is all it lacks; any other is named, with the reason. The results are
+a level of x86-64 below v4 is all it lacks; any other is skipped, with the reason. The results are
 recorded beside the wheels, and from then on `wheelfit publish` refuses variants whose tests did not
-pass. Exit code 9 says that tests failed, 10 that those of no wheel could run.
+pass. Exit codes: 9 tests failed, 10 no wheel could be tested.
 """,
         (TEST, INTERPRETER, SOURCES),
         Operation("wheel_tests.run_wheel_tests", "projects.show_tests"),
     ),
     "matrix": Command(
         """\
-Show which wheels a release has, and write that for services that build them.
+Show which wheels a release has, and write them as jobs of a CI service.
 
 The matrix stands under [tool.wheelfit.matrix] of pyproject.toml: labels, Pythons, platforms, and
-what is excluded or included. --for writes it as GitHub Actions or GitLab CI read it; each job there
-carries the words for `wheelfit build`.
+what is excluded or included. --format writes it for GitHub Actions or GitLab CI; each job there has
+the arguments for `wheelfit build`.
 """,
         (MATRIX,),
         _matrix,
     ),
     "abi": Command(
-        "See which versions of a library something works with that was built for it.",
+        "See which versions of a library a build works with.",
         subcommands={
             "bounds": Command(
                 """\
-Derive from symbols which releases of a library something works with.
+Derive from symbols which releases of a library a build works with.
 
-The symbols that CONSUMER wants are looked for in each release of the library: from the first that
-has all of them to the one that drops one, or calls itself otherwise. What comes out are values
-of abi_dependency for the [variant] table, and a requirement. With abicompat and debug
-information types are compared too; without them changes of types and layouts cannot be seen.
+The symbols that CONSUMER uses are searched in each release of the library: from the first that has
+all of them to the first that drops one or has another soname. The result is values of
+abi_dependency for the [variant] table, and a requirement. With abicompat and debug information
+types are compared too; without them changes of types and layouts cannot be detected.
 
 --against names the library: a project of an index, `torch>=2.5`, whose wheels are fetched one by
 one; wheels and folders of them; or single libraries with their versions, `1.2=libfast.so`. With

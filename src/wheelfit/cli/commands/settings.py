@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Mapping
 
-    from wheelfit.cli.configuration import Configuration, Effective
+    from wheelfit.cli.configuration import Configuration, EffectiveValue
     from wheelfit.cli.output import Output, Style
     from wheelfit.operations.context import Context
     from wheelfit.operations.indexes import ConfiguredSource
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 
 def _show(arguments: Namespace, output: Output, context: Context) -> int:
     """Show settings, with their origins if requested."""
-    from wheelfit.cli.configuration import read_layers, strays
+    from wheelfit.cli.configuration import read_layers, unknown_variables
     from wheelfit.cli.options.settings import SETTINGS
     from wheelfit.cli.render.diagnosis import owner_lines, source_lines
 
     command = " ".join(arguments.command) or None
     defaults, works_on_project = _defaults(command)
     configuration = read_layers(
-        _worked_on(arguments, works_on_project=works_on_project), context.environ
+        _project_arguments(arguments, works_on_project=works_on_project), context.environ
     )
-    effective = {key: configuration.of(key) for key in sorted(defaults)}
+    effective = {key: configuration.effective(key) for key in sorted(defaults)}
     sources, owners = _sources(effective, context) if "index" in effective else ((), ())
     output.result_json(
         {
@@ -43,9 +43,9 @@ def _show(arguments: Namespace, output: Output, context: Context) -> int:
                         {
                             "layer": origin.layer,
                             "where": origin.where,
-                            "value": SETTINGS[key].kind.show(said),
+                            "value": SETTINGS[key].kind.show(value),
                         }
-                        for origin, said in setting.parts
+                        for origin, value in setting.parts
                     ],
                 }
                 for key, setting in effective.items()
@@ -57,24 +57,24 @@ def _show(arguments: Namespace, output: Output, context: Context) -> int:
     if not effective:
         output.result(f"no setting concerns {command}")
     for key, setting in effective.items():
-        _tell(key, setting, defaults[key], output, origin=arguments.origin)
+        _print_setting(key, setting, defaults[key], output, origin=arguments.origin)
     if sources:
         output.result("# files come from, in this order:")
         for line in source_lines(sources):
             output.result(f"# {line}")
     for line in owner_lines(owners):
         output.result(f"# {line}")
-    for name in strays(context.environ):
-        output.warn(f"{name} is not a setting{_meant(name)}")
+    for name in unknown_variables(context.environ):
+        output.warn(f"{name} is not a setting{_similar_variable(name)}")
     return 0
 
 
 def _sources(
-    effective: Mapping[str, Effective], context: Context
+    effective: Mapping[str, EffectiveValue], context: Context
 ) -> tuple[tuple[ConfiguredSource, ...], tuple[OwnerIndex, ...]]:
     """Return the sources in effect, as all settings and pip's configuration have it.
 
-    And the indexes of owners of projects, with whether they are in effect.
+    Also return the indexes of owners of projects, with whether they are in effect.
     """
     from wheelfit.operations.indexes import configured_sources, read_settings
     from wheelfit.operations.owner_indexes import OwnerIndexes
@@ -88,15 +88,14 @@ def _sources(
         shipped_bridges=effective["shipped-bridges"].value or False,
     )
     settings = read_settings(request, context.environ)
-    off = next(
-        (f"bridges is set to [] by {by}" for by, said in bridges.parts if "none" in said), ""
-    )
-    view = OwnerIndexes(request, settings, context.environ)
-    return configured_sources(settings), view.indexes(off)
+    owners = OwnerIndexes(request, settings, context.environ)
+    disabling = [origin for origin, families in bridges.parts if "none" in families]
+    reason = f"bridges is set to [] by {disabling[0]}" if disabling else ""
+    return configured_sources(settings), owners.indexes(reason)
 
 
-def _worked_on(arguments: Namespace, *, works_on_project: bool) -> Namespace:
-    """Return arguments of a command that works on the project, or on none."""
+def _project_arguments(arguments: Namespace, *, works_on_project: bool) -> Namespace:
+    """Return the arguments of a command that works on the project, or on none."""
     import os
     from argparse import Namespace
 
@@ -118,25 +117,26 @@ def _defaults(name: str | None) -> tuple[Mapping[str, Any], bool]:
     from wheelfit.errors import UsageError, did_you_mean
 
     commands = working_commands()
-    asked = [
+    names = [
         command for command in commands if name is None or f"{command} ".startswith(f"{name} ")
     ]
-    if not asked:
+    if not names:
         hint = did_you_mean(str(name), commands, "`wheelfit --help` lists the commands")
         raise UsageError(f"unknown command {name!r}", hint=hint)
     defaults: dict[str, Any] = {}
     works_on_project = False
-    for one in asked:
-        parser = make_parser(one, commands[one])
+    for command_name in names:
+        parser = make_parser(command_name, commands[command_name])
         works_on_project |= any(
-            option.destination in ("project", "lock") for option in commands[one].shown()
+            option.destination in ("project", "lock")
+            for option in commands[command_name].command_line_options()
         )
         for key, option in parser.settings.items():
             defaults.setdefault(key, parser.get_default(option.destination))
     return defaults, works_on_project
 
 
-def _value(key: str, setting: Effective, default: Any) -> object:
+def _value(key: str, setting: EffectiveValue, default: Any) -> object:
     """Return the value in effect in the form of a file; None if there is none."""
     from wheelfit.cli.options.settings import SETTINGS
 
@@ -144,7 +144,9 @@ def _value(key: str, setting: Effective, default: Any) -> object:
     return None if value is None else SETTINGS[key].kind.show(value)
 
 
-def _tell(key: str, setting: Effective, default: Any, output: Output, *, origin: bool) -> None:
+def _print_setting(
+    key: str, setting: EffectiveValue, default: Any, output: Output, *, origin: bool
+) -> None:
     from wheelfit.cli.options.settings import SETTINGS
 
     value = _value(key, setting, default)
@@ -158,8 +160,8 @@ def _tell(key: str, setting: Effective, default: Any, output: Output, *, origin:
         output.result(f"{line}  # {where}", style)
         return
     output.result(line)
-    for one, said in setting.parts:
-        output.result(f"  # {_toml(SETTINGS[key].kind.show(said))}  {one}", "dim")
+    for part_origin, part in setting.parts:
+        output.result(f"  # {_toml(SETTINGS[key].kind.show(part))}  {part_origin}", "dim")
 
 
 def _toml(value: object) -> str:
@@ -175,7 +177,7 @@ def _toml(value: object) -> str:
         keys = {
             key: key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else json.dumps(key) for key in value
         }
-        inside = ", ".join(f"{keys[key]} = {_toml(one)}" for key, one in value.items())
+        inside = ", ".join(f"{keys[key]} = {_toml(element)}" for key, element in value.items())
         return f"{{{inside}}}"
     return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else f"{value:g}"
 
@@ -184,7 +186,9 @@ def _path(arguments: Namespace, output: Output, context: Context) -> int:
     """Show the files with settings, in order of precedence."""
     from wheelfit.cli.configuration import read_layers
 
-    files = _files(read_layers(_worked_on(arguments, works_on_project=True), context.environ))
+    files = _files(
+        read_layers(_project_arguments(arguments, works_on_project=True), context.environ)
+    )
     output.result_json({"version": 1, "files": files})
     for file in files:
         missing = "" if file["exists"] else "  (not there)"
@@ -202,21 +206,21 @@ def _files(configuration: Configuration) -> list[dict[str, object]]:
     ]
 
 
-def _meant(variable: str) -> str:
+def _similar_variable(variable: str) -> str:
     """Return the closest known variable, as the end of a sentence."""
     from difflib import get_close_matches
 
-    from wheelfit.cli.options.option import PREFIX, ProjectMay
+    from wheelfit.cli.options.option import PREFIX
     from wheelfit.cli.options.settings import SETTINGS
 
     key = variable.removeprefix(PREFIX).lower().replace("_", "-")
     if key in SETTINGS:
         return f"; {key} belongs to a project, under [tool.wheelfit] of its pyproject.toml"
-    settable = [one for one in SETTINGS if SETTINGS[one].project is not ProjectMay.ALONE_SET_IT]
-    close = get_close_matches(key, settable, n=1)
-    if not close:
+    settable = [key for key, option in SETTINGS.items() if option.variable]
+    matches = get_close_matches(key, settable, n=1)
+    if not matches:
         return ""
-    return f"; {PREFIX}{close[0].upper().replace('-', '_')} is one"
+    return f"; {PREFIX}{matches[0].upper().replace('-', '_')} is one"
 
 
 COMMANDS = {
@@ -227,16 +231,16 @@ COMMANDS = {
                 """\
 Show every setting, or those that concern one command, and who set them.
 
-Without COMMAND, and for commands that work on a project, its pyproject.toml counts too. What is
-shown can be written into a file. At the end stands where files come from: every place of find-links
-and every index, in the order in which they are asked, with the file or variable that sets it; then
-for which projects the index of their owner counts instead of the public registry, or why not.
+Without COMMAND, and for commands that work on a project, its pyproject.toml is read too. The output
+is valid in a configuration file. It ends with the sources of files: all places of find-links and
+indexes, in the order of use, each with the file or variable that sets it; then the projects for
+which the index of their owner replaces the public registry, or the reason why it does not.
 """,
                 (SETTINGS_SHOWN, CONFIG),
                 _show,
             ),
             "path": Command(
-                "Show the files that are looked at, those that count most first.",
+                "Show the configuration files in order of precedence.",
                 (CONFIG,),
                 _path,
             ),

@@ -83,12 +83,12 @@ Other processes may use the cache meanwhile. A wheel that one of them is install
                 _cache_folder,
             ),
             "info": Command(
-                "Show how much is kept of what, and whether it is linked.",
+                "Show the size of each kind of entry, and whether wheels are linked.",
                 (CACHE,),
                 Operation("cache.inspect_cache", "cache.show_contents"),
             ),
             "list": Command(
-                "Show the wheels that are kept, packed and unpacked.",
+                "Show the cached wheels, packed and unpacked.",
                 (LISTED_WHEELS, CACHE),
                 _list_cached,
             ),
@@ -102,12 +102,12 @@ A wheel that another process is installing is left alone.
                 Operation("cache.remove_from_cache", "cache.show_removal"),
             ),
             "prune": Command(
-                "Remove what was used least recently, and leftovers.",
+                "Remove the least recently used entries, and leftovers.",
                 (PRUNED, CACHE),
                 Operation("cache.prune_cache", "cache.show_removal"),
             ),
             "verify": Command(
-                "Read everything again, and remove what is damaged; 4 if anything is.",
+                "Read all entries, and remove damaged ones; the exit code is 4 if there are any.",
                 (VERIFIED, CACHE),
                 Operation("cache.verify_cache", "cache.show_verification"),
             ),
@@ -117,8 +117,8 @@ A wheel that another process is installing is left alone.
         """\
 Print the script that completes commands and options in a shell.
 
-The shell answers from the script alone: completing never starts wheelfit. Print it again after an
-update, for it has the options of the version that printed it.
+The script contains all words, so completion never starts wheelfit. Print it again after an update,
+as it has the options of the version that printed it.
 
   bash  wheelfit completion bash
         > ~/.local/share/bash-completion/completions/wheelfit
@@ -132,12 +132,12 @@ update, for it has the options of the version that printed it.
     ),
     "demo": Command(
         """\
-See it all work, without touching anything of yours.
+Demonstrate wheelfit in a throw-away environment.
 
 Takes a real wheel from the package registry (numpy), makes a variant of it for every level of this
 kind of processor, serves them from a small index on this machine, explains the choice for this
 machine and three simulated ones, installs into a throw-away environment, imports the result, and
-cleans up. Without a network it uses a wheel it builds itself, and says so.
+cleans up. Without a network it builds a wheel itself.
 
 With --gpu it shows which build of torch six machines get, from a small copy of PyTorch's own index;
 nothing is fetched or installed.

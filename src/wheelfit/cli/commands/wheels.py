@@ -96,20 +96,20 @@ COMMANDS = {
                 """\
 Make variant wheels of wheels that exist.
 
-A plain wheel becomes a variant wheel; of a variant wheel label and document are replaced. The
-variant is said by --property and --label, by --label alone where the table of a project or a
-document lists it, or by --null. What is in the wheel is copied as it is: only variant.json and
-RECORD are written.
+A plain wheel becomes a variant wheel; label and document of a variant wheel are replaced. The
+variant is given by --property and --label, by --label alone where the table of a project or a
+document lists it, or by --null. The contents of the wheel are copied unchanged, except for
+variant.json and RECORD.
 """,
                 (WHEELS, VARIANT, FROM_BINARY, DOCUMENT, RESOLVING, RESULTS, WORKERS),
                 Operation("wheels.make_variant", "wheels.show_rewrite"),
             ),
             "relabel": Command(
                 """\
-Call variant wheels by another label; their properties stay.
+Give variant wheels another label; their properties stay.
 
-A document of an old layout is written as the current one has it. The old wheel stays, unless it has
-the same name.
+A document of an old layout is converted to the current one. The old wheel stays, unless it has the
+same name.
 """,
                 (WHEELS, RELABEL, RESULTS, WORKERS),
                 Operation("wheels.relabel", "wheels.show_rewrite"),
@@ -118,8 +118,8 @@ the same name.
                 """\
 Make plain wheels of variant wheels.
 
-Label and variant.json go, and variant markers of dependencies are resolved as for any plain wheel:
-what they ask about is not declared.
+Label and variant.json are removed, and variant markers of dependencies are resolved as for any
+plain wheel, which has no properties.
 """,
                 (WHEELS, UNMAKE, RESULTS, WORKERS),
                 Operation("wheels.unmake", "wheels.show_rewrite"),
@@ -136,11 +136,11 @@ for any platform are left alone; with --output they are copied.
             ),
             "convert": Command(
                 """\
-Write the current layout into variant wheels of old ones.
+Convert variant wheels of old layouts to the current one.
 
 Wheels that are plain or have the current layout are left alone; with --output they are copied, so
-that everything is there. The null variant gets its name of today. Index files are not looked at:
-`wheelfit index generate` writes them anew, and `wheelfit index convert` converts a whole index.
+that the folder is complete. The null variant gets its current label. Index files are not converted:
+`wheelfit index generate` writes new ones, and `wheelfit index convert` converts a whole index.
 """,
                 (WHEELS, CONVERT, RESULTS, WORKERS),
                 Operation("wheels.convert", "wheels.show_rewrite"),
@@ -150,19 +150,19 @@ that everything is there. The null variant gets its name of today. Index files a
 Edit name, version and dependencies of wheels; make variants of them.
 
 A SOURCE is a wheel, a folder of wheels, or a release of an index: `torch==2.10.0` means all its
-wheels, which are fetched. What is edited say options, or a file (--config) of our own shape or of
-variant-repack's, whose parts have names. Everything else stays as it is, byte by byte: METADATA is
-edited line by line, dependencies are found by their exact names, and top-level packages are never
-renamed. --plan writes nothing: it shows which releases of several projects, `project:onnxruntime
-project:onnxruntime-gpu`, can be joined as variants of one, which cannot and why, and the file and
-command that do it. Exit code 9 says that none can.
+wheels, which are fetched. The edits are given by options, or by a file (--config) in our format or
+that of variant-repack, whose parts have names. Everything else stays the same, byte by byte:
+METADATA is edited line by line, dependencies are matched by their exact names, and top-level
+packages are never renamed. --plan writes nothing: it shows which releases of several projects,
+`project:onnxruntime project:onnxruntime-gpu`, can be joined as variants of one, which cannot and
+why, and the file and command that do it. Exit code 9: none can.
 """,
                 (REPACK, EDITS, VARIANT, DOCUMENT, RESOLVING, RESULTS, WORKERS, SOURCES),
                 _repack,
             ),
             "show": Command(
                 """\
-Show what wheels say of themselves: label, properties, providers, sizes and markers.
+Show the metadata of variant wheels: label, properties, providers, sizes and markers.
 
 A WHEEL is a file, a folder of them, or a URL, of which a few ranges of bytes are read.
 """,
@@ -171,17 +171,17 @@ A WHEEL is a file, a folder of them, or a URL, of which a few ranges of bytes ar
             ),
             "inspect": Command(
                 """\
-Show what the binaries in wheels are made for.
+Show the machines and libraries that the binaries in wheels need.
 
-For each library: machine, GPUs (code in CUDA fat binaries, PTX), the libraries it needs and in
-which versions, and the x86-64 level that the loader asks for; and which properties the wheel may
-claim by that. What a binary does not say is left out, what cannot be read is called unknown.
+For each library: machine, GPUs (code in CUDA fat binaries, PTX), the libraries it needs with their
+versions, and the x86-64 level that the loader requires; and which properties the wheel may claim
+because of them. A fact that a binary lacks is left out, one that cannot be read is called unknown.
 """,
                 (INSPECT,),
                 _inspect,
             ),
             "check": Command(
-                "Find everything that is wrong with wheels: `wheelfit check` by another name.",
+                "Find all faults of wheels: an alias of `wheelfit check`.",
                 (CHECK, REPORTING, WORKERS_WITH_THREADS, SOURCES, ENVIRONMENT, MACHINE),
                 _check,
             ),
@@ -196,8 +196,8 @@ wheel, a *-variants.json or variant.json file, a folder (searched with all folde
 such a file, a pyproject.toml, whose [variant] table and classifiers are checked, or a project of an
 index: `project:torch`, `project:torch==2.8.0`. Where an index is named (--index-url,
 --extra-index-url, --find-links), `torch` is a project too, unless a file or folder of that name
-exists, or it is a usual name of a folder. Any other word is a path. --environment looks at what is
-installed instead, or as well.
+exists, or it is a usual name of a folder. Any other word is a path. --environment checks the
+installed variants, alone or together with targets.
 """,
         (CHECK, REPORTING, WORKERS_WITH_THREADS, SOURCES, ENVIRONMENT, MACHINE),
         _check,

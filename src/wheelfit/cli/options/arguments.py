@@ -23,17 +23,9 @@ class OptionParser(ArgumentParser):
 
     :param groups: the options.
     :param description: the text of ``--help`` above the options.
-    :param add_help: whether ``--help`` is one of them.
     """
 
-    def __init__(
-        self,
-        name: str,
-        groups: Sequence[OptionGroup],
-        *,
-        description: str = "",
-        add_help: bool = True,
-    ) -> None:
+    def __init__(self, name: str, groups: Sequence[OptionGroup], *, description: str = "") -> None:
         super().__init__(
             prog=f"wheelfit {name}",
             description=description,
@@ -44,32 +36,25 @@ class OptionParser(ArgumentParser):
         self._name = name
         self._words: Sequence[str] = ()
         self.usage = " ".join([self.prog, "[OPTIONS]", *_usage(groups)])
-        if add_help:
-            self.add_argument("-h", "--help", action=_Help, help=_HELP, metavar="all", nargs="?")
-        shown = {
-            option.destination
-            for group in groups
-            for option in group.options
-            if option.is_on_command_line
-        }
+        self.add_argument("-h", "--help", action=_Help, help=_HELP, metavar="all", nargs="?")
+        options = [option for group in groups for option in group.options]
+        added = {option.destination for option in options if option.is_on_command_line}
+        # A setting without an option here, unless another option has its attribute.
+        file_only = [
+            option
+            for option in options
+            if not option.is_on_command_line and option.destination not in added
+        ]
         self.settings: Mapping[str, Option] = {
             option.key: option
-            for group in groups
-            for option in group.options
-            if option.project is not None
-            and (option.is_on_command_line or option.destination not in shown)
+            for option in options
+            if option.project is not None and (option.is_on_command_line or option in file_only)
         }
         """The rows that files and variables may set, by their keys."""
         for group in groups:
             self._add_group(group)
-            self.set_defaults(
-                **group.absent,
-                **{
-                    option.destination: _default(option)
-                    for option in group.options
-                    if not option.is_on_command_line and option.destination not in shown
-                },
-            )
+            self.set_defaults(**group.fixed_values)
+        self.set_defaults(**{option.destination: _default(option) for option in file_only})
 
     def _add_group(self, group: OptionGroup) -> None:
         container: _ActionsContainer = self
@@ -98,59 +83,62 @@ class OptionParser(ArgumentParser):
         formatter = self._get_formatter()
         formatter.add_usage(self.usage, self._actions, ())
         formatter.add_text(self.description)
-        # Two names may be of one option.
-        first = dict.fromkeys(self._option_string_actions[name] for name in names)
-        words = [action for action in self._actions if not action.option_strings]
-        for title, actions in (("arguments", words), ("options people use first", first)):
+        # Two names may belong to one option.
+        first_options = dict.fromkeys(self._option_string_actions[name] for name in names)
+        positionals = [action for action in self._actions if not action.option_strings]
+        for title, actions in (
+            ("arguments", positionals),
+            ("options people use first", first_options),
+        ):
             formatter.start_section(title)
             formatter.add_arguments(actions)
             formatter.end_section()
-        number = sum(bool(action.option_strings) for action in self._actions)
-        formatter.add_text(f"`{self.prog} --help all` shows all {number} options.")
+        count = sum(bool(action.option_strings) for action in self._actions)
+        formatter.add_text(f"`{self.prog} --help all` shows all {count} options.")
         return formatter.format_help()
 
     def parse_words(self, words: Sequence[str]) -> Namespace:
-        """Parse the words of a command line, and end after ``--help``.
+        """Parse the words of a command line, and exit after ``--help``.
 
-        :raises UsageError: they are wrong.
+        :raises UsageError: a word is invalid.
         """
         self._words = words
-        # Options may stand between names, as with pip; not where ``--`` ends the options.
+        # As with pip, options may stand between positional arguments, unless ``--`` ends them.
         parse = self.parse_args if "--" in words else self.parse_intermixed_args
         return parse(words)
 
     def error(self, message: str) -> NoReturn:
-        """Raise the error that the arguments are wrong."""
+        """Raise the error for invalid arguments."""
         hint = f"`wheelfit {self._name} --help` lists the options"
         if message.startswith("the following arguments are required"):
             # The missing argument may be the word after a mistyped option.
             message = next(map("unrecognized arguments: {}".format, self._unknown()), message)
         if message.startswith("unrecognized arguments: "):
-            hint = self._meant(message.split()[2]) or hint
+            hint = self._similar_option(message.split()[2]) or hint
         raise UsageError(message, hint=hint)
 
     def _unknown(self) -> Iterator[str]:
-        """Yield the words before ``--`` that look like long options and are none."""
+        """Yield the unknown long options before ``--``."""
         for word in self._words:
             if word == "--":
                 return
             if word.startswith("--") and word.partition("=")[0] not in self._option_string_actions:
                 yield word
 
-    def _meant(self, word: str) -> str:
+    def _similar_option(self, word: str) -> str:
         """Return the closest known option, as a hint; empty if none is similar."""
         from difflib import get_close_matches
 
         name = word.partition("=")[0]
-        if (instead := _OF_PIP.get(name)) is not None:
-            return instead
+        if (replacement := _PIP_OPTIONS.get(name)) is not None:
+            return replacement
         # The arguments of `run` may be options of the command that it runs.
         cutoff = 0.8 if self._name == "run" else 0.7
-        # Dashes make nothing alike.
-        known = {known.lstrip("-"): known for known in self._option_string_actions}
-        close = get_close_matches(name.lstrip("-"), known, n=1, cutoff=cutoff)
-        if close and word.startswith("-"):
-            return f"did you mean {known[close[0]]!r}?"
+        # Without dashes, which would make all options similar.
+        options = {option.lstrip("-"): option for option in self._option_string_actions}
+        matches = get_close_matches(name.lstrip("-"), options, n=1, cutoff=cutoff)
+        if matches and word.startswith("-"):
+            return f"did you mean {options[matches[0]]!r}?"
         if self._name == "run":
             return "options of the command stand after --: `wheelfit run -- uv --version`"
         return ""
@@ -166,12 +154,13 @@ class _Help(Action):
         values: str | Sequence[Any] | None,
         option_string: str | None = None,  # noqa: ARG002
     ) -> NoReturn:
-        """Print the help, and end."""
+        """Print the help, and exit."""
         from wheelfit.cli.output import deliver
 
-        own = cast("OptionParser", parser)
+        options = cast("OptionParser", parser)
         if sys.stdout is not None:
-            deliver(sys.stdout, own.format_help() if values == "all" else own.format_short_help())
+            text = options.format_help() if values == "all" else options.format_short_help()
+            deliver(sys.stdout, text)
             deliver(sys.stdout, "")
         parser.exit()
 
@@ -185,54 +174,54 @@ def _usage(groups: Sequence[OptionGroup]) -> Iterator[str]:
     yield from (f"{option.name} {option.metavar}" for option in options if option.is_required)
     for option in options:
         if option.is_positional:
-            yield f"{option.name} [{option.name} ...]" if option.number == "+" else option.spelling
+            yield f"{option.name} [{option.name} ...]" if option.nargs == "+" else option.spelling
 
 
-_OF_PIP = {
+_PIP_OPTIONS = {
     "--no-binary": "a wheel that fits is never passed over for a build; --allow-source NAME builds "
     "what has none, and a path or URL of a source distribution builds that one",
     "--user": "there is no user site for wheelfit; `wheelfit venv` creates an environment, and "
     "--prefix or --target name another folder",
 }
-"""Options of pip without an equal name here, with their replacements."""
+"""Options of pip that wheelfit lacks, with their replacements."""
 
 
 def _default(option: Option) -> Any:
     if option.default is not ...:
         return option.default
-    return [] if option.number in ("*", "+") else option.kind.absent()
+    return [] if option.nargs in ("*", "+") else option.kind.default_value()
 
 
 def _add(container: _ActionsContainer, option: Option) -> None:
     """Add an option or a positional argument to a parser or one of its groups."""
     kind = option.kind
-    more: dict[str, Any] = {"help": option.help}
-    if not option.number or option.default is not ...:  # several words are a list without it
-        more["default"] = _default(option)
+    keywords: dict[str, Any] = {"help": option.help}
+    if not option.nargs or option.default is not ...:  # several words are a list without it
+        keywords["default"] = _default(option)
     if isinstance(kind, Flag):
-        more["action"] = "store_true" if kind.stores else "store_false"
+        keywords["action"] = "store_true" if kind.stores else "store_false"
     else:
-        more["type"] = _reader(kind)
+        keywords["type"] = _type_of(kind)
         is_choice = kind.choices and not option.metavar
-        more["metavar"] = f"{{{','.join(kind.choices)}}}" if is_choice else option.metavar
+        keywords["metavar"] = f"{{{','.join(kind.choices)}}}" if is_choice else option.metavar
         if kind.is_repeated:
-            more["action"] = "append"
+            keywords["action"] = "append"
     if option.is_positional:
-        if option.number:
-            more["nargs"] = option.number
-        container.add_argument(option.destination, **{**more, "metavar": option.name})
+        if option.nargs:
+            keywords["nargs"] = option.nargs
+        container.add_argument(option.destination, **{**keywords, "metavar": option.name})
         return
     if option.is_required:
-        more["required"] = True
-    container.add_argument(*option.names, dest=option.destination, **more)
+        keywords["required"] = True
+    container.add_argument(*option.names, dest=option.destination, **keywords)
 
 
-def _reader(kind: ValueType) -> Callable[[str], Any]:
-    """Return a function that reads a word and fails as argparse expects it."""
+def _type_of(kind: ValueType) -> Callable[[str], Any]:
+    """Return the converter of a type for argparse, which has its own error class."""
 
     def read(text: str) -> Any:
         try:
-            return kind.word(text)
+            return kind.parse_word(text)
         except ValueError as error:
             raise ArgumentTypeError(str(error)) from None
 
@@ -240,10 +229,10 @@ def _reader(kind: ValueType) -> Callable[[str], Any]:
 
 
 class _Formatter(HelpFormatter):
-    """The form of the help: no line is wider than the terminal."""
+    """A formatter of help whose lines are not wider than the terminal."""
 
     def __init__(self, prog: str) -> None:
-        # A formatter is made for every added option; the inherited way to find out the width takes
+        # A formatter is made for every added option; the inherited way to determine the width takes
         # two milliseconds, for modules that no other code needs.
         super().__init__(prog, width=terminal_width() - 2)
 

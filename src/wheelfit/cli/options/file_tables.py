@@ -9,25 +9,25 @@ from wheelfit.cli.options.values import (
     ANY_TEXT,
     ANY_TEXTS,
     WISHES,
-    Several,
+    ListOf,
     ValuePlace,
     ValueType,
     unknown_setting,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from wheelfit.sources.settings import PinnedProject
 
 
-class _Rows(ValueType):
+class _TableList(ValueType):
     """Tables of one name, each read by a function; layers add to each other.
 
-    :param read: called with a table and its place; the key is for errors.
+    :param read: called with the key, for errors, a table and its place.
     """
 
-    is_list = True
+    is_joined = True
     is_text = False
     title = "tables"
 
@@ -36,10 +36,10 @@ class _Rows(ValueType):
         read: Callable[[str, Mapping[str, Any], ValuePlace], object],
         show: Callable[[Any], object],
     ) -> None:
-        self._row = read
+        self._parse = read
         self._show = show
 
-    def absent(self) -> tuple[Any, ...]:
+    def default_value(self) -> tuple[Any, ...]:
         return ()
 
     def read(self, key: str, value: object, place: ValuePlace) -> tuple[Any, ...]:
@@ -47,10 +47,10 @@ class _Rows(ValueType):
             place.refuse(key, f"is not a list of tables; write [[{key}]]")
         rows = []
         for index, row in enumerate(value):
-            path, at = f"{key}[{index}]", ValuePlace(place.of(key, index))
+            path, part = f"{key}[{index}]", place.part(key, index)
             if not isinstance(row, dict):
-                at.refuse(path, "is not a table")
-            rows.append(self._row(path, row, at))
+                part.refuse(path, "is not a table")
+            rows.append(self._parse(path, row, part))
         return tuple(rows)
 
     def join(self, above: Any, below: Any) -> tuple[Any, ...]:
@@ -60,11 +60,8 @@ class _Rows(ValueType):
         return [self._show(row) for row in value]
 
 
-class _Named(_Rows):
-    """Tables by name, each read by a function; of one name the highest layer is used.
-
-    :param read: called with the name, a table and its place.
-    """
+class _NamedTables(_TableList):
+    """Tables by name, each read by a function; of each name the highest layer is used."""
 
     title = "tables by name"
 
@@ -73,23 +70,21 @@ class _Named(_Rows):
             place.refuse(key, f"is not a table of tables; write [{key}.NAME]")
         rows = []
         for name, row in value.items():
-            at = ValuePlace(place.of(key, name))
+            path, part = f"{key}.{name}", place.part(key, name)
             if not isinstance(row, dict):
-                at.refuse(f"{key}.{name}", "is not a table")
-            rows.append(self._row(f"{key}.{name}", {**row, "name": name}, at))
+                part.refuse(path, "is not a table")
+            rows.append(self._parse(path, {**row, "name": name}, part))
         return tuple(rows)
 
     def join(self, above: Any, below: Any) -> tuple[Any, ...]:
-        return tuple(
-            {**{row.name: row for row in below}, **{row.name: row for row in above}}.values()
-        )
+        return tuple({row.name: row for row in (*below, *above)}.values())
 
     def show(self, value: Any) -> object:
         return {row.name: self._show(row) for row in value}
 
 
-class _Elsewhere(ValueType):
-    """A table that one command reads by itself, strictly; here it is only not an unknown key."""
+class _CommandTable(ValueType):
+    """A table that one command parses by itself; here only its key is known."""
 
     is_text = False
     title = "a table"
@@ -100,7 +95,14 @@ class _Elsewhere(ValueType):
         return value
 
 
-_ROW = frozenset(["namespace", "package", "plugin-api", "versions"])
+def _check_keys(path: str, row: Mapping[str, Any], keys: Iterable[str], place: ValuePlace) -> None:
+    """Raise if a table has an unknown key."""
+    for key in row:
+        if key not in keys:
+            raise unknown_setting(f"{path}.{key}", [f"{path}.{known}" for known in keys], place)
+
+
+_PROVIDER_KEYS = frozenset(["namespace", "package", "plugin-api", "versions"])
 
 
 def _provider(path: str, row: Mapping[str, Any], place: ValuePlace) -> object:
@@ -112,10 +114,8 @@ def _provider(path: str, row: Mapping[str, Any], place: ValuePlace) -> object:
     from wheelfit.core.provider_table import EmulatedPlugin
     from wheelfit.core.providers import parse_endpoint
 
-    for key in row:
-        if key not in _ROW:
-            raise unknown_setting(f"{path}.{key}", [f"{path}.{known}" for known in _ROW], place)
-    for key in sorted(_ROW - row.keys()):
+    _check_keys(path, row, _PROVIDER_KEYS, place)
+    for key in sorted(_PROVIDER_KEYS - row.keys()):
         place.refuse(f"{path}.{key}", "is missing")
     namespace, package = row["namespace"], row["package"]
     if not isinstance(namespace, str) or not is_name(namespace):
@@ -127,18 +127,18 @@ def _provider(path: str, row: Mapping[str, Any], place: ValuePlace) -> object:
         for text in versions:
             Version(text)
     except InvalidVersion:
-        place.refuse(f"{path}.versions", "has something that is not a version")
+        place.refuse(f"{path}.versions", "has an invalid version")
     endpoints = [
-        parse_endpoint(one)
-        for one in ANY_TEXTS.read(f"{path}.plugin-api", row["plugin-api"], place)
+        parse_endpoint(text)
+        for text in ANY_TEXTS.read(f"{path}.plugin-api", row["plugin-api"], place)
     ]
-    known = tuple(endpoint for endpoint in endpoints if endpoint is not None)
-    if len(known) < len(endpoints) or not known or not versions:
+    valid_endpoints = tuple(endpoint for endpoint in endpoints if endpoint is not None)
+    if len(valid_endpoints) < len(endpoints) or not valid_endpoints or not versions:
         place.refuse(path, "needs versions, and a plugin-api as module:attribute")
-    return EmulatedPlugin(namespace, canonicalize_name(package), tuple(versions), known)
+    return EmulatedPlugin(namespace, canonicalize_name(package), tuple(versions), valid_endpoints)
 
 
-def _shown_provider(row: Any) -> object:
+def _provider_data(row: Any) -> object:
     return {
         "namespace": row.namespace,
         "package": row.package,
@@ -147,11 +147,11 @@ def _shown_provider(row: Any) -> object:
     }
 
 
-_LISTS = ("prefer", "require", "forbid")
+_PREFERENCE_KEYS = ("prefer", "require", "forbid")
 
 
 def _shorthand(path: str, row: Mapping[str, Any], place: ValuePlace) -> object:
-    """Read a shorthand of the user's own."""
+    """Read a shorthand that the user defines."""
     from wheelfit.core.ordering import parse_preference
     from wheelfit.core.shorthands import Shorthand, is_built_in
 
@@ -160,37 +160,38 @@ def _shorthand(path: str, row: Mapping[str, Any], place: ValuePlace) -> object:
         place.refuse(path, "is built in; take another name")
     if re.fullmatch(r"[a-z0-9][a-z0-9._-]*", name) is None:
         place.refuse(path, "is not a name: lower-case letters, digits, '.', '_' and '-'")
-    for key in row:
-        if key not in (*_LISTS, "meaning", "name"):
-            known = [f"{path}.{one}" for one in (*_LISTS, "meaning")]
-            raise unknown_setting(f"{path}.{key}", known, place)
+    _check_keys(path, row, (*_PREFERENCE_KEYS, "meaning", "name"), place)
     meaning = row.get("meaning", "")
     if not isinstance(meaning, str):
         place.refuse(f"{path}.meaning", "must be a string")
-    wishes = {key: WISHES.read(f"{path}.{key}", row.get(key, []), place) for key in _LISTS}
-    if not any(wishes.values()):
+    texts = {key: WISHES.read(f"{path}.{key}", row.get(key, []), place) for key in _PREFERENCE_KEYS}
+    if not any(texts.values()):
         place.refuse(path, "has no effect; it needs prefer, require or forbid")
-    read = {key: tuple(parse_preference(text) for text in wishes[key]) for key in _LISTS}
-    return Shorthand(name, meaning, read["prefer"], read["require"], read["forbid"])
+    preferences = {
+        key: tuple(parse_preference(text) for text in texts[key]) for key in _PREFERENCE_KEYS
+    }
+    return Shorthand(
+        name, meaning, preferences["prefer"], preferences["require"], preferences["forbid"]
+    )
 
 
-def _shown_shorthand(row: Any) -> object:
+def _shorthand_data(row: Any) -> object:
     meaning = {"meaning": row.meaning} if row.meaning else {}
-    wishes = {key: [str(wish) for wish in getattr(row, key)] for key in _LISTS}
-    return {**meaning, **{key: shown for key, shown in wishes.items() if shown}}
+    preferences = {
+        key: [str(preference) for preference in getattr(row, key)] for key in _PREFERENCE_KEYS
+    }
+    return {**meaning, **{key: texts for key, texts in preferences.items() if texts}}
 
 
-_AGREEMENT = ("bound", "features", "name", "part", "title")
+_AGREEMENT_KEYS = ("bound", "features", "name", "part", "title")
 
 
 def _agreement(path: str, row: Mapping[str, Any], place: ValuePlace) -> object:
-    """Read a further property that packages must agree on."""
+    """Read an agreement that the user defines."""
     from wheelfit.core.properties import is_name, parse_feature
     from wheelfit.core.shared_requirements import Agreement
 
-    for key in row:
-        if key not in _AGREEMENT:
-            raise unknown_setting(f"{path}.{key}", [f"{path}.{one}" for one in _AGREEMENT], place)
+    _check_keys(path, row, _AGREEMENT_KEYS, place)
     name, part, bound = row.get("name"), row.get("part", "whole"), row.get("bound", False)
     title = row.get("title", name)
     if not isinstance(name, str) or not is_name(name):
@@ -201,7 +202,7 @@ def _agreement(path: str, row: Mapping[str, Any], place: ValuePlace) -> object:
         place.refuse(f"{path}.part", "is none of major, whole")
     if not isinstance(bound, bool):
         place.refuse(f"{path}.bound", "is neither true nor false")
-    features = Several(ANY_TEXT, parse_feature).read(
+    features = ListOf(ANY_TEXT, parse_feature).read(
         f"{path}.features", row.get("features", []), place
     )
     if not features:
@@ -209,7 +210,7 @@ def _agreement(path: str, row: Mapping[str, Any], place: ValuePlace) -> object:
     return Agreement(name, title, tuple(map(parse_feature, features)), part, is_bound=bound)
 
 
-def _shown_agreement(row: Any) -> object:
+def _agreement_data(row: Any) -> object:
     return {
         "name": row.name,
         "title": row.title,
@@ -219,16 +220,14 @@ def _shown_agreement(row: Any) -> object:
     }
 
 
-_INDEX = ("default", "explicit", "name", "url")
+_INDEX_KEYS = ("default", "explicit", "name", "url")
 
 
 def _index(path: str, row: Mapping[str, Any], place: ValuePlace) -> object:
     """Read an index with a name."""
     from wheelfit.sources.settings import NamedIndex
 
-    for key in row:
-        if key not in _INDEX:
-            raise unknown_setting(f"{path}.{key}", [f"{path}.{one}" for one in _INDEX], place)
+    _check_keys(path, row, _INDEX_KEYS, place)
     for key in ("name", "url"):
         if not isinstance(row.get(key), str) or not row[key]:
             place.refuse(f"{path}.{key}", "must be a string")
@@ -244,22 +243,22 @@ def _index(path: str, row: Mapping[str, Any], place: ValuePlace) -> object:
     )
 
 
-def _shown_index(row: Any) -> object:
+def _index_data(row: Any) -> object:
     from wheelfit.sources.urls import redact
 
     flags = {key: True for key in ("explicit", "default") if getattr(row, key)}
     return {"name": row.name, "url": redact(row.url), **flags}
 
 
-class _Indexes(_Rows):
+class _Indexes(_TableList):
     """Indexes; of one name the highest layer is used."""
 
     def read(self, key: str, value: object, place: ValuePlace) -> tuple[Any, ...]:
         rows = super().read(key, value, place)
         for number, row in enumerate(rows):
             if row.name in {other.name for other in rows[:number]}:
-                at = ValuePlace(place.of(key, number))
-                at.refuse(f"{key}[{number}]", f"has the name of another index: {row.name}")
+                message = f"has the name of another index: {row.name}"
+                place.part(key, number).refuse(f"{key}[{number}]", message)
         return rows
 
     def join(self, above: Any, below: Any) -> tuple[Any, ...]:
@@ -267,7 +266,7 @@ class _Indexes(_Rows):
         return (*above, *(row for row in below if row.name not in names))
 
 
-_PIN = ({"index"}, {"index", "marker"})
+_PIN_KEYS = ({"index"}, {"index", "marker"})
 
 
 def read_pin(key: str, project: str, row: object, place: ValuePlace) -> PinnedProject:
@@ -278,32 +277,36 @@ def read_pin(key: str, project: str, row: object, place: ValuePlace) -> PinnedPr
     from wheelfit.errors import InvalidMarker
     from wheelfit.sources.settings import PinnedProject
 
-    if not isinstance(row, dict) or row.keys() not in _PIN or not isinstance(row["index"], str):
-        place.refuse(key, "must be a table with the name of an index, and maybe a marker")
+    if (
+        not isinstance(row, dict)
+        or row.keys() not in _PIN_KEYS
+        or not isinstance(row["index"], str)
+    ):
+        place.refuse(key, "must be a table with the name of an index, and optionally a marker")
     marker = row.get("marker", "")
     try:
         if not isinstance(marker, str) or (marker and parse_marker(marker).uses_variants):
-            place.refuse(key, "has a marker that is none of an environment")
+            place.refuse(key, "has a marker that is no environment marker")
     except InvalidMarker as error:
-        place.refuse(key, f"has a marker that cannot be understood: {error.message}")
+        place.refuse(key, f"has an invalid marker: {error.message}")
     return PinnedProject(str(canonicalize_name(project)), row["index"], marker)
 
 
 class _Pins(ValueType):
-    """Projects, each with the names of its indexes; of one project the highest layer is used."""
+    """Projects, each with the names of its indexes; of each project the highest layer is used."""
 
-    is_list = True
+    is_joined = True
     is_text = False
     title = "tables by name"
 
-    def absent(self) -> tuple[Any, ...]:
+    def default_value(self) -> tuple[Any, ...]:
         return ()
 
     def read(self, key: str, value: object, place: ValuePlace) -> tuple[Any, ...]:
         if not isinstance(value, dict):
             place.refuse(key, f"is not a table; write [{key}] with NAME = {{ index = INDEX }}")
         return tuple(
-            read_pin(f"{key}.{name}", name, row, ValuePlace(place.of(key, name)))
+            read_pin(f"{key}.{name}", name, row, place.part(key, name))
             for name, rows in value.items()
             for row in (rows if isinstance(rows, list) else [rows])
         )
@@ -320,9 +323,9 @@ class _Pins(ValueType):
         return {name: rows[0] if len(rows) == 1 else rows for name, rows in shown.items()}
 
 
-AGREEMENTS = _Rows(_agreement, _shown_agreement)
-INDEXES = _Indexes(_index, _shown_index)
+AGREEMENTS = _TableList(_agreement, _agreement_data)
+INDEXES = _Indexes(_index, _index_data)
 PINS = _Pins()
-PROVIDERS = _Rows(_provider, _shown_provider)
-SHORTHANDS = _Named(_shorthand, _shown_shorthand)
-TABLE = _Elsewhere()
+PROVIDERS = _TableList(_provider, _provider_data)
+SHORTHANDS = _NamedTables(_shorthand, _shorthand_data)
+TABLE = _CommandTable()

@@ -19,18 +19,18 @@ PREFIX = "WHEELFIT_"
 """The beginning of the environment variable of every setting."""
 
 
-class ProjectMay(Enum):
-    """The right of a project's own file to change a setting.
+class ProjectAccess(Enum):
+    """The access of a project's own file to a setting.
 
     A project may come from another author: it may choose packages, but never weaken the user's
     decisions about trust or bounds.
     """
 
-    SET_IT = "yes"
-    TIGHTEN_IT = "if it is stricter"
-    EMPTY_IT = "only to `[]`"
-    NOT_SET_IT = "no"
-    ALONE_SET_IT = "only there"
+    SET = "yes"
+    TIGHTEN = "if it is stricter"
+    EMPTY = "only to `[]`"
+    NONE = "no"
+    PROJECT_ONLY = "only there"
 
 
 class Spelling(NamedTuple):
@@ -42,8 +42,8 @@ class Spelling(NamedTuple):
     """The first long one of them."""
     metavar: str
     """The value in ``--help``; empty for switches and choices."""
-    number: str
-    """Words of a positional argument: empty for one, ``?``, ``*`` or ``+``."""
+    nargs: str
+    """The number of words of a positional argument, as argparse has it; empty for one."""
 
 
 @cache
@@ -73,7 +73,7 @@ class Option(NamedTuple):
     help: str = ""
     """One line for ``--help``, the reference pages and shell completion."""
     default: Any = ...
-    """The value without the option; ``...``: as `ValueType.absent`."""
+    """The value without the option; ``...``: as `ValueType.default_value`."""
     is_required: bool = False
     alternative: str = ""
     """Options of a group with the same word exclude each other."""
@@ -81,12 +81,12 @@ class Option(NamedTuple):
     """The key in configuration files; default: the name."""
     stored_as: str = ""
     """The attribute of the parsed arguments; default: the name with underscores."""
-    project: ProjectMay | None = None
-    """The right of a project to set it; None: neither files nor variables can set it."""
-    why: str = "it decides what is trusted or done on this machine"
+    project: ProjectAccess | None = None
+    """The access of a project's file; None: neither files nor variables can set it."""
+    refusal_reason: str = "it decides what is trusted or done on this machine"
     """The reason why a project may not set it."""
-    unless: str = ""
-    """The attribute of the arguments whose value makes the setting have no effect."""
+    disabled_by: str = ""
+    """The attribute of the arguments that makes the setting have no effect, if it has a value."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -104,9 +104,9 @@ class Option(NamedTuple):
         return read_spelling(self.spelling).metavar
 
     @property
-    def number(self) -> str:
-        """Words of a positional argument: empty for one, ``?``, ``*`` or ``+``."""
-        return read_spelling(self.spelling).number
+    def nargs(self) -> str:
+        """The number of words of a positional argument, as argparse has it; empty for one."""
+        return read_spelling(self.spelling).nargs
 
     @property
     def is_positional(self) -> bool:
@@ -135,7 +135,7 @@ class Option(NamedTuple):
     @property
     def variable(self) -> str:
         """The environment variable; empty if there is none, or only projects may set it."""
-        if self.project in (None, ProjectMay.ALONE_SET_IT):
+        if self.project in (None, ProjectAccess.PROJECT_ONLY):
             return ""
         return f"{PREFIX}{self.key.upper().replace('-', '_')}"
 
@@ -150,7 +150,7 @@ class OptionGroup:
     :param title: the heading; empty: among the options without one.
     :param note: a remark in brackets behind the heading, as the default of the whole group.
     :param description: a sentence below the heading.
-    :param absent: values of arguments that commands read and for which the group has no option.
+    :param fixed_values: values of arguments that commands read and that have no option here.
     """
 
     def __init__(
@@ -159,15 +159,15 @@ class OptionGroup:
         *options: Option,
         note: str = "",
         description: str = "",
-        absent: Mapping[str, Any] = MappingProxyType({}),
+        fixed_values: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         self.title = title
         self.options = options
         self.note = note
         self.description = description
-        self.absent = absent
+        self.fixed_values = fixed_values
 
     def off_command_line(self) -> OptionGroup:
         """Return the group for a command that has its defaults and settings without options."""
         options = (option.off_command_line() for option in self.options)
-        return OptionGroup(self.title, *options, absent=self.absent)
+        return OptionGroup(self.title, *options, fixed_values=self.fixed_values)

@@ -29,7 +29,7 @@ def _settings() -> dict[str, Option]:
     options: dict[str, Option] = {}
     for group in every_group():
         for option in group.options:
-            # A command may have the setting of an option without the option.
+            # Of an option that some commands have as a setting only, the full row counts.
             if option.project is not None and (
                 option.is_on_command_line or option.key not in options
             ):

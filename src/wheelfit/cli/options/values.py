@@ -26,9 +26,9 @@ class ValuePlace(NamedTuple):
     lines: Callable[[tuple[str | int, ...]], str] | None = None
     """Returns the position of a part of a document, by the keys and indexes that lead to it."""
 
-    def of(self, *steps: str | int) -> str:
+    def part(self, *steps: str | int) -> ValuePlace:
         """Return the position of a part of the value."""
-        return self.lines(steps) if self.lines is not None else self.where
+        return ValuePlace(self.lines(steps)) if self.lines is not None else ValuePlace(self.where)
 
     def refuse(self, key: str, what: str) -> NoReturn:
         """Raise the error that a value cannot be used.
@@ -41,8 +41,8 @@ class ValuePlace(NamedTuple):
 class ValueType:
     """A type of values."""
 
-    is_list = False
-    """Whether layers add to each other."""
+    is_joined = False
+    """Whether the values of several layers are joined."""
     is_text = True
     """Whether a variable can set it."""
     is_repeated = False
@@ -54,18 +54,18 @@ class ValueType:
     title = "a text"
     """The type in words, for the reference."""
 
-    def absent(self) -> Any:
-        """Return the value of an option that is not given."""
+    def default_value(self) -> Any:
+        """Return the value without the option."""
         return None
 
-    def word(self, text: str) -> Any:
+    def parse_word(self, text: str) -> Any:
         """Return the value of a word of the command line.
 
         :raises ValueError: it is of another type.
         """
         return text
 
-    def parse(self, key: str, text: str, place: ValuePlace) -> Any:
+    def parse_variable(self, key: str, text: str, place: ValuePlace) -> Any:
         """Return the value of a variable.
 
         :raises InvalidConfiguration: it has another type, or a type that only files can have.
@@ -73,7 +73,7 @@ class ValueType:
         if not self.is_text:
             place.refuse(key, "can be set in a file only")
         try:
-            return self.word(text)
+            return self.parse_word(text)
         except ValueError as error:
             raise InvalidConfiguration(f"{key[:80]}: {error}", where=place.where) from None
         except UserError as error:
@@ -87,9 +87,9 @@ class ValueType:
         """
         if type(value) not in (str, int, float):
             place.refuse(key, "is neither a text nor a number")
-        return self.parse(key, str(value), place)
+        return self.parse_variable(key, str(value), place)
 
-    def join(self, above: Any, below: Any) -> Any:  # noqa: ARG002 - a list takes both
+    def join(self, above: Any, below: Any) -> Any:  # noqa: ARG002 - for lists
         """Return the value of two layers together.
 
         :param above: the value of the higher layer.
@@ -117,11 +117,11 @@ class Flag(ValueType):
     def __init__(self, *, stores: bool = True) -> None:
         self.stores = stores
 
-    def absent(self) -> bool:
-        """Return the value of the switch when it is absent."""
+    def default_value(self) -> bool:
+        """Return the value without the switch."""
         return not self.stores
 
-    def word(self, text: str) -> bool:
+    def parse_word(self, text: str) -> bool:
         """Return the value of a word of the command line."""
         word = text.strip().lower()
         if word not in _WORDS:
@@ -148,24 +148,28 @@ _WORDS = {
 class OneOf(ValueType):
     """A choice of some words.
 
-    :param same: other words for some of them.
+    :param aliases: further words, with the choice that each stands for.
     """
 
-    def __init__(self, *words: str, same: Mapping[str, str] | None = None) -> None:
+    def __init__(self, *words: str, aliases: Mapping[str, str] | None = None) -> None:
         self.choices = words
         self.title = " / ".join(f"`{word}`" for word in words)
-        self._same = dict(same or {})
+        self._aliases = dict(aliases or {})
 
-    def word(self, text: str) -> str:
+    def parse_word(self, text: str) -> str:
         """Return the value of a word of the command line."""
-        word = self._same.get(text, text)
+        word = self._aliases.get(text, text)
         if word not in self.choices:
-            raise ValueError(f"{text[:40]!r} is none of {', '.join((*self.choices, *self._same))}")
+            raise ValueError(
+                f"{text[:40]!r} is none of {', '.join((*self.choices, *self._aliases))}"
+            )
         return word
 
     def read(self, key: str, value: object, place: ValuePlace) -> str:
         """Return the value in a file."""
-        return str(self.parse(key, value if isinstance(value, str) else repr(value), place))
+        return str(
+            self.parse_variable(key, value if isinstance(value, str) else repr(value), place)
+        )
 
 
 class _Text(ValueType):
@@ -179,17 +183,17 @@ class _Text(ValueType):
         self.completes = completes
         self._may_be_empty = may_be_empty
 
-    def word(self, text: str) -> str:
+    def parse_word(self, text: str) -> str:
         if not text and not self._may_be_empty:
             raise ValueError("the value is empty")
         return text
 
 
 class _Parsed(ValueType):
-    """A text, or a number, that a function reads.
+    """A text, or a number, that a function parses.
 
-    :param parse: raises ``ValueError`` or an error of the family.
-    :param is_number: whether files have it as a number only.
+    :param parse: raises ``ValueError`` or a `UserError`.
+    :param is_number: whether it must be a number in files.
     """
 
     def __init__(
@@ -205,7 +209,7 @@ class _Parsed(ValueType):
         self._parse = parse
         self._show = show
 
-    def word(self, text: str) -> object:
+    def parse_word(self, text: str) -> object:
         return self._parse(text)
 
     def read(self, key: str, value: object, place: ValuePlace) -> object:
@@ -217,14 +221,14 @@ class _Parsed(ValueType):
         return self._show(value)
 
 
-class Several(ValueType):
-    """A list of values; in a variable one a line. Layers add to each other.
+class ListOf(ValueType):
+    """A list of values; in a variable one per line.
 
     :param element: the type of each on the command line.
-    :param check: raises an error of the family for a text in a variable or file that cannot be
-        read; those of the command line are read by the command.
+    :param check: raises a `UserError` for an invalid text in a variable or file; texts of the
+        command line are checked by the command.
     :param name: returns the name that a text is about; of each name only the highest layer is used.
-    :param adds: false if a layer replaces those below it.
+    :param is_joined: false if a layer replaces those below it.
     """
 
     is_repeated = True
@@ -236,43 +240,41 @@ class Several(ValueType):
         check: Callable[[str], object] | None = None,
         *,
         name: Callable[[str], str] | None = None,
-        adds: bool = True,
+        is_joined: bool = True,
     ) -> None:
         self._element = element
         self._check = check
         self._name = name
-        self.is_list = adds
+        self.is_joined = is_joined
         self.choices = element.choices
         self.completes = element.completes
 
-    def absent(self) -> Any:
+    def default_value(self) -> Any:
         """Return a new list, for argparse adds to it."""
         return []
 
-    def word(self, text: str) -> Any:
+    def parse_word(self, text: str) -> Any:
         """Return the value of a word of the command line."""
-        return self._element.word(text)
+        return self._element.parse_word(text)
 
     def read(self, key: str, value: object, place: ValuePlace) -> list[Any]:
         """Return the value in a file."""
-        if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        if not isinstance(value, list) or not all(isinstance(element, str) for element in value):
             place.refuse(key, "must be a list of strings")
-        return [
-            self._one(text, ValuePlace(place.of(key, index))) for index, text in enumerate(value)
-        ]
+        return [self._checked(text, place.part(key, index)) for index, text in enumerate(value)]
 
-    def parse(self, key: str, text: str, place: ValuePlace) -> list[Any]:  # noqa: ARG002
-        """Return the value of a variable, a line for each."""
-        return [self._one(line.strip(), place) for line in text.splitlines() if line.strip()]
+    def parse_variable(self, key: str, text: str, place: ValuePlace) -> list[Any]:  # noqa: ARG002
+        """Return the value of a variable, one element per line."""
+        return [self._checked(line.strip(), place) for line in text.splitlines() if line.strip()]
 
     def join(self, above: Any, below: Any) -> list[Any]:
         """Return the value of two layers together."""
-        if not self.is_list:
+        if not self.is_joined:
             return list(above)
-        heard = {self._name_of(item) for item in above}
-        return [*above, *(item for item in below if self._name_of(item) not in heard)]
+        names = {self._name_of(item) for item in above}
+        return [*above, *(item for item in below if self._name_of(item) not in names)]
 
-    def _one(self, text: str, place: ValuePlace) -> Any:
+    def _checked(self, text: str, place: ValuePlace) -> Any:
         if self._check is not None:
             try:
                 self._check(text)
@@ -290,7 +292,7 @@ class Several(ValueType):
         return list(value)
 
 
-class _Consent(Several):
+class _Consent(ListOf):
     """Names of projects, and one of the words for all others."""
 
     title = "`ask` / `never` / `always` / a list of names"
@@ -303,7 +305,7 @@ class _Consent(Several):
         return list(above) if "never" in above else super().join(above, below)
 
 
-class _Families(Several):
+class _Families(ListOf):
     """Families of distributions, where a later one overrides an earlier one."""
 
     title = "a list of texts; `[]` is no family"
@@ -313,7 +315,7 @@ class _Families(Several):
 
     def join(self, above: Any, below: Any) -> list[Any]:
         """Return the value of two layers together; ``none`` cancels the lower one."""
-        rest = [] if "none" in above else [one for one in below if one not in above]
+        rest = [] if "none" in above else [family for family in below if family not in above]
         return [*rest, *above]
 
     def show(self, value: Any) -> list[Any]:
@@ -322,36 +324,36 @@ class _Families(Several):
         return [] if list(value) == ["none"] else list(value)
 
 
-class _Requirements(Several):
+class _Requirements(ListOf):
     """A list of requirements, each with its place."""
 
     title = "a list of requirements"
 
-    def absent(self) -> Any:
+    def default_value(self) -> Any:
         return ()
 
-    def _one(self, text: str, place: ValuePlace) -> Any:
+    def _checked(self, text: str, place: ValuePlace) -> Any:
         from wheelfit.resolution.requirements_file import RequirementLine
 
-        super()._one(text, place)
+        super()._checked(text, place)
         return RequirementLine(text, place.where)
 
     def show(self, value: Any) -> list[Any]:
-        return [one.text for one in value]
+        return [requirement.text for requirement in value]
 
 
 class _Limits(ValueType):
-    """Limits by name: ``NAME=N`` on the command line and, one a line, in a variable."""
+    """Limits by name: ``NAME=N`` on the command line and, one per line, in a variable."""
 
-    is_list = True
+    is_joined = True
     is_repeated = True
     title = "a table of numbers"
 
-    def absent(self) -> Any:
+    def default_value(self) -> Any:
         """Return a new list, for argparse adds to it."""
         return []
 
-    def word(self, text: str) -> tuple[str, int]:
+    def parse_word(self, text: str) -> tuple[str, int]:
         name, _, number = text.partition("=")
         if name not in LIMIT_RANGES:
             raise ValueError(f"{name!r} is none of {', '.join(LIMIT_RANGES)}")
@@ -365,16 +367,15 @@ class _Limits(ValueType):
         if not isinstance(value, dict):
             place.refuse(key, "is not a table of limits")
         for name, number in value.items():
-            at = ValuePlace(place.of(key, name))
+            part = place.part(key, name)
             if name not in LIMIT_RANGES:
-                known = [f"{key}.{one}" for one in LIMIT_RANGES]
-                raise unknown_setting(f"{key}.{name}", known, at)
+                raise unknown_setting(f"{key}.{name}", [f"{key}.{n}" for n in LIMIT_RANGES], part)
             smallest, largest = LIMIT_RANGES[name]
             if type(number) is not int or not smallest <= number <= largest:
-                at.refuse(f"{key}.{name}", f"must be a number from {smallest} to {largest}")
+                part.refuse(f"{key}.{name}", f"must be a number from {smallest} to {largest}")
         return list(value.items())
 
-    def parse(self, key: str, text: str, place: ValuePlace) -> list[tuple[str, int]]:
+    def parse_variable(self, key: str, text: str, place: ValuePlace) -> list[tuple[str, int]]:
         pairs = [line.partition("=") for line in text.splitlines() if line.strip()]
         return self.read(
             key,
@@ -405,27 +406,27 @@ class _Limits(ValueType):
 
 
 def unknown_setting(key: str, known: Iterable[str], place: ValuePlace) -> InvalidConfiguration:
-    """Return the error that a key cannot be set, with the key that was likely meant."""
+    """Return the error for an unknown key, with the most similar key as its hint."""
     hint = did_you_mean(key, known, "`wheelfit config show` lists the settings")
     return InvalidConfiguration(f"{key[:80]} is not a setting", where=place.where, hint=hint)
 
 
-# --- readers of some values; each imports its modules when called -------------------------------
+# --- parsers and checks of values; each imports its modules when called -------------------------
 
 
-def _whole(field: str, same: Mapping[str, int] | None = None) -> Callable[[str], int]:
-    """Return a function that reads a whole number in the range of a field of requests.
+def _whole_number(field: str, aliases: Mapping[str, int] | None = None) -> Callable[[str], int]:
+    """Return a function that parses a whole number in the range of a field of requests.
 
-    :param same: words for numbers.
+    :param aliases: words for numbers.
     """
     smallest, largest = RANGES[field]
 
     def read(text: str) -> int:
-        if same and text in same:
-            return same[text]
+        if aliases and text in aliases:
+            return aliases[text]
         is_number = text.isascii() and text.isdecimal() and len(text) <= len(str(largest))
         if not is_number or not smallest <= int(text) <= largest:
-            words = "".join(f", or {word}" for word in same or ())
+            words = "".join(f", or {word}" for word in aliases or ())
             raise ValueError(f"{text[:40]!r} is not a number from {smallest} to {largest}{words}")
         return int(text)
 
@@ -465,8 +466,8 @@ def _bytes_or_letter(text: str) -> int:
 
 
 def _address_of_index(text: str) -> str:
-    """Read a place: for the URL of an index on a server, the part before ``/simple/``."""
-    if TEXT.word(text).startswith(("http://", "https://")):
+    """Return a folder or URL; of the URL of an index on a server, the part before ``/simple/``."""
+    if TEXT.parse_word(text).startswith(("http://", "https://")):
         return text.rstrip("/").removesuffix("/simple")
     return text
 
@@ -488,9 +489,7 @@ def _label(text: str) -> None:
 
     name, equals, label = text.partition("=")
     if not name.strip() or not equals:
-        raise InvalidConfiguration(
-            f"{text[:80]!r} does not say which package is meant", hint="write NAME=LABEL"
-        )
+        raise InvalidConfiguration(f"{text[:80]!r} names no package", hint="write NAME=LABEL")
     parse_label(label.strip())
 
 
@@ -500,7 +499,7 @@ def _publisher(text: str) -> None:
     name, equals, publisher = text.partition("=")
     if not equals:
         raise InvalidConfiguration(
-            f"{text[:80]!r} does not say which package is meant",
+            f"{text[:80]!r} names no package",
             hint="write NAME=github:OWNER/REPOSITORY",
         )
     _name(name.strip())
@@ -545,30 +544,30 @@ def _project_of(text: str) -> str:
 FLAG, OFF_FLAG = Flag(), Flag(stores=False)
 TEXT, ANY_TEXT = _Text(), _Text(may_be_empty=True)
 FILE, ANY_FILE, FOLDER = _Text("files"), _Text("files", may_be_empty=True), _Text("folders")
-TEXTS, ANY_TEXTS, FILES = Several(TEXT), Several(ANY_TEXT), Several(FILE)
-COUNT = _Parsed("a number", _whole("retries"))
-STEPS = _Parsed("a number", _whole("depth"))
-RELEASES = _Parsed("a number", _whole("newest"))
-PROCESSES = _Parsed("a number", _whole("jobs"))
-PROCESS = _Parsed("a number", _whole("runtime", {"self": 0}))
-PORT = _Parsed("a number", _whole("port"))
-CONNECTIONS = _Parsed("a number", _whole("connections"))
+TEXTS, ANY_TEXTS, FILES = ListOf(TEXT), ListOf(ANY_TEXT), ListOf(FILE)
+COUNT = _Parsed("a number", _whole_number("retries"))
+STEPS = _Parsed("a number", _whole_number("depth"))
+RELEASES = _Parsed("a number", _whole_number("newest"))
+PROCESSES = _Parsed("a number", _whole_number("jobs"))
+PROCESS = _Parsed("a number", _whole_number("runtime", {"self": 0}))
+PORT = _Parsed("a number", _whole_number("port"))
+CONNECTIONS = _Parsed("a number", _whole_number("connections"))
 SECONDS = _Parsed("a number of seconds", _seconds, is_number=True)
 PATIENCE = _Parsed("a number of seconds", _seconds_or_none, is_number=True)
 AGE = _Parsed("a time", _age)
 BYTES, BYTES_OR_LETTER = _Parsed("a size", _bytes, str), _Parsed("a size", _bytes_or_letter, str)
 ADDRESS_OF_INDEX = _Parsed("a folder or URL", _address_of_index)
-HOSTS = Several(_Parsed("a host", _host))
+HOSTS = ListOf(_Parsed("a host", _host))
 LIMITS = _Limits()
 # Lists that files and variables may set, too.
-WISHES = Several(ANY_TEXT, _wish)
-LABELS = Several(ANY_TEXT, _label, name=_project_of)
-NAMES = Several(TEXT, _name)
-EXCLUDES = Several(TEXT, _name, name=_project_of)
+WISHES = ListOf(ANY_TEXT, _wish)
+LABELS = ListOf(ANY_TEXT, _label, name=_project_of)
+NAMES = ListOf(TEXT, _name)
+EXCLUDES = ListOf(TEXT, _name, name=_project_of)
 FAMILIES = _Families(ANY_FILE)
 CONSENT = _Consent(TEXT, _consent)
-NAMES_OR_ALL = Several(TEXT, _name_or_all)
-PUBLISHERS = Several(ANY_TEXT, _publisher)
+NAMES_OR_ALL = ListOf(TEXT, _name_or_all)
+PUBLISHERS = ListOf(ANY_TEXT, _publisher)
 CONSTRAINTS = _Requirements(TEXT, _requirement)
 OVERRIDES = _Requirements(TEXT, _requirement, name=_project_of)
-REPLACED_TEXTS = Several(ANY_TEXT, adds=False)
+REPLACED_TEXTS = ListOf(ANY_TEXT, is_joined=False)

@@ -30,11 +30,11 @@ _PLAIN = "plain"
 def show_change(report: ChangeReport, output: Output) -> None:
     """Print the changes of an environment, done or planned."""
     output.result_json(report.to_json())
-    tell_change(report, output)
+    print_change(report, output)
 
 
-def tell_change(report: ChangeReport, output: Output) -> None:
-    """Print the same, without the object of ``--json``."""
+def print_change(report: ChangeReport, output: Output) -> None:
+    """Print the changes of an environment as text only."""
     decision = report.decision
     planned, resolution = decision.planned, decision.resolution
     for warning in (*report.warnings, *map(str, report.broken)):
@@ -43,11 +43,11 @@ def tell_change(report: ChangeReport, output: Output) -> None:
         output.warn(line)
     for text in report.notes:
         output.note(f"note: {text}")
-    for old in resolution.held_back:
-        output.say(f"note: {old}")
-    for held in resolution.agreements:
-        if held.forced.reasons:
-            output.say(f"note: {held}")
+    for held_back in resolution.held_back:
+        output.say(f"note: {held_back}")
+    for agreement in resolution.agreements:
+        if agreement.forced.reasons:
+            output.say(f"note: {agreement}")
     for change in decision.changes:
         output.say(f"note: {change}")
     for pin in resolution.pins:
@@ -77,24 +77,24 @@ def tell_change(report: ChangeReport, output: Output) -> None:
 
 def misfits_in_words(misfits: Iterable[FitVerdict]) -> Iterator[str]:
     """Yield a line for each reason why installed variants do not fit any more."""
-    alike: dict[str, list[str]] = {}
+    names_by_reason: dict[str, list[str]] = {}
     for misfit in misfits:
-        alike.setdefault(misfit.reason, []).append(str(misfit.variant))
-    for reason, names in alike.items():
-        verb, them = ("does", "it") if len(names) == 1 else ("do", "them")
-        remedy = f"`wheelfit install --refit` exchanges {them}"
+        names_by_reason.setdefault(misfit.reason, []).append(str(misfit.variant))
+    for reason, names in names_by_reason.items():
+        verb, pronoun = ("does", "it") if len(names) == 1 else ("do", "them")
+        remedy = f"`wheelfit install --refit` exchanges {pronoun}"
         yield f"{listed(names)} {verb} not fit any more: {reason} ({remedy})"
 
 
 def _show_done(planned: Plan, output: Output) -> None:
     """Print a line for each package that was installed or removed."""
-    old = {entry.name: entry for entry in planned.remove}
+    replaceable = {entry.name: entry for entry in planned.remove}
     for pin in planned.install:
-        replaced = _replaced(pin, old.pop(pin.name, None))
+        replaced = _replaced(pin, replaceable.pop(pin.name, None))
         origin = "" if pin.file.origin is None else f", built from {pin.file.origin.name}"
-        why = f": {pin.reason}" if _had_choice(pin) else ""
-        output.report(f"installed {pin}{replaced}{origin}{why}")
-    for entry in old.values():
+        reason = f": {pin.reason}" if _has_variants(pin) else ""
+        output.report(f"installed {pin}{replaced}{origin}{reason}")
+    for entry in replaceable.values():
         output.report(f"removed {entry}{_why_removed(entry, planned)}")
     for entry in planned.keep:
         if output.verbosity > 0:
@@ -107,16 +107,16 @@ def _why_removed(entry: Installed, planned: Plan) -> str:
     return f": {reason}" if reason else ""
 
 
-def _replaced(pin: Pin, gone: Installed | None) -> str:
+def _replaced(pin: Pin, old: Installed | None) -> str:
     """Return the version that a package replaces, as the rest of a sentence; empty if it is new."""
-    if gone is None:
+    if old is None:
         return ""
-    words = f", replacing {'the newer ' if gone.version > pin.version else ''}{gone.version}"
-    return words if gone.label == pin.label else f"{words} ({gone.label or _PLAIN})"
+    words = f", replacing {'the newer ' if old.version > pin.version else ''}{old.version}"
+    return words if old.label == pin.label else f"{words} ({old.label or _PLAIN})"
 
 
-def _had_choice(pin: Pin) -> bool:
-    """Return whether a choice is worth reporting: there were variants."""
+def _has_variants(pin: Pin) -> bool:
+    """Return whether a package has variants, so that its choice needs an explanation."""
     return pin.label is not None or any(
         verdict.filename.label for verdict in pin.choice.selection.verdicts
     )
@@ -127,18 +127,18 @@ def _show_planned(report: ChangeReport, output: Output) -> None:
     planned = report.decision.planned
     if not planned:
         return
-    old = {entry.name: entry for entry in planned.remove}
+    removals = {entry.name: entry for entry in planned.remove}
     by_name = {pin.name: pin for pin in planned.install}
     rows = []
     for name in by_size(report.sizes):
         pin, size = by_name[name], report.sizes[name]
-        change = _replaced(pin, old.pop(name, None)).removeprefix(", ") or "new"
+        change = _replaced(pin, removals.pop(name, None)).removeprefix(", ") or "new"
         if pin.file.origin is not None:
             change += f", to be built from {pin.file.origin.name}"
-        why = f"; {pin.reason}" if _had_choice(pin) else ""
+        reason = f"; {pin.reason}" if _has_variants(pin) else ""
         sizes = (_download(pin, size), size_words(size.unpacked))
-        rows.append((pin.name, pin.shown_version, pin.label or "", *sizes, change + why))
-    for entry in old.values():
+        rows.append((pin.name, pin.shown_version, pin.label or "", *sizes, change + reason))
+    for entry in removals.values():
         change = f"to be removed{_why_removed(entry, planned)}"
         rows.append((entry.name, str(entry.version), entry.label or "", "", "", change))
     if output.verbosity > 0:
@@ -146,26 +146,27 @@ def _show_planned(report: ChangeReport, output: Output) -> None:
             (entry.name, str(entry.version), entry.label or "", "", "", "kept")
             for entry in planned.keep
         ]
-    head = ("Package", "Version", "Variant", "Download", "On disk", "Change")
-    for line in columns(head, rows, output.width):
+    titles = ("Package", "Version", "Variant", "Download", "On disk", "Change")
+    for line in columns(titles, rows, output.width):
         output.report(line)
-    output.report(_sum(report, len(by_name), len(old)))
+    output.report(_sum(report, len(by_name), len(removals)))
 
 
-def _sum(report: ChangeReport, coming: int, leaving: int) -> str:
+def _sum(report: ChangeReport, installs: int, removals: int) -> str:
     """Return the last line of a dry run: how much would change, and the sizes."""
-    verbs = (("install", coming), ("remove", leaving))
+    verbs = (("install", installs), ("remove", removals))
     words = [f"{verb} {count_of(count, 'package')}" for verb, count in verbs if count]
     line = f"Would {' and '.join(words)}"
-    if not coming:
+    if not installs:
         return line
-    known = report.sizes.values()
-    download, disk = (
-        size_in_words(sum(value or 0 for value in values))
-        + (" or more" if any(value is None for value in values) else "")
-        for values in ([one.download for one in known], [one.unpacked for one in known])
-    )
+    download = _total([size.download for size in report.sizes.values()])
+    disk = _total([size.unpacked for size in report.sizes.values()])
     return f"{line}: {download} to download, {disk} on disk"
+
+
+def _total(sizes: list[int | None]) -> str:
+    known = [size for size in sizes if size is not None]
+    return size_in_words(sum(known)) + (" or more" if len(known) < len(sizes) else "")
 
 
 def show_uninstalled(report: UninstallReport, output: Output) -> None:

@@ -64,7 +64,7 @@ def show_check(
         return
     output.result_json(mapping)
     for line, style in lines:
-        output.folded(line, style)
+        output.paragraph(line, style)
     if findings.count.wheels and not report.full:
         output.detail("contents were not compared with RECORD and hashes; use --full to do that")
 
@@ -75,7 +75,7 @@ def show_findings(report: Report, output: Output) -> None:
         return
     verbosity = output.verbosity
     for line, style in report_lines(report, verbose=verbosity > 0, quiet=verbosity < 0):
-        output.folded(line, style)
+        output.paragraph(line, style)
     output.result()
 
 

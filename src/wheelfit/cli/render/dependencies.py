@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.render.changes import tell_change
-from wheelfit.cli.render.locks import tell_lock
+from wheelfit.cli.render.changes import print_change
+from wheelfit.cli.render.locks import print_lock
 
 if TYPE_CHECKING:
     from wheelfit.cli.output import Output
@@ -22,9 +22,9 @@ def show_dependencies(report: DependencyReport, output: Output) -> None:
             output.result(line)
     if report.lock is not None:
         # Accelerators of an installation were reported before it began.
-        tell_lock(report.lock, output, accelerators=report.environment is None)
+        print_lock(report.lock, output, accelerators=report.environment is None)
     if report.environment is not None:
-        tell_change(report.environment, output)
+        print_change(report.environment, output)
 
 
 def _line(before: str | None, after: str | None, report: DependencyReport) -> str:

@@ -45,13 +45,13 @@ def show_diagnosis(diagnosis: Diagnosis, output: Output) -> None:
 
 
 def _print(line: str, style: Style, output: Output) -> None:
-    words = line.lstrip(" ")
-    if words.startswith("→ wheelfit "):  # a command stays in one line, so that it can be copied
+    text = line.lstrip(" ")
+    if text.startswith("→ wheelfit "):  # a command stays in one line, so that it can be copied
         output.result(line, style)
     else:
-        # In a line of columns the last one has its own margin.
-        _, gap, last = words.rpartition("  ")
-        output.folded(line, style, len(words) - len(last) if gap else 2 * words.startswith("→"))
+        # In a line of columns, further lines are aligned with the last one.
+        _, gap, column = text.rpartition("  ")
+        output.paragraph(line, style, len(text) - len(column) if gap else 2 * text.startswith("→"))
 
 
 def _lines(diagnosis: Diagnosis, *, verbose: bool, quiet: bool) -> list[Line]:
@@ -66,26 +66,26 @@ def _lines(diagnosis: Diagnosis, *, verbose: bool, quiet: bool) -> list[Line]:
             ("Machine", _machine_lines(diagnosis, verbose=verbose)),
             ("Environment", _environment_lines(diagnosis, verbose=verbose)),
             ("Variables", _variable_lines(diagnosis)),
-            ("Sources", ((f"  {line}", "plain") for line in _places(diagnosis.sources))),
+            ("Sources", ((f"  {line}", "plain") for line in _source_lines(diagnosis.sources))),
             ("Process", _process_lines(diagnosis)),
         ):
-            said = list(section)
-            if said:
-                lines += [("", "plain"), (title, "strong"), *said]
-    shown = [finding for finding in diagnosis.findings if verbose or finding.severity != "note"]
-    if shown:
+            section_lines = list(section)
+            if section_lines:
+                lines += [("", "plain"), (title, "strong"), *section_lines]
+    findings = [finding for finding in diagnosis.findings if verbose or finding.severity != "note"]
+    if findings:
         if lines:
             lines += [("", "plain")]
         lines += [("Findings", "strong")]
-        lines += [line for one in shown for line in finding_lines(one)]
+        lines += [line for finding in findings for line in finding_lines(finding)]
     if lines:
         lines += [("", "plain")]
     lines += [summary_line(diagnosis.findings, verbose=verbose)]
     return [(in_one_line(diagnosis.scrubber.text(text)), style) for text, style in lines]
 
 
-def _places(sources: SourcesReport) -> Iterator[str]:
-    """Yield a line for each place where files come from, and some on the indexes of owners."""
+def _source_lines(sources: SourcesReport) -> Iterator[str]:
+    """Yield a line for each source of files, and lines about the indexes of owners."""
     yield from source_lines(sources.configured)
     reasons: dict[str, list[str]] = {}
     for owner in sources.owners:
@@ -93,21 +93,24 @@ def _places(sources: SourcesReport) -> Iterator[str]:
     for reason, families in reasons.items():
         names = listed(list(dict.fromkeys(families)))
         if reason:
-            yield f"indexes of owners do not count for {names}: {reason}"
+            yield f"indexes of owners are not used for {names}: {reason}"
             continue
-        yield f"instead of the registry indexes of owners count for {names} (bridges = []: none)"
+        yield f"indexes of owners replace the registry for {names} (bridges = [] turns them off)"
     problems = sources.problems
     if problems is not None:
-        silent = {name: problem for name, problem in problems.items() if problem}
-        yield from (f"the index of {name} does not answer: {silent[name]}" for name in silent)
-        if answering := [name for name in problems if name not in silent]:
-            yield f"indexes that answer: {listed(answering)}"
+        silent_indexes = {name: problem for name, problem in problems.items() if problem}
+        yield from (
+            f"the index of {name} does not answer: {silent_indexes[name]}"
+            for name in silent_indexes
+        )
+        if answering_indexes := [name for name in problems if name not in silent_indexes]:
+            yield f"indexes that answer: {listed(answering_indexes)}"
     for build in sources.builds:
         yield f"{build.name} {build.version} is the build {build.build} of {build.place}"
 
 
 def source_lines(sources: Sequence[ConfiguredSource]) -> Iterator[str]:
-    """Return a line for each place where files come from."""
+    """Yield a line for each source of files."""
     for source in sources:
         words = [f"{source.kind} {source.url}"]
         if source.name not in ("", source.url):
@@ -120,16 +123,16 @@ def source_lines(sources: Sequence[ConfiguredSource]) -> Iterator[str]:
 
 
 def owner_lines(owners: Sequence[OwnerIndex]) -> Iterator[str]:
-    """Return lines on the projects for which the index of their owner is in effect, or why not."""
+    """Yield lines about the projects that come from their owner's index, or why they do not."""
     reasons = {owner.reason for owner in owners}
     if len(reasons) == 1 and (reason := reasons.pop()):
-        yield f"no index of an owner of projects counts: {reason}"
+        yield f"no index of an owner of projects is used: {reason}"
         return
     if owners:
-        yield "instead of the registry the index of an owner counts (bridges = []: none):"
+        yield "indexes of owners replace the registry (bridges = [] turns them off):"
     for owner in owners:
-        verb, why = (" does not count", f": {owner.reason}") if owner.reason else ("", "")
-        yield f"  {owner.url}{verb} for {', '.join(owner.projects)}{why}"
+        verb, reason = (" is not used", f": {owner.reason}") if owner.reason else ("", "")
+        yield f"  {owner.url}{verb} for {', '.join(owner.projects)}{reason}"
 
 
 def _head(diagnosis: Diagnosis) -> Iterator[Line]:
@@ -177,25 +180,25 @@ def _machine_lines(diagnosis: Diagnosis, *, verbose: bool) -> Iterator[Line]:
 
 
 def _summary_of(detection: Detection) -> str:
-    """Return the supported properties of a namespace in a few words, or the reason without any."""
+    """Return the supported properties of a namespace in a few words, or why there are none."""
     if status_in_words(detection) != "supported":
-        said = list(detection.warnings)
-        said += [
-            one.value if one.source == "files" else f"{one.source}: {one.value}"
-            for one in detection.evidence
+        reasons = list(detection.warnings)
+        reasons += [
+            entry.value if entry.source == "files" else f"{entry.source}: {entry.value}"
+            for entry in detection.evidence
         ]
-        return said[0] if said else detection.source
+        return reasons[0] if reasons else detection.source
     flags = sum(feature.values == ("on",) for feature in detection.features)
     words = [
         f"{feature.name} {feature.values[0]}"
         for feature in detection.features
-        if feature.values and feature.values != ("on",) and feature.name != _UPPER
+        if feature.values and feature.values != ("on",) and feature.name != _UPPER_BOUND
     ]
     return ", ".join([*words, *([f"{flags} flags"] if flags else [])])
 
 
-_UPPER = "cuda_version_upper_bound"
-"""Follows from the lower bound, so it is not shown."""
+_UPPER_BOUND = "cuda_version_upper_bound"
+"""A feature that is not shown, as it follows from the lower bound."""
 
 
 def _clipped(text: str, *, verbose: bool) -> str:
@@ -211,21 +214,21 @@ def _environment_lines(diagnosis: Diagnosis, *, verbose: bool) -> Iterator[Line]
         return
     interpreter = environment.interpreter
     yield f"  {environment.name} ({_kind(environment)})", "plain"
-    variants = sum(one.installed.label is not None for one in contents.packages)
+    variants = sum(package.installed.label is not None for package in contents.packages)
     words = f"  {count_of(len(contents.packages), 'package')}, {count_of(variants, 'variant')}"
-    built: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for build in contents.builds:
         for text in (
             *(f"CUDA {major}" for major in build.cuda),
             *(f"ROCm {v}" for v in build.rocm),
         ):
-            built[text] = built.get(text, 0) + 1
-    words += "".join(f", {number} for {text}" for text, number in sorted(built.items()))
+            counts[text] = counts.get(text, 0) + 1
+    words += "".join(f", {number} for {text}" for text, number in sorted(counts.items()))
     yield words, "plain"
     if verbose:
         yield f"  interpreter {interpreter.executable}, {len(interpreter.tags)} wheel tags", "dim"
         for build in contents.builds:
-            for text, sign in _signs(build):
+            for text, sign in _evidence_of(build):
                 yield f"  {build.package} for {text}: {sign}", "dim"
     if diagnosis.settings is not None:
         for tool in (*diagnosis.settings.tools, *diagnosis.settings.toolkits):
@@ -246,7 +249,7 @@ def _kind(environment: Environment) -> str:
     return "of another package manager" if managed else "no virtual environment"
 
 
-def _signs(build: AcceleratorBuild) -> Iterator[tuple[str, str]]:
+def _evidence_of(build: AcceleratorBuild) -> Iterator[tuple[str, str]]:
     for major, sign in build.cuda.items():
         yield f"CUDA {major}", sign
     for version, sign in build.rocm.items():
@@ -273,15 +276,15 @@ def _process_lines(diagnosis: Diagnosis) -> Iterator[Line]:
     )
     rows = [
         (
-            one.soname,
-            f"CUDA {one.cuda_major}"
-            if one.cuda_major
-            else one.identity.kind or one.identity.family,
-            one.version,
-            one.owner,
-            f"{one.path} (deleted)" if one.file.deleted else one.path,
+            library.soname,
+            f"CUDA {library.cuda_major}"
+            if library.cuda_major
+            else library.identity.kind or library.identity.family,
+            library.version,
+            library.owner,
+            f"{library.path} (deleted)" if library.file.deleted else library.path,
         )
-        for one in process.libraries
+        for library in process.libraries
     ]
     for line in columns(("Library", "Of", "Version", "Owner", "File"), rows):
         yield f"  {line}", "plain"
@@ -291,14 +294,14 @@ def show_fitness(report: FitnessReport, output: Output) -> None:
     """Print the installed variants that fit, and the findings."""
     output.result_json(report.to_json())
     verbose = output.verbosity > 0
-    for one in report.variants:
-        if one.fits and verbose:
-            output.result(f"  fits    {one.variant}", "dim")
+    for verdict in report.variants:
+        if verdict.fits and verbose:
+            output.result(f"  fits    {verdict.variant}", "dim")
     for finding in report.findings:
         if verbose or finding.severity != "note":
             for line, style in finding_lines(finding):
                 _print(line, style, output)
-    fitting = sum(one.fits is True for one in report.variants)
+    fitting = sum(verdict.fits is True for verdict in report.variants)
     output.note(f"{fitting} of {len(report.variants)} installed variants fit {report.machine.name}")
     output.result(*summary_line(report.findings, verbose=verbose))
 
@@ -317,10 +320,7 @@ def finding_lines(finding: Finding) -> Iterator[Line]:
 
 
 def summary_line(findings: Iterable[Finding], *, verbose: bool) -> Line:
-    """Return the numbers of findings, in a line.
-
-    :param verbose: whether notes are shown.
-    """
+    """Return the numbers of findings by severity, in a line."""
     counts = Counter(str(finding.severity) for finding in findings)
     faults = (severity for severity in ("error", "warning") if counts[severity])
     words = ", ".join(count_of(counts[fault], fault) for fault in faults) or "nothing is wrong"

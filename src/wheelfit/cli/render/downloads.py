@@ -23,7 +23,7 @@ def show_downloaded(report: DownloadReport, output: Output) -> None:
     if report.dry_run:
         return
     new = [file for file in report.files if file.is_new]
-    size = size_words(sum(one.size for one in new))
-    there = len(report.files) - len(new)
-    known = f"; {count_of(there, 'file')} there already" if there else ""
-    output.result(f"wrote {count_of(len(new), 'file')} ({size}) to {report.folder}{known}")
+    size = size_words(sum(file.size for file in new))
+    existing = len(report.files) - len(new)
+    kept = f"; {count_of(existing, 'file')} already existed" if existing else ""
+    output.result(f"wrote {count_of(len(new), 'file')} ({size}) to {report.folder}{kept}")

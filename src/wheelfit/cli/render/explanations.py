@@ -28,19 +28,19 @@ def show_explanations(report: ExplainReport, output: Output) -> None:
     output.result_json(report.to_json())
     for agreement in report.agreements:
         if agreement.forced.reasons or (agreement.values and output.verbosity > 0):
-            output.folded(str(agreement), "strong")
+            output.paragraph(str(agreement), "strong")
             output.result()
     for number, explanation in enumerate(report.explanations):
         if number:
             output.result()
         print_explanation(explanation, report.machine, output)
-    more = " (with --with-deps what they need is looked at too)" if not report.with_deps else ""
+    hint = "" if report.with_deps else " (--with-deps examines their dependencies too)"
     for wish in report.idle_wishes:
-        output.warn(f"{wish} is required, but no package has a variant with it{more}")
+        output.warn(f"{wish} is required, but no package has a variant with it{hint}")
 
 
 def print_explanation(explanation: Explanation, machine: ChosenMachine, output: Output) -> None:
-    """Print the wheel that is chosen, its properties, and why each other wheel is not."""
+    """Print the chosen wheel, its properties, and the reason for each other wheel."""
     title = f"{explanation.name} {explanation.version or ''}".rstrip()
     if explanation.chosen is None:
         output.result(f"{title}: nothing fits {machine.name}", "bad")
@@ -49,14 +49,15 @@ def print_explanation(explanation: Explanation, machine: ChosenMachine, output: 
     if explanation.source:
         output.result(f"  {'from':<12}{explanation.source}", "dim")
     if explanation.properties:
-        values = (
-            f"{feature} :: {', '.join(some)}" for feature, some in explanation.properties.features()
+        lines = (
+            f"{feature} :: {', '.join(values)}"
+            for feature, values in explanation.properties.features()
         )
-        for number, line in enumerate(values):
-            output.folded(f"  {'' if number else 'properties':<12}{line}", hang=12)
-    for project, value, known in explanation.built_for:
-        how = "is chosen together with it" if known is None else f"{known.version} {known.how}"
-        output.folded(f"  {'built for':<12}{project} {value} ({project} {how})")
+        for number, line in enumerate(lines):
+            output.paragraph(f"  {'' if number else 'properties':<12}{line}", hang=12)
+    for project, value, other in explanation.built_for:
+        relation = "is chosen together with it" if other is None else f"{other.version} {other.how}"
+        output.paragraph(f"  {'built for':<12}{project} {value} ({project} {relation})")
     if output.verbosity > 0:  # P-21; probe shows the evidence
         for detection in explanation.detections:
             output.result(
@@ -64,18 +65,18 @@ def print_explanation(explanation: Explanation, machine: ChosenMachine, output: 
             )
     rows = list(_rows(explanation, machine.target.tags, output))
     rows += [("rejected", "source", f"{name}: {why}") for name, why in explanation.sources]
-    width = max((len(who) for _, who, _ in rows), default=0)
-    for verdict, who, reason in rows:
-        # A reason may be long; its lines stay together under their own margin.
-        head = f"  {verdict:<12}{who:<{width}}  "
-        output.folded(f"{head}{reason}", _STYLES[verdict], len(head) - 2)
+    width = max((len(subject) for _, subject, _ in rows), default=0)
+    for verdict, subject, reason in rows:
+        # Further lines of a long reason are aligned with its beginning.
+        head = f"  {verdict:<12}{subject:<{width}}  "
+        output.paragraph(f"{head}{reason}", _STYLES[verdict], len(head) - 2)
     for warning in explanation.warnings:
         output.warn(warning)
     for note in explanation.notes:
         output.say(f"  note: {note}", "dim")
 
 
-def _who(explanation: Explanation, verdict: Verdict) -> str:
+def _subject(explanation: Explanation, verdict: Verdict) -> str:
     if verdict.filename.text in explanation.unbuilt:
         return "source"
     return verdict.filename.label or "plain wheel"
@@ -85,36 +86,42 @@ def _rows(
     explanation: Explanation, tags: TagPreference, output: Output
 ) -> Iterator[tuple[str, str, str]]:
     """Yield verdict, label and reason of each wheel; wheels for other systems are counted."""
-    verdicts, who_is = explanation.candidates, partial(_who, explanation)
+    verdicts, subject_of = explanation.candidates, partial(_subject, explanation)
     if output.verbosity > 0:
-        for one in verdicts:
-            yield one.verdict, who_is(one), f"{explanation.shown(one.filename)}: {_reason(one)}"
+        for verdict in verdicts:
+            yield (
+                verdict.verdict,
+                subject_of(verdict),
+                f"{explanation.shown(verdict.filename)}: {_reason(verdict)}",
+            )
         return
     # A release may have hundreds of wheels for other Pythons and platforms. A label with wheels for
     # this one is named with those; another label is named once.
-    ours = [one for one in verdicts if tags.best(one.filename.tags) is not None]
-    others = [one for one in verdicts if tags.best(one.filename.tags) is None]
-    named = {who_is(our) for our in ours}
-    yield from _counted(ours, who_is)
-    for who, group in groupby(sorted(others, key=who_is), key=who_is):
+    installable = [verdict for verdict in verdicts if tags.best(verdict.filename.tags) is not None]
+    others = [verdict for verdict in verdicts if tags.best(verdict.filename.tags) is None]
+    installable_subjects = {subject_of(our) for our in installable}
+    yield from _counted(installable, subject_of)
+    for who, group in groupby(sorted(others, key=subject_of), key=subject_of):
         wheels = list(group)
-        if who not in named:
+        if who not in installable_subjects:
             count = f"all {len(wheels)} wheels are for others: " if len(wheels) > 1 else ""
             yield "rejected", who, count + _reason(wheels[0])
-    rest = sum(who_is(one) in named for one in others)
-    if rest:
-        what = "1 wheel is" if rest == 1 else f"{rest} wheels are"
+    other_count = sum(subject_of(verdict) in installable_subjects for verdict in others)
+    if other_count:
+        what = "1 wheel is" if other_count == 1 else f"{other_count} wheels are"
         yield "rejected", "others", f"{what} for other Pythons or platforms (-v names them)"
 
 
 def _counted(
-    verdicts: Iterable[Verdict], who_is: Callable[[Verdict], str]
+    verdicts: Iterable[Verdict], subject_of: Callable[[Verdict], str]
 ) -> Iterator[tuple[str, str, str]]:
-    """Yield rows of wheels; several in a row of one label that share a reason are one row."""
-    groups = groupby(verdicts, key=lambda one: (one.verdict, who_is(one), _reason(one)))
-    for (verdict, who, reason), group in groups:
+    """Yield rows of wheels; consecutive ones with the same label and reason are one row."""
+    groups = groupby(
+        verdicts, key=lambda verdict: (verdict.verdict, subject_of(verdict), _reason(verdict))
+    )
+    for (verdict, subject, reason), group in groups:
         number = len(list(group))
-        yield verdict, who, f"{number} wheels: {reason}" if number > 1 else reason
+        yield verdict, subject, f"{number} wheels: {reason}" if number > 1 else reason
 
 
 def _reason(verdict: Verdict) -> str:
@@ -124,7 +131,7 @@ def _reason(verdict: Verdict) -> str:
 def show_step(step: DemoStep, output: Output) -> None:
     """Print a step, or its result."""
     if step.line:
-        output.folded(f"  {step.line}", hang=0)
+        output.paragraph(f"  {step.line}", hang=0)
         return
     output.result()
     if step.explained is not None:

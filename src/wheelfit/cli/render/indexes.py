@@ -44,8 +44,8 @@ def show_served_index(report: ServedIndex, output: Output) -> None:
     output.result_json(report.to_json())
     output.result(report.index_url)
     output.flush()
-    for one in report.bridges:
-        output.say(f"clients install mirrored builds with: --bridge {one}", "dim")
+    for bridge in report.bridges:
+        output.say(f"clients install mirrored builds with: --bridge {bridge}", "dim")
     if report.token_file is not None:
         from shlex import quote
 
@@ -77,15 +77,15 @@ def show_cleaning(report: CleaningReport, output: Output) -> None:
     """Print the removals, done or planned."""
     output.result_json(report.to_json())
     rows = [
-        (one.project, one.version, str(len(one.files)),
-         size_words(sum(file.size for file in one.files)), one.reason)
-        for one in report.releases
+        (release.project, release.version, str(len(release.files)),
+         size_words(sum(file.size for file in release.files)), release.reason)
+        for release in report.releases
     ]  # fmt: skip
     for line in columns(("project", "version", "files", "size", "why"), rows, output.width):
         output.result(line)
     if report.dry_run:
-        what = count_of(len(rows), "release")
-        output.report(f"{what} would be removed" if rows else "no release would be removed")
+        count = count_of(len(rows), "release")
+        output.report(f"{count} would be removed" if rows else "no release would be removed")
         return
     parts = [
         count_of(count, noun)
@@ -106,29 +106,30 @@ def show_prefetch(report: PrefetchReport, output: Output) -> int:
     output.result_json(report.to_json())
     rows = [
         (
-            one.name,
-            one.mirror,
-            str(one.releases),
-            str(one.files),
-            size_words(one.size) + (f" and {one.unknown} unknown" if one.unknown else ""),
-            f"{one.existing} ({size_words(one.existing_size)})" if one.existing else "",
+            project.name,
+            project.mirror,
+            str(project.releases),
+            str(project.files),
+            size_words(project.size)
+            + (f" and {project.unknown} unknown" if project.unknown else ""),
+            f"{project.existing} ({size_words(project.existing_size)})" if project.existing else "",
         )
-        for one in report.projects
+        for project in report.projects
     ]
-    for line in columns(("Project", "Mirror", "Releases", "Files", "Size", "There"), rows):
+    for line in columns(("Project", "Mirror", "Releases", "Files", "Size", "Existing"), rows):
         output.result(line)
     for name in report.missing:
         output.warn(f"no mirror has {name}")
     for failure in report.failed:
         output.warn(f"{failure.name} was not fetched: {failure.message}")
-    files = sum(one.files for one in report.projects)
-    kept = sum(one.existing for one in report.projects)
+    files = sum(project.files for project in report.projects)
+    existing = sum(project.existing for project in report.projects)
     if report.dry_run:
-        size = size_words(sum(one.size - one.existing_size for one in report.projects))
-        output.report(f"{count_of(files - kept, 'file')} ({size}) would be fetched")
+        size = size_words(sum(project.size - project.existing_size for project in report.projects))
+        output.report(f"{count_of(files - existing, 'file')} ({size}) would be fetched")
     else:
         fetched = f"{count_of(report.fetched, 'file')} ({size_words(report.fetched_size)})"
-        output.report(f"fetched {fetched}; {kept} of {files} were there")
+        output.report(f"fetched {fetched}; {existing} of {files} already existed")
     if report.failed:
         return _NETWORK
     return _NO_FIT if report.missing else 0
@@ -138,14 +139,14 @@ def show_audit_log(report: AuditReport, output: Output) -> None:
     """Print entries of the audit log."""
     output.result_json(report.to_json())
     rows = []
-    for one in report.entries:
-        who = " ".join(filter(None, (one["owner"], one["token"], one["note"])))
-        what = f"{one['action']}{' refused' if one['outcome'] == 'refused' else ''}"
-        about = one["subject"] or one["project"]
-        detail = " ".join(one["detail"].split())
-        rows.append((f"{one['time'][:19]}Z", what, about, who, one["address"], detail))
+    for entry in report.entries:
+        actor = " ".join(filter(None, (entry["owner"], entry["token"], entry["note"])))
+        action = f"{entry['action']}{' refused' if entry['outcome'] == 'refused' else ''}"
+        subject = entry["subject"] or entry["project"]
+        detail = " ".join(entry["detail"].split())
+        rows.append((f"{entry['time'][:19]}Z", action, subject, actor, entry["address"], detail))
     if not rows:
-        output.report("there are no such entries")
+        output.report("no entry matches")
         return
     titles = ("time", "action", "what", "who", "from", "detail")
     for line in columns(titles, rows, output.width):
@@ -180,9 +181,9 @@ def show_import(report: MovedIndexReport | ImportedPackages, output: Output) -> 
     for name in report.missing:
         output.warn(f"the source has no project {name}")
     added = f"{count_of(report.added, 'file')} ({size_words(report.added_size)})"
-    done = f"{added} would be imported" if report.dry_run else f"imported {added}"
+    summary = f"{added} would be imported" if report.dry_run else f"imported {added}"
     refusals = f", {len(report.refused)} refused" if report.refused else ""
-    output.report(f"{done}; {report.existing} of {report.files} were there{refusals}")
+    output.report(f"{summary}; {report.existing} of {report.files} already existed{refusals}")
     if report.refused:
         return FAULTS
     if report.failed:
@@ -191,7 +192,7 @@ def show_import(report: MovedIndexReport | ImportedPackages, output: Output) -> 
 
 
 def show_opened_stage(report: OpenedStage, output: Output) -> None:
-    """Print the ID of a stage, and the URLs that it has."""
+    """Print the ID of a stage, and its URLs."""
     stage = report.stage
     output.result_json(report.to_json())
     output.result(stage["id"])
@@ -206,30 +207,37 @@ def show_opened_stage(report: OpenedStage, output: Output) -> None:
 def show_stages(report: StagesReport, output: Output) -> None:
     """Print the open stages."""
     output.result_json(report.to_json())
-    for one in report.stages:
-        output.result(f"{one['id']}  {one['owner']}  until {one['expires']}")
+    for stage in report.stages:
+        output.result(f"{stage['id']}  {stage['owner']}  until {stage['expires']}")
 
 
 def show_dropped_stage(report: DroppedStage, output: Output) -> None:
     """Print the number of dropped files."""
     output.result_json(report.to_json())
-    output.report(f"{report.count} files are forgotten")
+    output.report(f"{count_of(report.count, 'file')} deleted")
 
 
 def show_created_token(report: CreatedToken, output: Output) -> None:
     """Print a new token."""
     output.result_json(report.to_json())
     output.result(report.token["secret"])
-    output.say(f"its ID is {report.token['id']}; it is shown this once", "dim")
+    output.say(f"its ID is {report.token['id']}; it cannot be shown again", "dim")
 
 
 def show_tokens(report: TokensReport, output: Output) -> None:
     """Print the tokens with their rights."""
     output.result_json(report.to_json())
-    for one in report.tokens:
-        projects = "every project" if one["projects"] is None else ", ".join(one["projects"])
-        until = f"until {one['expires']}" if one["expires"] else "always"
-        parts = [one["id"], one["owner"], "+".join(one["scopes"]), projects, until, one["note"]]
+    for token in report.tokens:
+        projects = "every project" if token["projects"] is None else ", ".join(token["projects"])
+        until = f"until {token['expires']}" if token["expires"] else "always"
+        parts = [
+            token["id"],
+            token["owner"],
+            "+".join(token["scopes"]),
+            projects,
+            until,
+            token["note"],
+        ]
         output.result("  ".join(part for part in parts if part))
 
 
@@ -258,23 +266,23 @@ def show_generated_index(report: GeneratedIndex, output: Output) -> int:
     if not generated.is_published:
         output.report("nothing is published; --keep-going publishes the rest", "bad")
         return FAULTS
-    there = (
+    contents = (
         f"{count_of(generated.files, 'file')} of {count_of(generated.releases, 'release')}, "
         f"{count_of(generated.projects, 'project')}"
     )
     if generated.written or generated.removed:
-        done = f"{len(generated.written)} written"
+        changes = f"{len(generated.written)} written"
         if generated.removed:
-            done += f", {len(generated.removed)} removed"
+            changes += f", {len(generated.removed)} removed"
     else:
-        done = "nothing has changed"
-    output.report(f"{report.target}/simple/: {there}; {done}", "good")
+        changes = "nothing has changed"
+    output.report(f"{report.target}/simple/: {contents}; {changes}", "good")
     if generated.excluded:
         output.report(f"left out: {', '.join(generated.excluded)}", "warning")
     if generated.unreferenced:
         output.say(
-            f"{count_of(generated.unreferenced, 'file')} no page names any more; --prune removes "
-            "what was so before the last change",
+            f"no page names {count_of(generated.unreferenced, 'file')} any more; --prune removes "
+            "those that none named before the last change either",
             "dim",
         )
     return FAULTS if generated.refused else 0
@@ -290,13 +298,15 @@ def show_converted_index(report: ConvertedIndex, output: Output) -> int:
         output.report(f"lost: {text}", "warning")
     documents = report.documents
     layouts = Counter(documents.values())
-    told = ", ".join(f"{layouts[layout]} of layout {layout}" for layout in sorted(layouts))
-    output.report(f"{count_of(len(documents), 'index file')} read" + (f" ({told})" if told else ""))
+    counts = ", ".join(f"{layouts[layout]} of layout {layout}" for layout in sorted(layouts))
+    output.report(
+        f"{count_of(len(documents), 'index file')} read" + (f" ({counts})" if counts else "")
+    )
     for old, new in report.rewritten.items():
-        output.report(f"  {old} → {new}" if old != new else f"  {old} is written anew")
+        output.report(f"  {old} → {new}" if old != new else f"  {old} is converted")
     if generated.is_published:
-        what = count_of(len(report.projects), "project")
-        output.report(f"{report.target}/simple/: {what}; {len(generated.written)} written", "good")
+        count = count_of(len(report.projects), "project")
+        output.report(f"{report.target}/simple/: {count}; {len(generated.written)} written", "good")
     else:
         output.report("nothing is published; --keep-going publishes the rest", "bad")
     if generated.refused:
@@ -309,8 +319,8 @@ def show_publish(report: PublishReport, output: Output) -> None:
     output.result_json(report.to_json())
     show_findings(report.checks, output)
     rows = [
-        (one.filename, size_words(one.size), report.state(one.filename))
-        for one in report.outgoing.files
+        (file.filename, size_words(file.size), report.state(file.filename))
+        for file in report.outgoing.files
     ]
     for line in columns(("file", "size", "state"), rows, output.width):
         output.report(line)
@@ -320,15 +330,15 @@ def show_publish(report: PublishReport, output: Output) -> None:
         _show_choices(choices, output)
     _show_end(report, output)
     if report.is_public and report.result is not None and report.result.sent:
-        output.say("the registry takes more files for a release for 14 days only", "dim")
+        output.say("the registry accepts further files of a release for 14 days only", "dim")
 
 
 def _show_choices(choices: ReleaseChoices, output: Output) -> None:
-    """Print the choice of each tool on each machine, and warn of lesser builds."""
-    tools = [one.tool for one in choices.machines[0].choices]
-    rows = [(row.machine, *(one.build for one in row.choices)) for row in choices.machines]
+    """Print the build that each tool chooses on each machine, and warn of inferior ones."""
+    tools = [choice.tool for choice in choices.machines[0].choices]
+    rows = [(row.machine, *(choice.build for choice in row.choices)) for row in choices.machines]
     release = f"{choices.name} {choices.version}"
-    output.report(f"what Python {choices.python} would get of {release}:", "strong")
+    output.report(f"builds of {release} for Python {choices.python}, by tool:", "strong")
     for line in columns(("machine", *tools), rows, output.width):
         output.report(line)
     for warning in choices.warnings():
@@ -344,21 +354,21 @@ def publish_exit_code(report: PublishReport, *, strict: bool) -> int:
 
 
 def _show_end(report: PublishReport, output: Output) -> None:
-    act = report.result
-    if act is None:
+    publication = report.result
+    if publication is None:
         output.report("nothing was sent", "plain" if report.dry_run else "bad")
         return
-    if not act.sent:
+    if not publication.sent:
         output.report(f"{report.to} already has all files", "good")
         return
-    files = count_of(len(act.sent), "file")
-    if act.unlisted:
-        words = f"{files} sent to {report.to}, which does not list {len(act.unlisted)}"
-        output.report(words, "bad")
-    elif not act.is_confirmed:
-        words = f"{files} sent to {report.to}; whether it lists them could not be asked"
-        output.report(words, "warning")
+    files = count_of(len(publication.sent), "file")
+    if publication.unlisted:
+        message = f"{files} sent to {report.to}, which does not list {len(publication.unlisted)}"
+        output.report(message, "bad")
+    elif not publication.is_confirmed:
+        message = f"{files} sent to {report.to}, whose listing could not be read"
+        output.report(message, "warning")
     else:
-        how = "one by one" if report.method == "one-by-one" else "in one act"
-        resumed = ", going on with what was sent before" if act.is_resumed else ""
+        how = "one by one" if report.method == "one-by-one" else "all at once"
+        resumed = ", continuing an interrupted upload" if publication.is_resumed else ""
         output.report(f"{files} published at {report.to} {how}{resumed}", "good")

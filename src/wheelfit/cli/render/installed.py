@@ -42,7 +42,7 @@ def show_outdated(report: OutdatedReport, output: Output) -> None:
     """Print the packages with a newer release."""
     output.result_json(report.to_json())
     for name, reason in report.unreadable:
-        output.warn(f"{name} could not be looked for: {reason}")
+        output.warn(f"the releases of {name} could not be read: {reason}")
     if report.unknown:
         output.note(f"note: in no index: {', '.join(report.unknown)}")
     rows = [
@@ -80,7 +80,7 @@ def _remark(entry: Installed) -> str:
         "outside this environment": entry.outside,
         "legacy": entry.legacy and not entry.editable,
     }
-    return ", ".join(remark for remark, holds in remarks.items() if holds)
+    return ", ".join(remark for remark, applies in remarks.items() if applies)
 
 
 def show_details(report: ShowReport, output: Output) -> None:
@@ -108,7 +108,7 @@ def _lines(package: PackageDetails) -> Iterator[tuple[str, str]]:
     yield "Installer", entry.installer
     yield "Requested", "yes" if entry.requested else "no"
     yield "Requires", ", ".join(map(_need, package.requires))
-    yield "Required-by", ", ".join(one.name for one in package.required_by)
+    yield "Required-by", ", ".join(package.name for package in package.required_by)
     yield from () if package.variant is None else _variant_lines(package.variant)
     if package.files is not None:
         yield "Files", ""
@@ -156,27 +156,27 @@ def _chain(chain: tuple[RequirementLink, ...], report: WhyReport) -> str:
     if not rest:
         return f"requested: {first.requirement or first.name}{_condition(first)}"
     extras = [link.extra for link in rest] + [None]
-    parts = [_named(first, extras[0])]
+    parts = [_first_link(first, extras[0])]
     for link, extra in zip(rest, extras[1:], strict=True):
-        parts.append(_needed(link, extra))
+        parts.append(_next_link(link, extra))
     return " -> ".join(parts)
 
 
-def _named(link: RequirementLink, extra: str | None) -> str:
+def _first_link(link: RequirementLink, extra: str | None) -> str:
     name = link.requirement or f"{link.name}{'' if extra is None else f'[{extra}]'}"
     version = "" if link.version is None or link.requirement else f" {link.version}"
     return f"{name}{version}{_condition(link)}"
 
 
-def _needed(link: RequirementLink, extra: str | None) -> str:
+def _next_link(link: RequirementLink, extra: str | None) -> str:
     text = link.requirement or link.name
     labels = ", ".join(label or "plain" for label in link.labels)
-    some = f" (of {labels})" if labels else ""
-    wanted = "" if extra is None or f"[{extra}" in text else f" with [{extra}]"
-    return f"{text}{wanted}{some}"
+    labels_note = f" (of {labels})" if labels else ""
+    extra_note = "" if extra is None or f"[{extra}" in text else f" with [{extra}]"
+    return f"{text}{extra_note}{labels_note}"
 
 
 def _condition(link: RequirementLink) -> str:
     """Return the condition of a lock for the start of a chain, as for an extra or a group."""
-    is_said = link.marker is None or link.marker in (link.requirement or "")
-    return "" if is_said else f" (if {link.marker})"
+    is_repeated = link.marker is None or link.marker in (link.requirement or "")
+    return "" if is_repeated else f" (if {link.marker})"

@@ -18,11 +18,11 @@ def show_lock(report: LockReport, output: Output) -> None:
     """Print the changes of the locks, and their paths."""
     if output.json:  # a large lock takes a while
         output.result_json(report.to_json())
-    tell_lock(report, output)
+    print_lock(report, output)
 
 
-def tell_lock(report: LockReport, output: Output, *, accelerators: bool = True) -> None:
-    """Print the report, without the object of ``--json``.
+def print_lock(report: LockReport, output: Output, *, accelerators: bool = True) -> None:
+    """Print the changes of the locks as text only.
 
     :param accelerators: whether to warn of unused accelerators and accelerator builds.
     """
@@ -30,29 +30,31 @@ def tell_lock(report: LockReport, output: Output, *, accelerators: bool = True) 
         output.warn(note)
     for use in report.accelerators if accelerators else ():
         output.warn(use.line)
-    for text in dict.fromkeys(text for one in report.locks for text in one.unmet):
+    for text in dict.fromkeys(text for lock in report.locks for text in lock.unmet):
         output.note(f"note: {text}")
-    for old in dict.fromkeys(old for one in report.locks for old in one.held_back):
-        output.say(f"note: {old}")
-    for one in report.locks:
-        for change in one.changes:
+    for held_back in dict.fromkeys(
+        held_back for lock in report.locks for held_back in lock.held_back
+    ):
+        output.say(f"note: {held_back}")
+    for lock in report.locks:
+        for change in lock.changes:
             output.report(str(change))
-        for package in one.lock.packages:
+        for package in lock.lock.packages:
             labels = labels_of(package)
             if labels:
                 output.report(f"{package.name} {package.version}: {', '.join(labels)}")
     if report.split_reason is not None:
         output.warn(
-            "one lock cannot be for all of these machines, so each has its own: "
+            "one lock cannot serve all of these machines, so each has its own: "
             f"{report.split_reason}"
         )
-    for one in report.locks:
-        packages = count_of(len({package.name for package in one.lock.packages}), "package")
-        if one.is_same:
-            output.report(f"{one.path} is up to date: {packages} for {one.environments}")
+    for lock in report.locks:
+        packages = count_of(len({package.name for package in lock.lock.packages}), "package")
+        if lock.is_same:
+            output.report(f"{lock.path} is up to date: {packages} for {lock.environments}")
         else:
             verb = "Locked" if report.writes else "Would lock"
-            output.report(f"{verb} {packages} for {one.environments} in {one.path}")
+            output.report(f"{verb} {packages} for {lock.environments} in {lock.path}")
 
 
 def show_bundle(report: BundleReport, output: Output) -> None:
@@ -76,7 +78,7 @@ def show_bundle(report: BundleReport, output: Output) -> None:
     if report.shared:
         line += f"; a folder for each would take {_words(report.shared)} more"
     if report.reused:
-        line += f"; {report.reused} taken from the earlier bundle"
+        line += f"; {report.reused} reused from the earlier bundle"
     output.report(line)
 
 
@@ -86,10 +88,10 @@ def show_verified(bundle: VerifiedBundle, output: Output) -> None:
     manifest = bundle.manifest
     machines = ", ".join(host.name for host in manifest.hosts) or "any machine"
     output.report(
-        f"{bundle.folder} is in order: {count_of(len(manifest.wheels), 'wheel')}, "
+        f"{bundle.folder} is valid: {count_of(len(manifest.wheels), 'wheel')}, "
         f"{_words(bundle.size)}, for {machines}"
     )
 
 
-def _words(size: int | None) -> str:
-    return "of unknown size" if size is None else size_words(size)
+def _words(byte_count: int | None) -> str:
+    return "of unknown size" if byte_count is None else size_words(byte_count)

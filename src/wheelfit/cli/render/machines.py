@@ -51,7 +51,7 @@ def show_detections(
     width = max((len(detection.namespace) for detection in unavailable), default=0)
     for detection in unavailable:
         line = f"  {detection.namespace:<{width}}  {_reason(detection, output)}"
-        output.folded(line, "dim", width + 2)
+        output.paragraph(line, "dim", width + 2)
 
 
 def _fits_on_one_line(detection: Detection) -> bool:
@@ -86,7 +86,7 @@ def _print_detection(detection: Detection, output: Output, *, versions: bool) ->
     output.result()
     status = status_in_words(detection)
     output.result(f"{detection.namespace}: {status}", styles.get(status, "dim"))
-    output.folded(f"  {'decided by':<{_LABEL_WIDTH}}  {detection.source}", hang=_LABEL_WIDTH + 2)
+    output.paragraph(f"  {'decided by':<{_LABEL_WIDTH}}  {detection.source}", hang=_LABEL_WIDTH + 2)
     if versions and detection.version:
         output.result(f"  {'provider':<{_LABEL_WIDTH}}  {detection.version}")
     # One feature per CPU flag would fill the screen; together they are one line.
@@ -95,15 +95,17 @@ def _print_detection(detection: Detection, output: Output, *, versions: bool) ->
     width = max([_LABEL_WIDTH, *(len(feature.name) for feature in shown)])
     for feature in shown:
         text = shortened(feature.values, output)
-        output.folded(f"  {feature.name:<{width}}  {text}", hang=width + 2)
+        output.paragraph(f"  {feature.name:<{width}}  {text}", hang=width + 2)
     if flags:
-        output.folded(f"  {'on':<{width}}  {shortened(flags, output)}", hang=width + 2)
+        output.paragraph(f"  {'on':<{width}}  {shortened(flags, output)}", hang=width + 2)
     order = {feature.name: feature.values for feature in detection.features}
     for device in detection.devices:
         values = [value for value in order.get(device.feature, ()) if value in device.values]
         output.result(f"  {device.device}: {device.feature}  {shortened(values, output)}")
     for source, value in _observations(detection, output):
-        output.folded(f"  {'evidence':<{_LABEL_WIDTH}}  {source}: {value}", "dim", _LABEL_WIDTH + 2)
+        output.paragraph(
+            f"  {'evidence':<{_LABEL_WIDTH}}  {source}: {value}", "dim", _LABEL_WIDTH + 2
+        )
     warn_of_detection(detection, output)
 
 
@@ -224,7 +226,7 @@ def show_host_report(report: HostReport, output: Output) -> None:
     }
     for what, text in rows.items():
         if text:
-            output.folded(f"  {what:<12}{text}", hang=12)
+            output.paragraph(f"  {what:<12}{text}", hang=12)
     for entry in file.providers:
         only = " ".join(filter(None, (entry.plugin_api, *entry.resolved)))
         if only:

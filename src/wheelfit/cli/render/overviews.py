@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from wheelfit.operations.explain import OverviewReport
     from wheelfit.resolution.overview import LabelRow, Overview
 
-_MOST = 4
+_MAX_ITEMS = 4
 """Machines, or Pythons and platforms, that a line names without ``--verbose``."""
 
 
 def show_overviews(report: OverviewReport, output: Output) -> None:
     """Print every label of some releases."""
     output.result_json(report.to_json())
-    for number, one in enumerate(report.overviews):
+    for number, overview in enumerate(report.overviews):
         if number:
             output.result()
-        _show(one, output)
+        _show(overview, output)
 
 
 def _show(overview: Overview, output: Output) -> None:
@@ -43,15 +43,15 @@ def _show(overview: Overview, output: Output) -> None:
         output.result(in_one_line(f"  from {overview.source}"), "dim")
     for row in overview.rows:
         output.result(in_one_line(f"  {row.label or 'plain wheel'}"), "good")
-        for what, text in _lines(row, output, asked=bool(overview.machines)):
-            _print(what, text, output)
+        for title, text in _lines(row, output, has_machines=bool(overview.machines)):
+            _print(title, text, output)
     if overview.unmatched_machines:
-        _print("nothing for", _some(overview.unmatched_machines, output), output, margin="  ")
+        _print("nothing for", _shortened(overview.unmatched_machines, output), output, margin="  ")
     for note in overview.notes:
         output.say(in_one_line(f"  note: {note}"), "dim")
 
 
-def _lines(row: LabelRow, output: Output, *, asked: bool) -> Iterator[tuple[str, str]]:
+def _lines(row: LabelRow, output: Output, *, has_machines: bool) -> Iterator[tuple[str, str]]:
     yield "machine", row.condition
     if row.properties:
         yield (
@@ -61,15 +61,15 @@ def _lines(row: LabelRow, output: Output, *, asked: bool) -> Iterator[tuple[str,
             ),
         )
     pythons, platforms = tags_in_words(row)
-    yield "built for", f"{_some(pythons, output)} on {_some(platforms, output)}"
+    yield "built for", f"{_shortened(pythons, output)} on {_shortened(platforms, output)}"
     yield "wheels", f"{len(row.wheels)}{_sizes(row)}"
     if output.verbosity > 0:
         for wheel in row.wheels:
             yield "", wheel.filename.text
-    if asked:
+    if has_machines:
         yield (
             "taken by",
-            _some(row.chosen_by, output) if row.chosen_by else "none of the machines asked",
+            _shortened(row.chosen_by, output) if row.chosen_by else "none of the machines",
         )
 
 
@@ -81,12 +81,12 @@ def _sizes(row: LabelRow) -> str:
     return f", {most}" if least == most else f", {least} to {most}"
 
 
-def _some(items: Sequence[str], output: Output) -> str:
-    if len(items) <= _MOST + 1 or output.verbosity > 0:
+def _shortened(items: Sequence[str], output: Output) -> str:
+    if len(items) <= _MAX_ITEMS + 1 or output.verbosity > 0:
         return ", ".join(items)
-    return f"{', '.join(items[:_MOST])} and {len(items) - _MOST} more"
+    return f"{', '.join(items[:_MAX_ITEMS])} and {len(items) - _MAX_ITEMS} more"
 
 
-def _print(what: str, text: str, output: Output, margin: str = "    ") -> None:
-    head = f"{margin}{what:<12}"
-    output.folded(f"{head}{in_one_line(text)}", hang=len(head) - len(margin))
+def _print(title: str, text: str, output: Output, margin: str = "    ") -> None:
+    label = f"{margin}{title:<12}"
+    output.paragraph(f"{label}{in_one_line(text)}", hang=len(label) - len(margin))

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 FAILURES = 9
-"""The exit code when some jobs failed, and the others are done."""
+"""The exit code if some jobs failed."""
 
 
 def show_build(report: BuildReport, output: Output) -> int:
@@ -36,27 +36,27 @@ def show_build(report: BuildReport, output: Output) -> int:
         output.report(str(path), "good")
         if wheel is not None and wheel.label is not None:
             output.report(f"  {wheel.properties or 'no properties'}")
-            output.report(f"  {_words(wheel)}", "dim")
-            if tuned := _tuned_words(wheel.tuned):
-                output.report(f"  {tuned}", "dim")
+            output.report(f"  {_build_details(wheel)}", "dim")
+            if tuning := _tuning(wheel.tuned):
+                output.report(f"  {tuning}", "dim")
     output.result_json(report.to_json())
     return _show_jobs(report, output) if report.results else 0
 
 
 def show_tests(report: WheelTestsReport, output: Output) -> int:
-    """Print the result of each wheel with its time beside plain, and return the exit code."""
+    """Print the result of each wheel with its time relative to plain, and return the exit code."""
     rows = []
     for result in report.results:
         seconds = "" if result.seconds is None else f"{result.seconds:.1f} s"
-        times = report.relative_time(result)
-        beside = "" if times is None or result.label is None else f"{times:.2f}"
+        ratio = report.relative_time(result)
+        ratio_text = "" if ratio is None or result.label is None else f"{ratio:.2f}"
         rows.append(
             (
                 result.label or "plain",
                 result.state,
-                _where(result),
+                _test_machine(result),
                 seconds,
-                beside,
+                ratio_text,
                 result.filename,
             )
         )
@@ -73,24 +73,26 @@ def show_tests(report: WheelTestsReport, output: Output) -> int:
     return report.exit_code
 
 
-def _where(result: WheelResult) -> str:
+def _test_machine(result: WheelResult) -> str:
     words = {"machine": "this machine", "described": "a described machine"}
     return f"QEMU {result.cpu}" if result.cpu else words.get(result.how or "", "")
 
 
-def _words(wheel: BuiltWheel) -> str:
-    how = {
+def _build_details(wheel: BuiltWheel) -> str:
+    descriptions = {
         "converted": f"converted from a plain wheel of {wheel.backend}",
         "native": f"built by {wheel.backend} as a variant",
     }
-    parts = [how[wheel.how]]
+    parts = [descriptions[wheel.how]]
     if wheel.flags:
         parts.append(" ".join(wheel.flags))
-    parts += [f"{namespace}: {who}" for namespace, who in wheel.validated.items() if who]
+    parts += [
+        f"{namespace}: {provider}" for namespace, provider in wheel.validated.items() if provider
+    ]
     return "; ".join(parts)
 
 
-def _tuned_words(tuned: TunedParts) -> str:
+def _tuning(tuned: TunedParts) -> str:
     """Return the parts of a variant that differ from the plain wheel; empty where unknown."""
     parts = []
     if tuned.changed:
@@ -105,7 +107,7 @@ def _tuned_words(tuned: TunedParts) -> str:
 def _show_jobs(report: BuildReport, output: Output) -> int:
     """Print errors of jobs and their counts, and return the exit code."""
     results = report.results
-    # One fault of several jobs is shown once, though each process has an error of its own.
+    # Jobs with the same error have an object each, but it is shown once.
     errors = {
         str(result.error.parts()): result.error for result in results if result.error is not None
     }
@@ -138,7 +140,7 @@ def show_matrix(report: MatrixReport, output: Output) -> None:
 
 def show_guides(guides: Sequence[Guide], output: Output) -> None:
     """Print the guides to namespaces."""
-    output.result_json({"version": 1, "namespaces": [one.to_mapping() for one in guides]})
+    output.result_json({"version": 1, "namespaces": [guide.to_mapping() for guide in guides]})
     for guide in guides:
         for line in guide.lines():
             output.result(line)
@@ -175,13 +177,13 @@ def show_diff(diff: Sequence[str], output: Output) -> None:
 def show_bounds(report: AbiBoundsReport, output: Output) -> None:
     """Print the releases that a consumer works with."""
     output.result_json(report.to_json())
-    for line in _lines(report):
+    for line in _bounds_lines(report):
         output.result(line)
     for note in report.bounds.notes:
         output.say(f"note: {note}")
 
 
-def _lines(report: AbiBoundsReport) -> Iterator[str]:
+def _bounds_lines(report: AbiBoundsReport) -> Iterator[str]:
     bounds, feature = report.bounds, report.feature
     symbols = f"{count_of(len(bounds.symbols), 'symbol')} of {', '.join(bounds.libraries)}"
     yield f"{report.consumer.name} uses {bounds.interface or symbols}"

@@ -28,21 +28,23 @@ def show_provider_list(report: ProvidersReport, output: Output) -> None:
     known = report.to_json()
     output.result_json(known)
     rows = []
-    for one in known["built_in"]:
-        packages = dict.fromkeys(row["package"] for row in one["emulates"])
-        state = f"off: {one['off']}" if one["off"] else f"built in, data of {one['data_version']}"
-        rows.append((one["namespace"], state, ", ".join(packages)))
-    for one in known["static_families"]:
-        state = f"static, data of {one['data_version']}"
-        rows.append((one["namespace"], state, "a template for pyproject.toml"))
+    for provider in known["built_in"]:
+        packages = dict.fromkeys(row["package"] for row in provider["emulates"])
+        state = f"built in, data of {provider['data_version']}"
+        if provider["off"]:
+            state = f"off: {provider['off']}"
+        rows.append((provider["namespace"], state, ", ".join(packages)))
+    for family in known["static_families"]:
+        state = f"static, data of {family['data_version']}"
+        rows.append((family["namespace"], state, "a template for pyproject.toml"))
     rows.append((VERSIONS_NAMESPACE, "built in", "versions of other packages"))
-    listed = {row[0] for row in rows}
+    namespaces = {row[0] for row in rows}
     rows += [
-        (one["namespace"], f"off: {one['by']}", "")
-        for one in known["disabled"]
-        if one["namespace"] not in listed
+        (entry["namespace"], f"off: {entry['by']}", "")
+        for entry in known["disabled"]
+        if entry["namespace"] not in namespaces
     ]
-    rows += [(name, "optional, enabled", "") for name in known["enabled"] if name not in listed]
+    rows += [(name, "optional, enabled", "") for name in known["enabled"] if name not in namespaces]
     output.table(("Namespace", "Provider", "Stands in for"), rows)
     output.result()
     if not known["trusted"]:
@@ -51,13 +53,13 @@ def show_provider_list(report: ProvidersReport, output: Output) -> None:
         output.result("Trusted plugins")
         lines = [
             (
-                f"  {one['package']}{one['versions']}",
-                one["namespace"] or "any namespace",
-                count_of(len(one["files"]), "file"),
-                f"by {one['by']}" if one["by"] != "user" else "",
-                f"not used: {one['refusal']}" if one["refusal"] else "",
+                f"  {entry['package']}{entry['versions']}",
+                entry["namespace"] or "any namespace",
+                count_of(len(entry["files"]), "file"),
+                f"by {entry['by']}" if entry["by"] != "user" else "",
+                f"not used: {entry['refusal']}" if entry["refusal"] else "",
             )
-            for one in known["trusted"]
+            for entry in known["trusted"]
         ]
         for line in columns(("", "", "", "", ""), lines)[2:]:
             output.result(line)
@@ -69,56 +71,58 @@ def show_provider_list(report: ProvidersReport, output: Output) -> None:
     _show_policies(known["policies"], output)
 
 
-def show_provider_facts(about: Mapping[str, Any], output: Output) -> None:
+def show_provider_facts(facts: Mapping[str, Any], output: Output) -> None:
     """Print the facts about one namespace or package."""
-    output.result_json(about)
-    output.result(str(about["name"]), "strong")
-    if about["off"]:
-        output.result(f"  switched off by {about['off']}")
-    if (built_in := about["built_in"]) is not None:
+    output.result_json(facts)
+    output.result(str(facts["name"]), "strong")
+    if facts["off"]:
+        output.result(f"  switched off by {facts['off']}")
+    if (built_in := facts["built_in"]) is not None:
         output.result(f"  built in, data of {built_in['data_version']}")
         for row in built_in["emulates"]:
             output.result(f"  stands in for {row['package']} {', '.join(row['versions'])}")
-        _show_vocabulary(about["vocabulary"], output)
-    if (family := about["static_family"]) is not None:
+        _show_vocabulary(facts["vocabulary"], output)
+    if (family := facts["static_family"]) is not None:
         output.result(f"  static, data of {family['data_version']}; for pyproject.toml:")
         for line in family["template"].rstrip().splitlines():
             output.result(f"    {line}".rstrip())
-    if about["name"] == VERSIONS_NAMESPACE:
+    if facts["name"] == VERSIONS_NAMESPACE:
         output.result("  built in; features are names of packages, values their versions")
-    for namespace in about["emulated_by"]:
+    for namespace in facts["emulated_by"]:
         output.result(
             f"  wheelfit's own {namespace} provider answers instead, where versions agree"
         )
-    for one in about["trusted"]:
-        by = "" if one["by"] == "user" else f" by {one['by']}"
-        output.result(f"  trusted{by}: {one['package']}{one['versions']}")
+    for entry in facts["trusted"]:
+        origin = "" if entry["by"] == "user" else f" by {entry['origin']}"
+        output.result(f"  trusted{origin}: {entry['package']}{entry['versions']}")
         for title, value in (
-            ("namespace", one["namespace"] or "any"),
-            ("plugin-api", one["plugin_api"] or "any"),
-            ("source", one["source"]),
-            ("since", one["added"]),
-            ("not used", one["refusal"]),
+            ("namespace", entry["namespace"] or "any"),
+            ("plugin-api", entry["plugin_api"] or "any"),
+            ("source", entry["source"]),
+            ("since", entry["added"]),
+            ("not used", entry["refusal"]),
         ):
             if value:
                 output.result(f"    {title:<11}{value}")
-        for file in one["files"]:
+        for file in entry["files"]:
             output.result(f"    sha256 {file['sha256']}  {file['filename']}")
-        for place in one["environments"]:
+        for place in entry["environments"]:
             output.result(f"    installed  {place}")
-    for one in about["installed"]:
-        output.result(f"  installed in {one['location']}: {one['version']}, {one['plugin_api']}")
-    _show_policies(about["policies"], output)
+    for entry in facts["installed"]:
+        output.result(
+            f"  installed in {entry['location']}: {entry['version']}, {entry['plugin_api']}"
+        )
+    _show_policies(facts["policies"], output)
 
 
 def _show_vocabulary(vocabulary: Sequence[Mapping[str, Any]], output: Output) -> None:
-    flags = [one["feature"] for one in vocabulary if one["values"] == ["on"]]
-    for one in vocabulary:
-        if one["feature"] not in flags:
-            count = len(one["values"])
-            many = ", several of them per wheel" if one["multi_value"] else ""
-            values = _shortened(one["values"], output)
-            output.result(f"  {one['feature']}: {count_of(count, 'value')}{many}: {values}")
+    flags = [feature["feature"] for feature in vocabulary if feature["values"] == ["on"]]
+    for feature in vocabulary:
+        if feature["feature"] not in flags:
+            count = len(feature["values"])
+            note = ", several of them per wheel" if feature["multi_value"] else ""
+            values = _shortened(feature["values"], output)
+            output.result(f"  {feature['feature']}: {count_of(count, 'value')}{note}: {values}")
     if flags:
         output.result(f"  {len(flags)} features with value on: {_shortened(flags, output)}")
 
@@ -156,7 +160,7 @@ def show_trust(report: TrustReport, output: Output, *, with_plan: bool) -> None:
 def show_untrust(report: UntrustReport, output: Output) -> None:
     """Print the plugins that are no longer trusted."""
     output.result_json(report.to_json())
-    output.report(f"not trusted any more: {', '.join(report.packages)}")
+    output.report(f"no longer trusted: {', '.join(report.packages)}")
     for folder in report.removed:
         output.note(f"removed {folder}")
 
@@ -175,10 +179,10 @@ def plan_lines(plan: TrustPlan) -> list[str]:
     for wheel in plan.wheels:
         file = wheel.pin.file
         size = "" if file.size is None else f", {file.size:,} bytes"
-        when = f", uploaded {file.upload_time[:10]}" if file.upload_time else ""
+        upload_time = f", uploaded {file.upload_time[:10]}" if file.upload_time else ""
         lines += [
             f"  {wheel.pin.name} {wheel.pin.version}",
-            f"    file    {wheel.pin.filename.text}{size}{when}",
+            f"    file    {wheel.pin.filename.text}{size}{upload_time}",
             f"    sha256  {wheel.sha256}",
             f"    from    {wheel.origin}",
         ]
@@ -189,19 +193,18 @@ def plan_lines(plan: TrustPlan) -> list[str]:
 
 def _show_answer(answer: Detection, output: Output) -> None:
     output.report(f"{answer.source}: {answer.status}")
-    values = {feature.name: feature.values for feature in answer.features}
-    flags = [name for name, some in values.items() if some == ("on",)]
-    for name, some in values.items():
-        if name not in flags:
-            output.report(f"  {name}  {shortened(some, output)}")
+    flags = [feature.name for feature in answer.features if feature.values == ("on",)]
+    for feature in answer.features:
+        if feature.name not in flags:
+            output.report(f"  {feature.name}  {shortened(feature.values, output)}")
     if flags:
         output.report(f"  on  {shortened(flags, output)}")
-    for one in answer.evidence:
-        output.report(f"  evidence  {one.source}: {one.value}", "dim")
+    for entry in answer.evidence:
+        output.report(f"  evidence  {entry.source}: {entry.value}", "dim")
 
 
 def show_bridge_table(report: BridgesReport, output: Output) -> None:
-    """Print families, one a line."""
+    """Print one line for each family."""
     output.result_json(report.to_json())
     rows = [
         (
@@ -211,22 +214,22 @@ def show_bridge_table(report: BridgesReport, output: Output) -> None:
         )
         for family in report.families
     ]
-    output.table(("family", "counts", "members"), rows)
+    output.table(("family", "used", "members"), rows)
     output.note(_edition(report.available))
 
 
 def _edition(families: KnownFamilies) -> str:
     """Return the edition of the families in use, in words."""
-    by = "by `wheelfit bridges update`" if families.is_update else "as shipped"
-    return f"the families of {families.version}, {by}"
+    origin = "by `wheelfit bridges update`" if families.is_update else "as shipped"
+    return f"the families of {families.version}, {origin}"
 
 
 def show_bridge_update(report: BridgeUpdateReport, output: Output) -> None:
     """Print the result of updating the families."""
     output.result_json(report.to_json())
-    done = {"current": "nothing newer", "removed": "removed the update"}
+    outcomes = {"current": "nothing newer", "removed": "removed the update"}
     edition = _edition(report.families)
-    output.report(f"{done.get(report.action, report.action)}; in use: {edition}")
+    output.report(f"{outcomes.get(report.action, report.action)}; in use: {edition}")
     update = report.update
     if update is None or report.action != "updated":
         return
@@ -240,7 +243,7 @@ def show_bridge_update(report: BridgeUpdateReport, output: Output) -> None:
         output.report(f"{name} is left out: {reason}")
     for name, clauses in report.restricted.items():
         output.report(
-            f"{name} counts as shipped while you do not give --bridge {name}: the newer one "
+            f"{name} is used as shipped until you give --bridge {name}: the newer one "
             f"{', '.join(clauses)}"
         )
 
@@ -248,17 +251,17 @@ def show_bridge_update(report: BridgeUpdateReport, output: Output) -> None:
 def show_bridge_checks(report: BridgeChecksReport, output: Output) -> None:
     """Print the families with faults, and the number of correct ones."""
     output.result_json(report.to_json())
-    wrong = [check for check in report.checks if check.faults]
-    for one in wrong:
-        output.result(one.family.name, "bad")
-        for fault in one.faults:
-            output.folded(f"  {fault}", hang=4)
+    faulty = [check for check in report.checks if check.faults]
+    for check in faulty:
+        output.result(check.family.name, "bad")
+        for fault in check.faults:
+            output.paragraph(f"  {fault}", hang=4)
     if output.verbosity > 0:
         for check in report.checks:
             newest = ", ".join(f"{name} {version}" for name, version in check.newest.items())
-            output.folded(f"{check.family.name}: {newest}", hang=4)
-    sound = len(report.checks) - len(wrong)
-    output.result(f"{sound} of {len(report.checks)} families are as their files say")
+            output.paragraph(f"{check.family.name}: {newest}", hang=4)
+    sound_count = len(report.checks) - len(faulty)
+    output.result(f"{sound_count} of {len(report.checks)} families agree with their indexes")
 
 
 def show_bridge_members(report: BridgesReport, output: Output) -> None:
@@ -272,18 +275,20 @@ def show_bridge_members(report: BridgesReport, output: Output) -> None:
 
 def _show_family(family: BridgeFamily, output: Output) -> None:
     output.result(family.name, "strong")
-    counts = "always, unless bridges = [] or --no-bridges turns it off" if family.by_default else ""
-    output.folded(f"  counts      {counts or f'with --bridge {family.name}'}", hang=12)
+    condition = (
+        "always, unless bridges = [] or --no-bridges turns it off" if family.by_default else ""
+    )
+    output.paragraph(f"  used        {condition or f'with --bridge {family.name}'}", hang=12)
     for member in family.members:
         name = f"{member.distribution} in {member.index}" if member.index else member.distribution
         releases = f", releases {member.versions}" if str(member.versions) else ""
-        output.folded(f"  member      {name}{releases}: {member.condition}", hang=12)
+        output.paragraph(f"  member      {name}{releases}: {member.condition}", hang=12)
     if family.is_of_indexes:
-        output.folded(f"  projects    {', '.join(family.projects)}", hang=12)
-        output.folded(f"  indexes at  {family.base}", hang=12)
+        output.paragraph(f"  projects    {', '.join(family.projects)}", hang=12)
+        output.paragraph(f"  indexes at  {family.base}", hang=12)
     if family.extras:
-        output.folded(f"  extras      {', '.join(family.extras)}", hang=12)
+        output.paragraph(f"  extras      {', '.join(family.extras)}", hang=12)
     if family.no_fit:
-        output.folded(f"  otherwise   {family.no_fit}", hang=12)
-    output.folded(f"  because     {family.says}", hang=12)
-    output.folded(f"              ({family.source}; compared {family.checked})", hang=12)
+        output.paragraph(f"  otherwise   {family.no_fit}", hang=12)
+    output.paragraph(f"  because     {family.says}", hang=12)
+    output.paragraph(f"              ({family.source}; compared {family.checked})", hang=12)

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from wheelfit.locking.tree import Tree, TreeBranch, TreePackage, TreeRoot
     from wheelfit.operations.tree import TreeReport
 
-_MOST_LABELS = 8
+_MAX_LABELS = 8
 """Labels that a line names without ``--verbose``."""
-_LONGEST = 400
+_MAX_LENGTH = 400
 """Characters of a line without ``--verbose``."""
 
 
@@ -33,14 +33,14 @@ class _Line:
     """A line, and the lines below it."""
 
     text: str
-    below: Callable[[], Sequence[_Node]] = tuple
+    children: Callable[[], Sequence[_Node]] = tuple
     style: Style = "plain"
     is_step: bool = True
     """Whether it adds to the depth; a heading does not."""
 
 
 _Node: TypeAlias = "Callable[[], _Line]"
-"""A function that returns its line when that is printed, since it depends on earlier lines."""
+"""A function that makes a line when it is printed, since it depends on earlier lines."""
 
 
 def show_tree(report: TreeReport, output: Output) -> None:
@@ -49,17 +49,17 @@ def show_tree(report: TreeReport, output: Output) -> None:
     if output.json:
         return
     tree, machine = report.tree, report.machine
-    scope = "everything any machine could get" if machine is None else f"for {machine.name}"
+    scope = "for all machines" if machine is None else f"for {machine.name}"
     output.result(f"{Path(report.lock).name}: {scope}", "strong")
     if machine is None:
         for condition in _conditions(tree):
             output.result(condition, "dim")
     if report.inverted is not None:
-        _print(_Upwards(tree, output).starts(report.inverted), output, report.depth)
+        _print(_InvertedTree(tree, output).starts(report.inverted), output, report.depth)
     else:
-        _print(_Downwards(tree, output).roots(), output, report.depth)
+        _print(_DependencyTree(tree, output).roots(), output, report.depth)
         for name, reason in tree.excluded:
-            output.result(in_one_line(f"not there: {name} ({reason})"), "dim")
+            output.result(in_one_line(f"not installed: {name} ({reason})"), "dim")
     for note in tree.notes:
         output.warn(in_one_line(note))
 
@@ -84,19 +84,19 @@ def _print(nodes: Sequence[_Node], output: Output, depth: int | None) -> None:
         if depth is not None and line.is_step and steps >= depth:
             continue
         steps += line.is_step
-        below = line.below()
-        for number, one in reversed(list(enumerate(below))):
-            is_last = number == len(below) - 1
-            branch, more = ("└─ ", "   ") if is_last else ("├─ ", "│  ")
-            pending.append((one, margin + branch, margin + more, steps))
+        children = line.children()
+        for number, child in reversed(list(enumerate(children))):
+            is_last = number == len(children) - 1
+            branch, indent = ("└─ ", "   ") if is_last else ("├─ ", "│  ")
+            pending.append((child, margin + branch, margin + indent, steps))
 
 
 def _shortened(text: str) -> str:
     """Return a line of readable length: a marker may be very long."""
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+    return text if len(text) <= _MAX_LENGTH else f"{text[:_MAX_LENGTH]}…"
 
 
-class _Drawing:
+class _TreeLines:
     """The lines of a tree; the dependencies of a package are printed once."""
 
     def __init__(self, tree: Tree, output: Output) -> None:
@@ -109,32 +109,33 @@ class _Drawing:
         if package.version is not None:
             title += f" {package.version}"
         if package.has_variants:
-            title += f" ({self._labels([one.label for one in package.labels])})"
+            title += f" ({self._labels([label.label for label in package.labels])})"
         if package.chosen is None and package.marker is not None:
-            title += f"  {_when(package.marker)}"
+            title += f"  {_condition(package.marker)}"
         if package.has_variants and package.reason:
             title += f"  {package.reason}"
         return title
 
     def _labels(self, labels: Iterable[Label | None], word: str = "or") -> str:
         names = [label or "plain wheel" for label in labels]
-        if len(names) > _MOST_LABELS and not self._everything:
-            left = len(names) - _MOST_LABELS
-            return f"{', '.join(names[:_MOST_LABELS])} {word} {left} more"
+        if len(names) > _MAX_LABELS and not self._everything:
+            rest = len(names) - _MAX_LABELS
+            return f"{', '.join(names[:_MAX_LABELS])} {word} {rest} more"
         return listed(names, word, most=None)
 
-    def _with(self, package: TreePackage, branch: TreeBranch) -> str:
+    def _wheels_with(self, package: TreePackage, branch: TreeBranch) -> str:
         """Return the wheels of a package that have a dependency, in words."""
         if package.known == "by-release":
             return "with some of its wheels"
         if len(branch.labels) == 1:
             (label,) = branch.labels
-            words = next((one.condition for one in package.labels if one.label == label), "")
-            return f"with {self._labels([label])}" + (f": {words}" if words else "")
+            conditions = (row.condition for row in package.labels if row.label == label)
+            condition = next(conditions, "")
+            return f"with {self._labels([label])}" + (f": {condition}" if condition else "")
         return f"with {self._labels(branch.labels)}"
 
 
-class _Downwards(_Drawing):
+class _DependencyTree(_TreeLines):
     def roots(self) -> Sequence[_Node]:
         tree = self._tree
         always: dict[int, None] = {}
@@ -144,43 +145,43 @@ class _Downwards(_Drawing):
             if marker is None or any(tree.packages[entry].chosen for entry in root.entries):
                 always.update(dict.fromkeys(root.entries))
             else:
-                conditional.setdefault(_when(marker), {}).update(dict.fromkeys(root.entries))
-        asked = set(always)
-        shown: list[_Node] = [partial(self._package, entry) for entry in always]
+                conditional.setdefault(_condition(marker), {}).update(dict.fromkeys(root.entries))
+        root_entries = set(always)
+        nodes: list[_Node] = [partial(self._package, entry) for entry in always]
         for words, entries in conditional.items():
-            asked.update(entries)
+            root_entries.update(entries)
             nodes = [partial(self._package, entry) for entry in entries if entry not in always]
             if nodes:
-                shown.append(_heading(words, nodes))
-        free = (entry for entry in tree.starts() if entry not in asked)
-        return [*shown, *(partial(self._package, entry) for entry in free)]
+                nodes.append(_heading(words, nodes))
+        unrequested = (entry for entry in tree.starts() if entry not in root_entries)
+        return [*nodes, *(partial(self._package, entry) for entry in unrequested)]
 
     def _package(self, number: int) -> _Line:
         package = self._tree.packages[number]
         title = self._title(package)
         if number not in self._printed:
-            return _Line(title, lambda: self._below(number))
+            return _Line(title, lambda: self._children(number))
         return _Line(f"{title}  (above)", style="dim") if package.branches else _Line(title)
 
-    def _below(self, number: int) -> Sequence[_Node]:
+    def _children(self, number: int) -> Sequence[_Node]:
         self._printed.add(number)
         package = self._tree.packages[number]
         groups: dict[str, list[TreeBranch]] = {}
         for branch in package.branches:
-            words = "" if branch.always else self._with(package, branch)
+            words = "" if branch.always else self._wheels_with(package, branch)
             groups.setdefault(words, []).append(branch)
-        nodes = list(self._needed(groups.pop("", ())))
+        nodes = list(self._entry_nodes(groups.pop("", ())))
         for words, branches in groups.items():
-            nodes.append(_heading(words, list(self._needed(branches))))
+            nodes.append(_heading(words, list(self._entry_nodes(branches))))
         if package.known == "unknown" and self._has_dependencies:
-            nodes.append(lambda: _Line("what it needs is not known", style="dim"))
+            nodes.append(lambda: _Line("its dependencies are unknown", style="dim"))
         return nodes
 
     @cached_property
     def _has_dependencies(self) -> bool:
         return any(package.known != "unknown" for package in self._tree.packages)
 
-    def _needed(self, branches: Iterable[TreeBranch]) -> Iterator[_Node]:
+    def _entry_nodes(self, branches: Iterable[TreeBranch]) -> Iterator[_Node]:
         for branch in branches:
             if not branch.entries:
                 yield partial(_Line, f"{branch.name}  (not in the lock)", style="dim")
@@ -188,54 +189,56 @@ class _Downwards(_Drawing):
                 yield partial(self._package, entry)
 
 
-class _Upwards(_Drawing):
+class _InvertedTree(_TreeLines):
     def __init__(self, tree: Tree, output: Output) -> None:
         super().__init__(tree, output)
-        self._needing = tree.needed_by()
-        self._asked: dict[int, list[TreeRoot]] = {}
+        self._dependents = tree.needed_by()
+        self._roots_of: dict[int, list[TreeRoot]] = {}
         for root in tree.roots or ():
             for entry in root.entries:
-                self._asked.setdefault(entry, []).append(root)
+                self._roots_of.setdefault(entry, []).append(root)
 
     def starts(self, name: NormalizedName) -> Sequence[_Node]:
         packages = enumerate(self._tree.packages)
-        return [partial(self._package, number) for number, one in packages if one.name == name]
+        return [
+            partial(self._package, number) for number, package in packages if package.name == name
+        ]
 
     def _package(self, number: int, branch: TreeBranch | None = None) -> _Line:
         package = self._tree.packages[number]
         title = self._title(package)
         if branch is not None and not branch.always:
-            title += f"  {self._with(package, branch)}"
+            title += f"  {self._wheels_with(package, branch)}"
         if number not in self._printed:
-            return _Line(title, lambda: self._above(number))
-        has_lines = number in self._needing or number in self._asked
+            return _Line(title, lambda: self._parents(number))
+        has_lines = number in self._dependents or number in self._roots_of
         return _Line(f"{title}  (above)", style="dim") if has_lines else _Line(title)
 
-    def _above(self, number: int) -> Sequence[_Node]:
+    def _parents(self, number: int) -> Sequence[_Node]:
         self._printed.add(number)
-        asked: list[_Node] = [
-            partial(_Line, _asked(root), style="dim") for root in self._asked.get(number, ())
+        roots: list[_Node] = [
+            partial(_Line, _root_line(root), style="dim") for root in self._roots_of.get(number, ())
         ]
-        needing = self._needing.get(number, ())
-        return [*asked, *(partial(self._package, entry, branch) for entry, branch in needing)]
+        dependents = self._dependents.get(number, ())
+        return [*roots, *(partial(self._package, entry, branch) for entry, branch in dependents)]
 
 
-def _asked(root: TreeRoot) -> str:
+def _root_line(root: TreeRoot) -> str:
     marker = root.requirement.marker
-    return f"asked for: {root.words}" + (f"  {_when(marker)}" if marker else "")
+    return f"asked for: {root.words}" + (f"  {_condition(marker)}" if marker else "")
 
 
-def _heading(words: str, below: Sequence[_Node]) -> _Node:
-    return lambda: _Line(words, lambda: below, "strong", is_step=False)
+def _heading(words: str, children: Sequence[_Node]) -> _Node:
+    return lambda: _Line(words, lambda: children, "strong", is_step=False)
 
 
-_PART = re.compile(r"""(["'])([^"']*)\1 in (extras|dependency_groups)""")
-_PARTS = {"extras": "extra", "dependency_groups": "group"}
+_SELECTION = re.compile(r"""(["'])([^"']*)\1 in (extras|dependency_groups)""")
+_SELECTION_KINDS = {"extras": "extra", "dependency_groups": "group"}
 
 
-def _when(marker: Marker) -> str:
+def _condition(marker: Marker) -> str:
     """Return a condition in words; an extra or a group by its name."""
-    match = _PART.fullmatch(str(marker))
+    match = _SELECTION.fullmatch(str(marker))
     if match is not None:
-        return f"with the {_PARTS[match[3]]} {match[2]}"
+        return f"with the {_SELECTION_KINDS[match[3]]} {match[2]}"
     return f"when {marker}"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 FAILURES = 9
-"""The exit code when some wheels could not be written, and the others were."""
+"""The exit code if some wheels could not be written."""
 LOSSES = 32
 """The exit code for accepted losses (F-56)."""
 
@@ -28,7 +28,7 @@ def show_rewrite(report: RewriteReport, output: Output) -> int:
     output.result_json(report.to_json())
     for wheel in report.wheels:
         if not wheel.is_new:
-            output.say(f"{wheel.source}: there is nothing to do", "dim")
+            output.say(f"{wheel.source}: nothing to do", "dim")
             continue
         output.report(str(wheel.path), "good")
         for text in wheel.notes:
@@ -36,8 +36,8 @@ def show_rewrite(report: RewriteReport, output: Output) -> int:
     if report.failed and not output.json:
         for _, error in report.failed:
             output.error(error)
-        left = count_of(len(report.failed), "wheel")
-        output.say(f"{left} could not be done; the others are there", "bad")
+        count = count_of(len(report.failed), "wheel")
+        output.say(f"{count} could not be written; the others were", "bad")
     if report.dry_run:
         output.say("nothing was written: this was a dry run", "dim")
     if report.failed:
@@ -85,20 +85,20 @@ def _rows(wheel: ShownWheel) -> Iterator[tuple[str, str]]:
         yield "variant", "none: it is a plain wheel"
     else:
         yield "label", str(wheel.filename.label)
-        yield from _named("property", wheel.properties or ["none: the null variant"])
+        yield from _titled("property", wheel.properties or ["none: the null variant"])
         providers = wheel.providers
-        yield from _named(
+        yield from _titled(
             "provider",
             (f"{name}: {providers.get(name, 'none')}" for name in wheel.document.priorities),
         )
         yield "layout", wheel.document.layout
     sizes = ((wheel.size, ""), (wheel.unpacked_size, " unpacked"))
-    known = [f"{size_words(size)}{which}" for size, which in sizes if size is not None]
-    yield "size", ", ".join(known)
-    yield from _named("markers", wheel.variant_markers)
+    known_sizes = [f"{size_words(size)}{suffix}" for size, suffix in sizes if size is not None]
+    yield "size", ", ".join(known_sizes)
+    yield from _titled("markers", wheel.variant_markers)
 
 
-def _named(name: str, texts: Iterable[str]) -> Iterator[tuple[str, str]]:
+def _titled(name: str, texts: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Yield texts, the first of which has a name."""
     for index, text in enumerate(texts):
         yield name if index == 0 else "", text
@@ -109,7 +109,7 @@ def _lines(file: InspectedFile) -> Iterator[str]:
     if not file.binaries.members:
         yield "  no binaries"
     for binary in file.binaries:
-        yield from _about(binary)
+        yield from _binary_lines(binary)
     properties = [str(one) for one in file.binary_properties.properties]
     if properties:
         yield "  properties that the binaries show:"
@@ -117,20 +117,20 @@ def _lines(file: InspectedFile) -> Iterator[str]:
     yield from (f"  note: {note}" for note in file.binary_properties.notes)
 
 
-def _about(binary: Binary) -> Iterator[str]:
+def _binary_lines(binary: Binary) -> Iterator[str]:
     kind = ", ".join([binary.format.value, *binary.machines, size_words(binary.size)])
     yield f"  {binary.member} ({kind})"
     levels = binary.levels
     rows: list[tuple[str, Iterable[str]]] = [
-        ("calls itself", [binary.soname] if binary.soname else []),
+        ("soname", [binary.soname] if binary.soname else []),
         ("needs", binary.needed),
-        ("looks in", binary.rpath),
+        ("rpath", binary.rpath),
         ("versions", binary.newest_versions()),
         (
             "x86-64",
             [
                 *([f"needs {levels.needed}"] if levels.needed else []),
-                *([f"has code of {levels.used}"] if levels.used else []),
+                *([f"has code for {levels.used}"] if levels.used else []),
                 *(f"{count:,} of {level}" for level, count in levels.instructions or ()),
             ],
         ),
@@ -145,6 +145,6 @@ def _about(binary: Binary) -> Iterator[str]:
         ("unlinked", map(str, binary.unlinked)),
         ("unknown", binary.faults),
     ]
-    for word, items in rows:
+    for title, items in rows:
         if text := ", ".join(items):
-            yield f"    {word:<13}{text}"
+            yield f"    {title:<13}{text}"

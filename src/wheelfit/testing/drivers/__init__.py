@@ -80,7 +80,7 @@ class FakeLevelZero:
 def add_nvidia_gpu(
     root: Path, number: int, model: str, device: int | None, *, excluded: bool = False
 ) -> Path:
-    """Write the files with which NVIDIA's driver lists a GPU, and return the root.
+    """Write the files by which NVIDIA's driver lists a GPU, and return the root.
 
     :param root: the root folder of a captured machine.
     :param number: the number of the GPU, from 0.
@@ -125,7 +125,7 @@ def compile_fake_driver(
 ) -> FakeDriver:
     """Compile the libraries of NVIDIA's driver into a folder.
 
-    :param folder: their folder; created if missing.
+    :param folder: the folder of the libraries; created if missing.
     :param libraries: any of ``libnvidia-ml.so.1`` and ``libcuda.so.1``.
     :param without_v2: whether to leave out the functions that old drivers lack.
     :raises FileNotFoundError: there is no C compiler; see :func:`find_compiler`.

@@ -1,6 +1,6 @@
 """A script that describes a build environment: its backend, some packages, its compiler.
 
-Run by the interpreter of the environment, with a question as JSON; the answer is JSON too. The
+It is run by the interpreter of the environment, with a question and an answer as JSON. The
 examined modules are not imported. Must run on CPython 3.9.
 """
 
@@ -23,7 +23,7 @@ def main() -> None:
         "mentions": {
             text: any(_mentions(place, text) for place in places) for text in question["mentions"]
         },
-        "has": [one for one in question["has"] if _has(*one)],
+        "has": [module_text for module_text in question["has"] if _has(*module_text)],
         "packages": {name: _version(name) for name in question["packages"]},
         "compiler": {name: sysconfig.get_config_var(name) or "" for name in ("CC", "CFLAGS")},
     }
@@ -41,9 +41,9 @@ def _places(top: str) -> "list[Path]":
     return [Path(location) for location in spec.submodule_search_locations or [spec.origin or ""]]
 
 
-def _mentions(place: Path, text: str) -> bool:
-    files = [place] if place.is_file() else sorted(place.rglob("*.py"))
-    return any(text in path.read_text(encoding="utf-8", errors="replace") for path in files)
+def _mentions(path: Path, text: str) -> bool:
+    files = [path] if path.is_file() else sorted(path.rglob("*.py"))
+    return any(text in file.read_text(encoding="utf-8", errors="replace") for file in files)
 
 
 def _has(module: str, text: str) -> bool:
@@ -60,8 +60,8 @@ def _has(module: str, text: str) -> bool:
 def _distribution(top: str) -> list[str]:
     """Return name and version of a module's distribution; the module's name where it has none."""
     for distribution in importlib.metadata.distributions():
-        listed = (distribution.read_text("top_level.txt") or "").split()
-        if top in (listed or {str(path).partition("/")[0] for path in distribution.files or ()}):
+        modules = (distribution.read_text("top_level.txt") or "").split()
+        if top in (modules or {str(path).partition("/")[0] for path in distribution.files or ()}):
             return [distribution.metadata["Name"], distribution.version]
     return [top, ""]
 

@@ -1,4 +1,4 @@
-"""BLAS and LAPACK: the library a variant is linked with, as an option of Meson and of CMake.
+"""BLAS and LAPACK: the library of a variant, as an option of Meson and of CMake.
 
 NumPy, SciPy and others call the options of Meson ``blas`` and ``lapack``, with the name by which
 Meson or pkg-config knows the library. ``FindBLAS`` and ``FindLAPACK`` of CMake read ``BLA_VENDOR``.
@@ -41,15 +41,15 @@ LIBRARIES: Mapping[str, BlasLibrary] = {
     "openblas": BlasLibrary("OpenBLAS", "libopenblas"),
 }
 """By the value of the property, which is also its name in Meson."""
-_REPACKED = "libscipy_open"
+_BUNDLED_OPENBLAS = "libscipy_open"
 """The prefix of OpenBLAS builds that NumPy and SciPy take from the package index."""
 
 
-def wanted_library(properties: PropertySet) -> str | None:
+def required_library(properties: PropertySet) -> str | None:
     """Return the library that properties require; None: no known one, or several.
 
     >>> from wheelfit.core.properties import PropertySet, parse_property
-    >>> wanted_library(PropertySet([parse_property("blas_lapack :: provider :: mkl")]))
+    >>> required_library(PropertySet([parse_property("blas_lapack :: provider :: mkl")]))
     'mkl'
     """
     values = {value for feature in _FEATURES for value in properties.values(*feature)}
@@ -57,12 +57,12 @@ def wanted_library(properties: PropertySet) -> str | None:
 
 
 def _words(properties: PropertySet, _machine: Mapping[str, str]) -> tuple[str, ...]:
-    name = wanted_library(properties)
+    name = required_library(properties)
     return () if name is None else (f"blas={name}",)
 
 
 def _add(inputs: BuildInputs, properties: PropertySet) -> BuildInputs:
-    name = wanted_library(properties)
+    name = required_library(properties)
     if name is None:
         return inputs
     library = LIBRARIES[name]
@@ -70,14 +70,16 @@ def _add(inputs: BuildInputs, properties: PropertySet) -> BuildInputs:
     if inputs.backend == "scikit_build_core.build":
         return inputs.with_setting("cmake.define.BLA_VENDOR", library.vendor)
     if inputs.backend == "mesonpy":
-        options = [one for one in _declared(inputs) if one == "blas" or library.has_lapack]
+        options = [
+            option for option in _declared_options(inputs) if option == "blas" or library.has_lapack
+        ]
         if options:
             return inputs.with_setup_args(*(f"-D{option}={name}" for option in options))
     return inputs
 
 
-def _declared(inputs: BuildInputs) -> Iterator[str]:
-    """Yield the options that a project of Meson has, which refuses any other."""
+def _declared_options(inputs: BuildInputs) -> Iterator[str]:
+    """Yield the options that a project declares; Meson refuses others."""
     for file in ("meson.options", "meson_options.txt"):
         path = inputs.project / file
         if path.is_file():
@@ -90,20 +92,22 @@ def contradictions(binaries: Binaries, properties: PropertySet) -> Iterator[str]
 
     Static linking is not detected.
     """
-    claimed = wanted_library(properties)
+    claimed = required_library(properties)
     if claimed is None:
         return
     for binary in binaries:
-        loaded = {name: _implementation(name) for name in binary.needed}
-        others = [name for name, one in loaded.items() if one not in (None, claimed)]
-        if others and claimed not in loaded.values():
-            yield f"{binary.member} loads {others[0]}, and the wheel claims {claimed}"
+        libraries = {name: _implementation(name) for name in binary.needed}
+        other_files = [
+            name for name, library in libraries.items() if library not in (None, claimed)
+        ]
+        if other_files and claimed not in libraries.values():
+            yield f"{binary.member} loads {other_files[0]}, and the wheel claims {claimed}"
 
 
 def _implementation(file: str) -> str | None:
-    if file.startswith(_REPACKED):
+    if file.startswith(_BUNDLED_OPENBLAS):
         return "openblas"
-    return next((name for name, one in LIBRARIES.items() if one.file in file), None)
+    return next((name for name, library in LIBRARIES.items() if library.file in file), None)
 
 
 BLAS = Toolchain(_words, _add)

@@ -3,13 +3,13 @@
 The flags of a variant are those of the plain build, and its own. Their form depends on how a
 backend combines ``CFLAGS`` with flags of its own:
 
-- Meson, CMake and cargo put them behind those of the build type.
-- Meson ignores them where a project sets ``c_args`` among its default options. So it gets them as
-  words of its compilers too.
-- Setuptools has the flags of the interpreter, and ``CFLAGS`` and ``CXXFLAGS`` *replace* these
-  (since 75.7 and 72.2; before, they went behind them). So they must start with them, unless the
-  user has set the variable: then the plain build does without them, too.
-- Backends of a project's own are unknown. Most use setuptools.
+- Meson, CMake and cargo put them after those of the build type.
+- Meson ignores them if a project sets ``c_args`` among its default options. So they are also added
+  to the commands of its compilers.
+- Setuptools uses the flags of the interpreter, and ``CFLAGS`` and ``CXXFLAGS`` *replace* these
+  (since 75.7 and 72.2; before, they were appended). So the variables must start with these, unless
+  the user has set them: then the plain build lacks them, too.
+- In-tree backends are treated as setuptools, which most of them use.
 
 The compiler of Microsoft reads ``CL`` itself, and puts it before all other flags.
 """
@@ -38,14 +38,14 @@ if TYPE_CHECKING:
 C = ("CFLAGS", "CXXFLAGS")
 _FORTRAN = ("FFLAGS", "FCFLAGS")
 _MESON = "mesonpy"
-_APPENDING = CMAKE_BACKENDS | {"maturin", _MESON}
-"""Backends whose compilers get ``CFLAGS`` besides the flags of a build type, never instead."""
+_APPENDING_BACKENDS = CMAKE_BACKENDS | {"maturin", _MESON}
+"""Backends that append ``CFLAGS`` to the flags of the build type."""
 _COMPILERS: Mapping[str, tuple[str, ...]] = {
     "CC": ("cc", "gcc", "clang"),
     "CXX": ("c++", "g++", "clang++"),
     "FC": ("gfortran", "flang-new", "flang"),
 }
-"""The programs that Meson tries where a variable names none, in its order."""
+"""The programs that Meson tries, in this order, if the variable is not set."""
 _FLAGS: Mapping[tuple[str, str], Mapping[str, str]] = {
     ("x86_64", "level"): {
         name: f"-march=x86-64{'' if name == 'v1' else f'-{name}'}" for name, _ in x86_64.LEVELS
@@ -56,22 +56,21 @@ _FLAGS: Mapping[tuple[str, str], Mapping[str, str]] = {
         for name in reversed(aarch64.VERSIONS)
     },
 }
-"""The flags of gcc and clang for each value, lowest first; code of one runs on all higher ones."""
-USUAL = frozenset(next(iter(known.values())) for known in _FLAGS.values())
-"""The lowest of them: the default of compilers."""
+"""The flags of gcc and clang for each value, lowest first; code for one runs on all higher ones."""
+DEFAULT_FLAGS = frozenset(next(iter(flags.values())) for flags in _FLAGS.values())
+"""The lowest flag of each feature, which is the default of compilers."""
 _MICROSOFT: Mapping[str, str] = {
     "-march=x86-64-v3": "/arch:AVX2",
     "-march=x86-64-v4": "/arch:AVX512",
 }
-"""The flags on Windows. Its compiler has none for v2, nor for versions of ARM."""
+"""The flags of Microsoft's compiler, which has none for v2 and for versions of Arm."""
 _MACHINES = {"x86_64": ("x86_64", "amd64"), "aarch64": ("aarch64", "arm64")}
 
 
 def level_of(properties: PropertySet, namespace: str) -> str | None:
-    """Return the level of a processor that properties require; None: they require none.
+    """Return the processor level that properties require; None if they require none.
 
-    With several values of a feature the wheel must run on the machines of each, so the lowest is
-    taken.
+    With several values of a feature the wheel must run on the machines of each: the lowest counts.
     """
     return next((value for name, value, _ in _levels(properties) if name == namespace), None)
 
@@ -79,9 +78,10 @@ def level_of(properties: PropertySet, namespace: str) -> str | None:
 def _levels(properties: PropertySet) -> Iterator[tuple[str, str, str]]:
     """Yield namespace, value and flag."""
     for feature, values in properties.features():
-        known = _FLAGS.get((feature.namespace, feature.name), {})
-        for value, flag in [one for one in known.items() if one[0] in values][:1]:
-            yield feature.namespace, value, flag
+        flags = _FLAGS.get((feature.namespace, feature.name), {})
+        lowest = next((value for value in flags if value in values), None)
+        if lowest is not None:
+            yield feature.namespace, lowest, flags[lowest]
 
 
 def words(properties: PropertySet, machine: Mapping[str, str]) -> tuple[str, ...]:
@@ -98,12 +98,12 @@ def words(properties: PropertySet, machine: Mapping[str, str]) -> tuple[str, ...
 
 
 def base_flags(inputs: BuildInputs) -> str:
-    """Return the flags of C and C++ compilers by a backend where ``CFLAGS`` is not set."""
-    return "" if inputs.backend in _APPENDING else inputs.compiler.flags
+    """Return the flags that a backend gives to C and C++ compilers if ``CFLAGS`` is not set."""
+    return "" if inputs.backend in _APPENDING_BACKENDS else inputs.compiler.flags
 
 
 def add(inputs: BuildInputs, properties: PropertySet) -> BuildInputs:
-    """Return inputs with the flags of properties, behind those of a plain build.
+    """Return inputs with the flags of properties, after those of a plain build.
 
     :raises InvalidConfiguration: flags for another machine, or for another compiler, would be
         needed.
@@ -114,45 +114,47 @@ def add(inputs: BuildInputs, properties: PropertySet) -> BuildInputs:
     if not flags:
         return inputs
     if inputs.is_windows:
-        return inputs.appended("CL", flags)
+        return inputs.with_appended("CL", flags)
     if "zig" in inputs.environ.get("CC", ""):
-        flags = tuple(map(_as_zig_spells, flags))
+        flags = tuple(map(_zig_flag, flags))
     option = _linker_option(properties, inputs)
-    inputs = with_words(inputs, flags)
-    return inputs.appended("LDFLAGS", [option]) if option else inputs
+    inputs = with_compiler_flags(inputs, flags)
+    return inputs.with_appended("LDFLAGS", [option]) if option else inputs
 
 
-def with_words(inputs: BuildInputs, flags: Sequence[str], *, fortran: bool = True) -> BuildInputs:
-    """Return inputs by which GCC and clang get flags behind those of a plain build.
+def with_compiler_flags(
+    inputs: BuildInputs, flags: Sequence[str], *, fortran: bool = True
+) -> BuildInputs:
+    """Return inputs with flags for GCC and clang, after those of a plain build.
 
-    :param fortran: whether the compiler of Fortran gets them, as those of C and C++ do.
+    :param fortran: whether the compiler of Fortran gets them too.
     """
     for variable in C:
-        inputs = inputs.appended(variable, flags, base=base_flags(inputs))
+        inputs = inputs.with_appended(variable, flags, base=base_flags(inputs))
     for variable in _FORTRAN if fortran else ():
-        inputs = inputs.appended(variable, flags)
+        inputs = inputs.with_appended(variable, flags)
     path = inputs.environ.get("PATH", "")
     for variable, programs in _COMPILERS.items() if inputs.backend == _MESON else ():
-        program = next((one for one in programs if shutil.which(one, path=path)), "")
+        program = next((name for name in programs if shutil.which(name, path=path)), "")
         if (program or variable in inputs.environ) and (fortran or variable != "FC"):
-            inputs = inputs.appended(variable, flags, base=program)
+            inputs = inputs.with_appended(variable, flags, base=program)
     return inputs
 
 
 def with_mapped_folder(inputs: BuildInputs) -> BuildInputs:
-    """Return inputs by which GCC and clang write paths relative to the project, not where it lies.
+    """Return inputs by which GCC and clang write paths relative to the project.
 
     Without debug information, assertions and ``__FILE__`` there are none.
     """
     if inputs.is_windows:
         return inputs
-    return with_words(inputs, [shlex.quote(f"-ffile-prefix-map={inputs.project}=.")])
+    return with_compiler_flags(inputs, [shlex.quote(f"-ffile-prefix-map={inputs.project}=.")])
 
 
-def _as_zig_spells(flag: str) -> str:
-    """Return a flag for ``zig cc``, which has names of its own for processors.
+def _zig_flag(flag: str) -> str:
+    """Return a flag for ``zig cc``, which has other names for processors.
 
-    >>> _as_zig_spells("-march=x86-64-v3"), _as_zig_spells("-march=armv8.2-a")
+    >>> _zig_flag("-march=x86-64-v3"), _zig_flag("-march=armv8.2-a")
     ('-mcpu=x86_64_v3', '-mcpu=generic+v8_2a')
     """
     name = flag.removeprefix("-march=")
@@ -163,14 +165,14 @@ def _as_zig_spells(flag: str) -> str:
 
 
 def _check(namespace: str, value: str, flag: str, inputs: BuildInputs) -> None:
-    here = inputs.machine.get("platform_machine", "")
-    if here.lower() not in _MACHINES[namespace]:
+    machine = inputs.machine.get("platform_machine", "")
+    if machine.lower() not in _MACHINES[namespace]:
         raise InvalidConfiguration(
-            f"this machine ({here}) cannot use compiler flags for {namespace}",
+            f"this machine ({machine}) cannot use compiler flags for {namespace}",
             hint="build that variant on such a machine, or leave out --flags and give those of "
             "your cross compiler",
         )
-    if inputs.is_windows and flag not in USUAL and flag not in _MICROSOFT:
+    if inputs.is_windows and flag not in DEFAULT_FLAGS and flag not in _MICROSOFT:
         raise InvalidConfiguration(
             f"the compiler of Microsoft has no option for {namespace} {value}",
             hint="leave out --flags; [tool.wheelfit.build.variants.LABEL] may set what your "
@@ -184,7 +186,7 @@ def _check(namespace: str, value: str, flag: str, inputs: BuildInputs) -> None:
 def level_mark(properties: PropertySet) -> tuple[str, str] | None:
     """Return the level of x86-64 that a loader requires, and the option of the linker for it.
 
-    None if there is no such level, or if every processor supports it.
+    Return None if there is no such level, or if every processor supports it.
 
     >>> from wheelfit.core.properties import PropertySet, parse_property
     >>> level_mark(PropertySet([parse_property("x86_64 :: level :: v3")]))
@@ -195,7 +197,7 @@ def level_mark(properties: PropertySet) -> tuple[str, str] | None:
 
 
 def _linker_option(properties: PropertySet, inputs: BuildInputs) -> str | None:
-    """Return the linker option by which a loader refuses code above the processor's level."""
+    """Return the linker option by which the loader refuses the library on lower processors."""
     mark = level_mark(properties)
     if mark is None or inputs.machine.get("sys_platform") != "linux":
         return None
@@ -204,7 +206,7 @@ def _linker_option(properties: PropertySet, inputs: BuildInputs) -> str | None:
     return mark[1] if is_marked else None
 
 
-_DEADLINE = 60.0
+_TIME_LIMIT = 60.0
 
 
 def marks_level(
@@ -212,10 +214,10 @@ def marks_level(
 ) -> bool:
     """Link a library with an option, and return whether it is marked with its level.
 
-    Linkers differ: that of binutils does it since 2.36, gold refuses the option, lld ignores it.
+    Linkers differ: that of binutils marks it since 2.36, gold refuses the option, lld ignores it.
 
-    :param command: of the compiler where ``CC`` names none.
-    :param environ: of the backend, whose ``CC`` and ``LDFLAGS`` are used.
+    :param command: the command of the compiler if ``CC`` is not set.
+    :param environ: the variables of the backend: ``CC`` and ``LDFLAGS`` are used.
     """
     command_words = split_words(environ.get("CC") or command)
     path = environ.get("PATH")
@@ -228,7 +230,7 @@ def marks_level(
     source.write_text("int wheelfit_empty;\n")
     command_line = [program, *command_words[1:], "-shared", "-fPIC", str(source)]
     command_line += ["-o", str(library), *split_words(environ.get("LDFLAGS", "")), option]
-    if not run(command_line, environ=environ, deadline=_DEADLINE).succeeded:
+    if not run(command_line, environ=environ, deadline=_TIME_LIMIT).succeeded:
         return False
     try:
         with library.open("rb") as file:

@@ -1,6 +1,6 @@
 """Go: levels of processors, which its compiler reads from variables, and flags for C in packages.
 
-``GOARM64`` is heard since Go 1.23; before, code was for every 64-bit Arm processor.
+Go reads ``GOARM64`` since 1.23; older versions compile for every 64-bit Arm processor.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from wheelfit.building.front_end.toolchains.inputs import BuildInputs
     from wheelfit.core.properties import PropertySet
 
-_USUAL = "-O2 -g"
+_DEFAULT_C_FLAGS = "-O2 -g"
 """Go's default flags for compilers of C."""
 
 
@@ -46,7 +46,7 @@ def _add(inputs: BuildInputs, properties: PropertySet) -> BuildInputs:
         inputs = inputs.with_variable(name, value)
     for name in ("CGO_CFLAGS", "CGO_CXXFLAGS"):
         if not inputs.is_windows and (words := c_family.words(properties, inputs.machine)):
-            inputs = inputs.appended(name, words, base=_USUAL)
+            inputs = inputs.with_appended(name, words, base=_DEFAULT_C_FLAGS)
     return inputs
 
 

@@ -1,9 +1,8 @@
-"""CUDA and HIP: the architectures of a variant, in the words of each build system.
+"""CUDA and HIP: the architectures of a variant, in the variables and settings of build systems.
 
-PyTorch's extensions and CMake have variables and settings of their own. NVIDIA's and AMD's
-compilers read options from variables too, but would give them to every file, also to those that a
-build system compiles for fewer architectures; so these are set only where no build system selects
-architectures.
+PyTorch's extensions and CMake have their own. NVIDIA's and AMD's compilers read options from
+variables too, but use them for every file, also for those that a build system compiles for fewer
+architectures; so these are set only if no build system selects architectures.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ class Architecture:
     number: int
     """As 90."""
     suffix: str
-    """``a``, ``f`` or nothing."""
+    """``a``, ``f`` or empty."""
     is_virtual: bool
     """Whether it is PTX, which drivers compile."""
 
@@ -59,7 +58,13 @@ class Architecture:
 def cuda_architectures(properties: PropertySet) -> tuple[Architecture, ...]:
     """Return the architectures of NVIDIA's GPUs that properties name, oldest first."""
     matches = map(_VALUE.fullmatch, properties.values("nvidia", "sm_arch"))
-    return tuple(sorted(Architecture(int(m[1]), m[2], m[3] == "virtual") for m in matches if m))
+    return tuple(
+        sorted(
+            Architecture(int(match[1]), match[2], match[3] == "virtual")
+            for match in matches
+            if match
+        )
+    )
 
 
 def torch_list(architectures: Iterable[Architecture]) -> str:
@@ -70,12 +75,10 @@ def torch_list(architectures: Iterable[Architecture]) -> str:
     >>> torch_list([Architecture(90, "", False), Architecture(90, "", True)])
     '9.0+PTX'
     """
-    has_ptx_by_name: dict[str, bool] = {}
-    for architecture in architectures:
-        has_ptx_by_name[architecture.dotted] = architecture.is_virtual or has_ptx_by_name.get(
-            architecture.dotted, False
-        )
-    return ";".join(f"{name}+PTX" if has_ptx else name for name, has_ptx in has_ptx_by_name.items())
+    architectures = list(architectures)
+    with_ptx = {architecture.dotted for architecture in architectures if architecture.is_virtual}
+    names = dict.fromkeys(architecture.dotted for architecture in architectures)
+    return ";".join(f"{name}+PTX" if name in with_ptx else name for name in names)
 
 
 def _cuda_words(properties: PropertySet, _machine: Mapping[str, str]) -> tuple[str, ...]:
@@ -91,16 +94,16 @@ def _add_cuda(inputs: BuildInputs, properties: PropertySet) -> BuildInputs:
     inputs = inputs.with_variable("TORCH_CUDA_ARCH_LIST", torch_list(architectures))
     if inputs.backend == _SKBUILD:
         inputs = inputs.with_setting("cmake.define.CMAKE_CUDA_ARCHITECTURES", names)
-    if _chooses_architectures(inputs) or "NVCC_APPEND_FLAGS" in inputs.chosen:
+    if _build_system_selects(inputs) or "NVCC_APPEND_FLAGS" in inputs.chosen:
         return inputs
     options = [
         f"-gencode=arch=compute_{architecture.name},code={architecture.code}"
         for architecture in architectures
     ]
-    return inputs.appended("NVCC_APPEND_FLAGS", options)
+    return inputs.with_appended("NVCC_APPEND_FLAGS", options)
 
 
-def _chooses_architectures(inputs: BuildInputs) -> bool:
+def _build_system_selects(inputs: BuildInputs) -> bool:
     """Return whether PyTorch or CMake selects the architectures."""
     return (
         inputs.backend in CMAKE_BACKENDS
@@ -117,16 +120,16 @@ def _add_hip(inputs: BuildInputs, properties: PropertySet) -> BuildInputs:
     names = _hip_words(properties, inputs.machine)
     if not names:
         return inputs
-    listed = ";".join(names)
-    inputs = inputs.with_variable("PYTORCH_ROCM_ARCH", listed)
+    architectures = ";".join(names)
+    inputs = inputs.with_variable("PYTORCH_ROCM_ARCH", architectures)
     if inputs.backend == _SKBUILD:
-        # CMake's own language HIP reads the first, the packages of ROCm the others.
+        # CMake's language HIP reads the first, the packages of ROCm the others.
         for name in ("CMAKE_HIP_ARCHITECTURES", "GPU_TARGETS", "AMDGPU_TARGETS"):
-            inputs = inputs.with_setting(f"cmake.define.{name}", listed)
-    if _chooses_architectures(inputs) or "HIPCC_COMPILE_FLAGS_APPEND" in inputs.chosen:
+            inputs = inputs.with_setting(f"cmake.define.{name}", architectures)
+    if _build_system_selects(inputs) or "HIPCC_COMPILE_FLAGS_APPEND" in inputs.chosen:
         return inputs
     options = [f"--offload-arch={name}" for name in names]
-    return inputs.appended("HIPCC_COMPILE_FLAGS_APPEND", options)
+    return inputs.with_appended("HIPCC_COMPILE_FLAGS_APPEND", options)
 
 
 CUDA = Toolchain(_cuda_words, _add_cuda)

@@ -1,4 +1,4 @@
-"""The inputs of a build backend and its compilers, and a toolchain's additions."""
+"""The inputs of a build backend and its compilers, and the toolchains that add to them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 CMAKE_BACKENDS = frozenset({"scikit_build_core.build", "py_build_cmake.build"})
 BUILD_SYSTEMS = ("setuptools-rust", "torch")
-"""Packages that bring a build system of their own, if they are in a build environment."""
+"""Packages with a build system of their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Compiler:
     command: str = ""
     """As ``gcc -pthread``; empty where the interpreter has none, as on Windows."""
     flags: str = ""
-    """Its ``CFLAGS``, which setuptools gives to the compilers of C and of C++."""
+    """Its ``CFLAGS``, which setuptools uses for C and C++."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,32 +41,32 @@ class BuildInputs:
     project: Path = Path()
     compiler: Compiler = Compiler()
     packages: frozenset[str] = frozenset()
-    """The installed ones of `BUILD_SYSTEMS`."""
+    """The packages of `BUILD_SYSTEMS` in the build environment."""
     chosen: frozenset[str] = frozenset()
-    """Variables that the project sets for this wheel itself, which take precedence."""
+    """Variables that the project sets for this wheel, which take precedence."""
 
     @property
     def calls_cargo(self) -> bool:
-        """Whether the backend calls cargo, and reads from it the paths of artifacts."""
+        """Whether the backend calls cargo, and gets the paths of artifacts from it."""
         return self.backend == "maturin" or "setuptools-rust" in self.packages
 
     @property
     def is_windows(self) -> bool:
-        """Whether the compilers are those of Windows."""
+        """Whether the build machine has Windows."""
         return self.machine.get("sys_platform") == "win32"
 
-    def appended(
-        self, name: str, words: Iterable[str], *, base: str = "", between: str = " "
+    def with_appended(
+        self, name: str, words: Iterable[str], *, base: str = "", separator: str = " "
     ) -> BuildInputs:
         """Return these inputs with words appended to a variable.
 
         :param base: the value if the variable is not set.
         """
-        text = between.join(filter(None, [self.environ.get(name, base), *words]))
+        text = separator.join(filter(None, [self.environ.get(name, base), *words]))
         return replace(self, environ={**self.environ, name: text})
 
     def with_variable(self, name: str, text: str) -> BuildInputs:
-        """Return this with a variable, unless the project sets that for this wheel."""
+        """Return these inputs with a variable, unless the project sets it for this wheel."""
         if name in self.chosen:
             return self
         return replace(self, environ={**self.environ, name: text})
@@ -76,14 +76,14 @@ class BuildInputs:
         return replace(self, settings={key: value, **self.settings})
 
     def with_setup_args(self, *words: str) -> BuildInputs:
-        """Return these inputs with arguments for Meson, in front of present ones."""
-        given = self.settings.get("setup-args", [])
-        given = [given] if isinstance(given, str) else given
-        return replace(self, settings={**self.settings, "setup-args": [*words, *given]})
+        """Return these inputs with arguments for Meson, before existing ones."""
+        existing = self.settings.get("setup-args", [])
+        existing = [existing] if isinstance(existing, str) else existing
+        return replace(self, settings={**self.settings, "setup-args": [*words, *existing]})
 
 
 def split_words(text: str) -> list[str]:
-    """Return the words of a variable as a shell splits them; none where it cannot."""
+    """Return the words of a variable, split as by a shell; none if the text is invalid."""
     try:
         return shlex.split(text)
     except ValueError:
@@ -95,8 +95,8 @@ class Toolchain:
     """The compilers of some languages, or a build system, and their use of properties."""
 
     words: Callable[[PropertySet, Mapping[str, str]], tuple[str, ...]]
-    """Returns its flags, from properties and marker variables of the machine, for reports."""
+    """Returns its flags for properties and marker variables of the machine, for reports."""
     add: Callable[[BuildInputs, PropertySet], BuildInputs]
-    """Returns the inputs with its flags, from inputs and properties."""
+    """Returns inputs with its flags for properties."""
     is_named_when_used: bool = False
     """Whether reports name its flags only if it has compiled something."""

@@ -52,16 +52,16 @@ def add(inputs: BuildInputs, properties: PropertySet) -> BuildInputs:
     inputs = inputs.with_variable("CARGO_TERM_VERBOSE", "true")  # for `compiled_crates`
     environ = inputs.environ
     if "CARGO_ENCODED_RUSTFLAGS" in environ:
-        return inputs.appended("CARGO_ENCODED_RUSTFLAGS", flags, between="\x1f")
+        return inputs.with_appended("CARGO_ENCODED_RUSTFLAGS", flags, separator="\x1f")
     if "RUSTFLAGS" in environ:
-        return inputs.appended("RUSTFLAGS", flags)
+        return inputs.with_appended("RUSTFLAGS", flags)
     names = {
         name for name in environ if name.startswith("CARGO_TARGET_") and name.endswith("_RUSTFLAGS")
     }
     if names or any(map(_has_target_flags, _cargo_folders(environ, inputs.project))):
         names |= {f"CARGO_TARGET_X86_64_{system}_RUSTFLAGS" for system in _TARGETS}
     for name in ("CARGO_BUILD_RUSTFLAGS", *sorted(names)):
-        inputs = inputs.appended(name, flags)
+        inputs = inputs.with_appended(name, flags)
     return inputs
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wheelfit.cli.options.file_tables import TABLE
-from wheelfit.cli.options.option import Option, OptionGroup, ProjectMay
+from wheelfit.cli.options.option import Option, OptionGroup, ProjectAccess
 from wheelfit.cli.options.table.requirements import ALLOW_SOURCE, CONSTRAINT
 from wheelfit.cli.options.values import (
     ANY_TEXT,
@@ -42,7 +42,7 @@ INIT_TABLE = OptionGroup(
     Option(
         "--plugin-api NAMESPACE=MODULE:ATTRIBUTE",
         ANY_TEXTS,
-        "where the plugin of a namespace is, if not where its package is called like it",
+        "the plugin of a namespace, where it does not follow from the name of its package",
     ),
     Option(
         "--build-requires NAMESPACE=REQUIREMENT",
@@ -55,7 +55,7 @@ INIT_TABLE = OptionGroup(
         "add a namespace whose values are listed here, best first",
     ),
     Option("--variant LABEL=PROPERTY,…", ANY_TEXTS, "add a variant, as 'v3=x86_64 :: level :: v3'"),
-    Option("--first NAMESPACE", ANY_TEXTS, "give this namespace priority; several in their order"),
+    Option("--first NAMESPACE", ANY_TEXTS, "rank this namespace first; several in this order"),
     Option(
         "--remove-provider NAMESPACE",
         ANY_TEXTS,
@@ -79,7 +79,7 @@ BUILD = OptionGroup(
         "how wheels are built",
         default=None,
         stored_as="build_table",
-        project=ProjectMay.ALONE_SET_IT,
+        project=ProjectAccess.PROJECT_ONLY,
     ),
     Option(
         "matrix",
@@ -87,7 +87,7 @@ BUILD = OptionGroup(
         "which wheels a release has",
         default=None,
         stored_as="matrix_table",
-        project=ProjectMay.ALONE_SET_IT,
+        project=ProjectAccess.PROJECT_ONLY,
     ),
 )
 
@@ -120,14 +120,14 @@ TEST = OptionGroup(
         "--emulate auto|always|never",
         OneOf("auto", "always", "never"),
         "run wheels under QEMU: those that this machine does not support, each under a "
-        "processor of the very level that it needs, or none",
+        "processor of the level that it needs, or none",
         default="auto",
     ),
     Option(
         "--fake-drivers",
         FLAG,
-        "run wheels for GPUs that are not here beside drivers that show one, and are compiled "
-        "for it: to test what needs no GPU",
+        "run wheels for missing GPUs with simulated drivers, which are compiled for it, to test "
+        "what needs no GPU",
     ),
     Option(
         "--time-limit [LABEL=]TIME",
@@ -141,13 +141,13 @@ BUILT_WHEELS = OptionGroup(
     Option(
         "--variant LABEL",
         TEXTS,
-        "build this variant of the table; with --property: call the variant so",
+        "build this variant of the table; with --property: the label of the variant",
         stored_as="labels",
     ),
     Option(
         "-p, --property PROPERTY",
         ANY_TEXTS,
-        "build the variant that needs this ('x86_64 :: level :: v3') and what else is given; "
+        "build the variant with this property ('x86_64 :: level :: v3'), and others given; "
         "without --variant its label is derived",
         stored_as="properties",
     ),
@@ -189,15 +189,15 @@ BUILD_WAYS = OptionGroup(
     Option(
         "-C, --config-setting, --config-settings KEY=VALUE",
         ANY_TEXTS,
-        "tell this to the backend; variant, variant-name, variant-label and null-variant are "
-        "understood whatever the backend",
+        "pass a setting to the backend; variant, variant-name, variant-label and null-variant "
+        "work with every backend",
         stored_as="config_settings",
     ),
     Option(
         "--flags",
         FLAG,
-        "give compilers what follows from levels of processors and architectures of GPUs, "
-        "besides the flags of the plain build; needs the extra build",
+        "add compiler flags for the processor level and GPU architectures of the variant to "
+        "those of the plain build; needs the extra build",
         default=None,
     ),
     Option(
@@ -209,19 +209,19 @@ BUILD_WAYS = OptionGroup(
     Option(
         "--pass-properties",
         FLAG,
-        "give the properties to the build system too, which Meson takes as its option variant",
+        "pass the properties to the build system too; Meson gets them as its option variant",
         default=None,
     ),
     Option(
         "--dialect NAME",
         ANY_TEXT,
-        "how variants are asked for: draft, meson-python, hatchling, scikit-build-core; "
-        "none: always convert (default: as the backend that is installed understands it)",
+        "how a backend is asked for a variant: draft, meson-python, hatchling, scikit-build-core; "
+        "none: always convert (default: as the installed backend supports it)",
     ),
     Option(
         "--provider NAMESPACE=REQUIREMENT",
         ANY_TEXTS,
-        "who knows about a namespace, for a project without a [variant] table; most "
+        "the provider of a namespace, for a project without a [variant] table; most "
         "important first",
         stored_as="namespace_providers",
     ),
@@ -260,13 +260,13 @@ MATRIX = OptionGroup(
     Option(
         "--job-per",
         OneOf("wheel", "target"),
-        "with --format: what is one job there: a wheel, or all wheels of a Python and platform "
+        "with --format: a job for each wheel, or for all wheels of a Python and platform "
         "(default: wheel)",
     ),
     Option(
         "--template FILE",
         FILE,
-        "with --format gitlab: the file of the repository that says what .build-wheel does",
+        "with --format gitlab: the file of the repository that defines .build-wheel",
     ),
     Option("--only-python VERSION", ANY_TEXTS, "leave out other Pythons"),
     Option("--only-platform PLATFORM", ANY_TEXTS, "leave out other platforms"),
@@ -275,7 +275,7 @@ MATRIX = OptionGroup(
 ABI_BOUNDS = OptionGroup(
     "",
     Option(
-        "CONSUMER", FILE, "a wheel, or a library by itself, that was built with one of the releases"
+        "CONSUMER", FILE, "a wheel, or a single library, that was built with one of the releases"
     ),
     Option(
         "--against LIBRARY",
@@ -286,14 +286,14 @@ ABI_BOUNDS = OptionGroup(
     Option(
         "--project NAME",
         TEXT,
-        "which project the libraries are of (default: as the wheels say)",
+        "the project of the libraries (default: that of the wheels)",
         stored_as="named",
     ),
     Option(
         "--exports FILE",
         FILE,
-        "pyproject.toml of the library with [variant.abi-exports], what it promises "
-        "(default: what its wheels carry)",
+        "pyproject.toml of the library with [variant.abi-exports] (default: the exports in its "
+        "wheels)",
     ),
     Option(
         "--namespace NAME",
@@ -301,17 +301,17 @@ ABI_BOUNDS = OptionGroup(
         "namespace of the properties (default: abi_dependency)",
         default="abi_dependency",
     ),
-    Option("--label LABEL", TEXT, "look at the builds of the library so called"),
+    Option("--label LABEL", TEXT, "examine the builds of the library with this label"),
     Option(
         "--newest N",
         RELEASES,
-        "how many releases of a project to look at, newest first (default: 10; 0: all)",
+        "number of releases of a project to examine, newest first (default: 10; 0: all)",
         default=10,
     ),
     Option(
         "--built-with VERSION",
         TEXT,
-        "it was built with this release: what that lacks is of other libraries, and types are "
-        "compared with its own (default: the first that has all symbols)",
+        "the release that it was built with: symbols that this lacks belong to other libraries, "
+        "and types are compared with it (default: the first that has all symbols)",
     ),
 )

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from wheelfit.cli.options.option import Option, OptionGroup
-from wheelfit.cli.options.values import ANY_TEXTS, FILE, FLAG, FOLDER, PROCESS, OneOf, Several
+from wheelfit.cli.options.values import ANY_TEXTS, FILE, FLAG, FOLDER, PROCESS, ListOf, OneOf
 
 COUNTING = (
     Option(
         "--profile",
-        Several(OneOf("uv", "pypi", "conda-forge", "internal")),
-        "rules of a tool or place besides: of uv 0.13.8, the public registry, conda-forge, or your "
-        "own organisation",
+        ListOf(OneOf("uv", "pypi", "conda-forge", "internal")),
+        "add rules: of uv 0.13.8, the public registry, conda-forge, or your own organisation",
     ),
     Option("--strict", FLAG, "treat warnings as errors"),
     Option("--ignore CODE", ANY_TEXTS, "leave out the findings of a check"),
@@ -37,14 +36,14 @@ CHECK = OptionGroup(
     Option(
         "--binaries",
         FLAG,
-        "hold what wheels here claim against the binaries in them "
+        "compare the claims of local wheels with the binaries in them "
         "(the stable ABI needs the extra `build`)",
     ),
     Option(
         "--instructions",
         FLAG,
         "as --binaries, and find code that needs a newer x86-64 processor than the wheel "
-        "claims, as of -march=native",
+        "claims, as with -march=native",
     ),
 )
 
@@ -53,7 +52,7 @@ DOCTOR = OptionGroup(
     Option("--runtime PID", PROCESS, "look at the libraries a process has loaded; self: this one"),
     Option("--replay DIR", FOLDER, "judge for a machine captured with `wheelfit probe --record`"),
     Option("--full", FLAG, "compare the content of all installed files too"),
-    Option("--online", FLAG, "ask the indexes of owners of projects whether they answer"),
+    Option("--online", FLAG, "check whether the indexes of owners of projects answer"),
     Option("--strict", FLAG, "treat warnings as errors"),
     Option("--only CODE", ANY_TEXTS, "show the findings of this kind only"),
     Option("--ignore CODE", ANY_TEXTS, "leave out the findings of a kind"),

@@ -17,7 +17,7 @@ ADD = OptionGroup(
         "the locked one as its lower bound",
         stored_as="requirements",
     ),
-    Option("--raw", FLAG, "add requirements as they are written, without a lower bound"),
+    Option("--raw", FLAG, "add requirements unchanged, without a lower bound"),
 )
 
 REMOVE = OptionGroup("", Option("NAME ...", ANY_TEXT, "a dependency", stored_as="names"))
@@ -32,7 +32,7 @@ EDITED_PROJECT = OptionGroup(
     Option("--no-sync", FLAG, "edit and lock, without changing the environment"),
     Option("--frozen", FLAG, "edit only, without changing the lock or the environment"),
     note="default: that of the current folder or of the nearest above",
-    absent={"edits_project": True, "hosts": ()},
+    fixed_values={"edits_project": True, "hosts": ()},
 )
 
 PROJECT_SETTINGS = OptionGroup(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wheelfit.cli.options.option import Option, OptionGroup, ProjectMay
+from wheelfit.cli.options.option import Option, OptionGroup, ProjectAccess
 from wheelfit.cli.options.values import (
     BYTES,
     FILE,
@@ -38,11 +38,11 @@ INTERPRETER = OptionGroup(
     Option(
         "--python PYTHON",
         FILE,
-        "an interpreter, or the folder of a virtual environment, whose version counts where "
-        "none is named",
+        "an interpreter, or the folder of a virtual environment, for its version where none is "
+        "named",
     ),
     note="default: the active one, else .venv here or in a folder above",
-    absent={"system": False, "prefix": None, "target": None, "root": None},
+    fixed_values={"system": False, "prefix": None, "target": None, "root": None},
 )
 
 VENV = OptionGroup(
@@ -66,14 +66,14 @@ CHANGES = (
         OneOf("auto", "reflink", "hardlink", "copy"),
         "how files get from the cache into the environment",
         default="auto",
-        project=ProjectMay.NOT_SET_IT,
+        project=ProjectAccess.NONE,
     ),
     Option(
         "--startup-files",
         OneOf("warn", "allow", "deny"),
         "how to treat wheels with files that run code whenever Python starts",
         default="warn",
-        project=ProjectMay.NOT_SET_IT,
+        project=ProjectAccess.NONE,
     ),
     Option("--break-system-packages", FLAG, "even in a managed environment"),
 )
@@ -85,13 +85,13 @@ CONSENT = OptionGroup(
         "--allow-variant-change",
         FLAG,
         "allow replacing installed variants by better builds",
-        project=ProjectMay.NOT_SET_IT,
-        why="to agree is up to whoever runs the command",
+        project=ProjectAccess.NONE,
+        refusal_reason="only the user of the command can agree to that",
     ),
     Option(
         "--refit",
         FLAG,
-        "exchange exactly the installed variants that do not fit this machine any more",
+        "replace exactly the installed variants that no longer fit this machine",
     ),
 )
 
@@ -101,21 +101,21 @@ ATTESTATIONS = OptionGroup(
         "--verify-attestations",
         FLAG,
         "verify attestations of publishers, wherever the index has them",
-        project=ProjectMay.TIGHTEN_IT,
+        project=ProjectAccess.TIGHTEN,
     ),
     Option(
         "--require-attestations NAME",
         NAMES_OR_ALL,
         "refuse this package without a valid attestation (:all: for every package)",
         default=None,
-        project=ProjectMay.SET_IT,
+        project=ProjectAccess.SET,
     ),
     Option(
         "--trusted-publisher NAME=PUBLISHER",
         PUBLISHERS,
         "require that this publisher (github:OWNER/REPO) signed the package",
         default=None,
-        project=ProjectMay.SET_IT,
+        project=ProjectAccess.SET,
     ),
     note="need wheelfit[attestations]",
 )
@@ -123,8 +123,8 @@ ATTESTATIONS = OptionGroup(
 _REQUIRE_ACCELERATOR = Option(
     "--require-accelerator",
     FLAG,
-    "refuse builds without an accelerator where others have one",
-    project=ProjectMay.TIGHTEN_IT,
+    "fail if an accelerated build exists but a CPU-only one would be chosen",
+    project=ProjectAccess.TIGHTEN,
 )
 
 BOUNDS = OptionGroup(
@@ -134,7 +134,7 @@ BOUNDS = OptionGroup(
         "--max-download SIZE",
         BYTES,
         "refuse to download more than this: 500MB, 2GB, 1.5GiB",
-        project=ProjectMay.TIGHTEN_IT,
+        project=ProjectAccess.TIGHTEN,
     ),
 )
 

@@ -17,9 +17,7 @@ from wheelfit.cli.options.values import (
 
 PROBE = OptionGroup(
     "",
-    Option(
-        "[NAMESPACE ...]", ANY_TEXT, "look at these only (default: all)", stored_as="namespaces"
-    ),
+    Option("[NAMESPACE ...]", ANY_TEXT, "detect these only (default: all)", stored_as="namespaces"),
     Option("-o, --output FILE", FILE, "write a host file; -: print it"),
     Option(
         "--python PYTHON",
@@ -27,7 +25,7 @@ PROBE = OptionGroup(
         "the interpreter to write into the host file (default: the active one)",
     ),
     Option("--record DIR", FOLDER, "write a record of this machine, to be sent"),
-    Option("--replay DIR", FOLDER, "look at a recorded machine instead"),
+    Option("--replay DIR", FOLDER, "examine a recorded machine instead"),
     *CACHE_FOLDER,
 )
 
@@ -51,7 +49,7 @@ HOST = OptionGroup(
 COMPARED_HOSTS = OptionGroup(
     "",
     _HOST,
-    Option("OTHER", ANY_FILE, "the one to compare it with"),
+    Option("OTHER", ANY_FILE, "the machine to compare it with"),
     Option("--exit-code", FLAG, "end with 30 if the machines differ"),
 )
 
@@ -69,7 +67,7 @@ NEW_HOST = OptionGroup(
     Option(
         "--python VERSION",
         TEXT,
-        "its Python, as 3.12, 3.12.4 or 3.13t (default: the one in use counts)",
+        "its Python, as 3.12, 3.12.4 or 3.13t (default: the one in use)",
     ),
     Option("--platform PLATFORM", TEXT, "as linux-x86_64 or macos-arm64"),
     Option("--glibc VERSION", TEXT, "of Linux, as 2.28"),
@@ -84,7 +82,7 @@ NEW_HOST = OptionGroup(
 
 LISTED_PROVIDERS = OptionGroup(
     "",
-    Option("--python PYTHON", FILE, "the interpreter whose packages are looked at"),
+    Option("--python PYTHON", FILE, "the interpreter whose packages are searched"),
     *CACHE_FOLDER,
 )
 
@@ -105,11 +103,11 @@ TRUST = OptionGroup(
     Option("--namespace NAMESPACE", ANY_TEXT, "trust it for this namespace only"),
     Option("--plugin-api MODULE:ATTRIBUTE", ANY_TEXT, "trust it at this endpoint only"),
     Option("--hash sha256:DIGEST", ANY_TEXTS, "trust no file that has none of these"),
-    Option("--keep", FLAG, "keep the files trusted so far, as those for another Python"),
+    Option("--keep", FLAG, "keep the files trusted before, as those for another Python"),
     Option(
         "--try",
         FLAG,
-        "then install the plugin into an environment of its own, and show its answer",
+        "install the plugin into an environment of its own, and show its answer",
         stored_as="attempt",
     ),
     Option("-y, --yes", FLAG, "do not ask"),

@@ -57,9 +57,7 @@ IMPORT = OptionGroup(
         "index",
     ),
     Option("--project NAME", TEXTS, "import this project only", stored_as="projects"),
-    Option(
-        "--owner NAME", TEXT, "who owns projects that are new (default: admin)", default="admin"
-    ),
+    Option("--owner NAME", TEXT, "the owner of new projects (default: admin)", default="admin"),
     Option("--dry-run", FLAG, "show how many files and bytes would be imported, without importing"),
 )
 
@@ -87,25 +85,23 @@ GENERATE = OptionGroup(
     Option(
         "--replace", FLAG, "accept files that were published with other content under the same name"
     ),
-    Option(
-        "--prune", FLAG, "remove files that no page names, nor did when the index was last changed"
-    ),
+    Option("--prune", FLAG, "remove files that no page names, now and before the last change"),
     Option("--allow-empty", FLAG, "remove all projects of the index if DIR has nothing to publish"),
     Option(
         "--tracks PROJECT=URL",
         TEXTS,
-        "say that this project adds to the one of that page (PEP 708)",
+        "declare that this project adds to the one of that page (PEP 708)",
     ),
     Option(
         "--alternate PROJECT=URL",
         TEXTS,
-        "say that the project of that page on another index is the same (PEP 708)",
+        "declare that the project of that page on another index is the same (PEP 708)",
     ),
     Option("--site", FLAG, "write pages for people beside the index (needs the extra `server`)"),
     Option(
         "--public-url URL",
         TEXT,
-        "where the index will be found, for the commands on the pages of --site",
+        "the URL of the published index, for the commands on the pages of --site",
     ),
     Option(
         "--cache-file FILE",
@@ -117,7 +113,7 @@ GENERATE = OptionGroup(
 CHECK_INDEX = OptionGroup(
     "",
     Option("INDEX", FILE, "the index: a URL or a folder"),
-    Option("--project NAME", ANY_TEXTS, "look at this project only", stored_as="only"),
+    Option("--project NAME", ANY_TEXTS, "check this project only", stored_as="only"),
     Option("--full", FLAG, "compare all content with RECORD and with the hashes on pages"),
 )
 
@@ -133,7 +129,7 @@ CONVERT_INDEX = OptionGroup(
     Option(
         "--rewrite-wheels",
         FLAG,
-        "write wheels of this machine anew whose variant.json has an old layout",
+        "convert local wheels whose variant.json has an old layout",
     ),
     Option("--accept-losses", FLAG, "drop what the current layout cannot express"),
     Option(
@@ -165,22 +161,22 @@ SERVER = OptionGroup(
         "URL under which clients reach the server, if behind a reverse proxy",
     ),
     Option("--max-file-size SIZE", TEXT, "largest upload (default: 10GiB)"),
-    Option("--max-connections N", TEXT, "hold at most so many connections (default: 2000)"),
+    Option("--max-connections N", TEXT, "maximum number of connections (default: 2000)"),
     Option(
         "--read WHO",
         TEXT,
-        "who sees pages and files: everybody (default), or tokens: who shows one",
+        "readers of pages and files: everybody (default), or tokens: clients with a token",
     ),
     Option(
         "--private PATTERN",
         TEXTS,
-        "projects that only tokens for them may read, as acme-*",
+        "projects that only a token for them can read, as acme-*",
         default=None,
     ),
     Option(
         "--delete WHO",
         TEXT,
-        "never, admin (tokens of that scope; default), or for how long whoever uploaded may too",
+        "never, admin (tokens of that scope; default), or a time in which the uploader can too",
     ),
     Option("--stage-lifetime TIME", TEXT, "how long a stage waits to be published (default: 7d)"),
     Option("--audit-retention TIME", TEXT, "time to keep entries of the audit log (default: 365d)"),
@@ -190,7 +186,7 @@ SERVER = OptionGroup(
         TEXT,
         "json, plain, or auto (default): words on a terminal, else JSON",
     ),
-    Option("--access-log yes/no", TEXT, "write down every request (default: yes)"),
+    Option("--access-log yes/no", TEXT, "log every request (default: yes)"),
     Option(
         "--shutdown-timeout SECONDS",
         TEXT,
@@ -251,7 +247,7 @@ MIRRORS = OptionGroup(
     Option(
         "--uploaded-prior-to TIME",
         TEXT,
-        "offer mirrored files that were uploaded before this date or, as P7D, so long ago",
+        "offer mirrored files uploaded before this date or, as P7D, at least this long ago",
     ),
     Option(
         "--reserved PATTERN", TEXTS, "projects that no mirror may supply, as acme-*", default=None
@@ -292,29 +288,28 @@ PREFETCH = OptionGroup(
     Option("--settings FILE", FILE, "read the settings of the server from a TOML file"),
 )
 
-TOKEN = OptionGroup("", Option("ID", ANY_TEXT, "what `list` calls it", stored_as="token"))
+TOKEN = OptionGroup("", Option("ID", ANY_TEXT, "the ID of a token in `list`", stored_as="token"))
 
 NEW_TOKEN = OptionGroup(
     "",
     Option(
         "--project NAME",
         TEXTS,
-        "good for this project only, or for those with a prefix, as acme-*; also for reading",
+        "valid for this project only, or for those with a prefix, as acme-*; also for reading",
     ),
     Option(
         "--scope",
         OneOf("read", "upload", "admin"),
-        "only to read what is private; to upload, yank and publish (default); or "
-        "also to delete and manage",
+        "read private projects only; upload, yank and publish (default); or also delete and manage",
         default="upload",
     ),
     Option(
         "--owner NAME",
         TEXT,
-        "whose projects it is for, and who owns new ones (default: admin)",
+        "the owner of the projects that it is for, and of new ones (default: admin)",
         default="admin",
     ),
-    Option("--expires TIME", TEXT, "good for so long, as 90d (default: always)"),
+    Option("--expires TIME", TEXT, "time for which it is valid, as 90d (default: for ever)"),
     Option("--note TEXT", ANY_TEXT, "description shown in lists", default=""),
 )
 
@@ -343,14 +338,14 @@ AUDIT = OptionGroup(
     Option("--max-count N", TEXT, "the N newest entries (default: 100)"),
 )
 
-STAGE = OptionGroup("", Option("STAGE", ANY_TEXT, "what `open` called it"))
+STAGE = OptionGroup("", Option("STAGE", ANY_TEXT, "the ID that `open` printed"))
 
 NEW_STAGE = OptionGroup(
     "",
     Option(
         "--expires TIME", TEXT, "how long it may wait to be published (default: 7d)", default="7d"
     ),
-    Option("--owner NAME", TEXT, "whose it is (default: admin)", default="admin"),
+    Option("--owner NAME", TEXT, "its owner (default: admin)", default="admin"),
 )
 
 YANK = OptionGroup(
@@ -402,9 +397,7 @@ PUBLISH = OptionGroup(
         FLAG,
         "publish every file as soon as it is sent, also where the index supports sessions",
     ),
-    Option(
-        "--attest", FLAG, "sign files with the identity of this CI job (PEP 740), and send that"
-    ),
+    Option("--attest", FLAG, "sign files with the identity of this CI job, and send it (PEP 740)"),
     Option(
         "--sigstore FILE",
         FILE,
@@ -419,7 +412,7 @@ PUBLISH = OptionGroup(
     Option(
         "--project DIR",
         FOLDER,
-        "the project, whose pyproject.toml says which labels a release has (default: the "
+        "the project, whose pyproject.toml lists the labels of a release (default: the "
         "current folder)",
         default=".",
     ),
@@ -445,8 +438,8 @@ UPLOAD_NETWORK = OptionGroup(
     Option(
         "--trusted-publishing",
         OneOf("automatic", "always", "never"),
-        "upload as the CI job that this is, if the index trusts it (default: automatic, "
-        "where no login is found)",
+        "upload with the identity of this CI job, if the index trusts it (default: automatic, "
+        "without a login)",
         default="automatic",
     ),
     Option("--cert PATH", FILE, "certificates to trust instead of the system's"),

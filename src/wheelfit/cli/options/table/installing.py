@@ -24,14 +24,14 @@ INSTALLATION = OptionGroup(
     ),
     Option("--force-reinstall", FLAG, "reinstall packages even if they are up to date"),
     Option("--require-hashes", FLAG, "every package must have a --hash"),
-    Option("--no-input", FLAG, "ask nothing, on a terminal either"),
+    Option("--no-input", FLAG, "do not prompt, on a terminal either"),
     *CHANGES,
 )
 
 PIP_HABITS = OptionGroup(
-    "accepted for pip's sake; they change nothing",
+    "accepted for compatibility with pip; without effect",
     Option("--no-compile", FLAG, "bytecode is written on request only"),
-    Option("--no-warn-script-location", FLAG, "nothing is said of PATH"),
+    Option("--no-warn-script-location", FLAG, "PATH is never checked"),
     Option("--disable-pip-version-check", FLAG, "pip is not used"),
     Option("--progress-bar KIND", ANY_TEXT, "see --no-progress"),
 )
@@ -60,7 +60,7 @@ RECOVER = OptionGroup(
     Option(
         "--trust-journal",
         FLAG,
-        "follow a change that another user left there, or you with another home",
+        "recover from a change of another user, or of your own with another home",
     ),
 )
 
@@ -122,7 +122,7 @@ EXPLAIN = OptionGroup(
     Option(
         "--with-deps",
         FLAG,
-        "resolve as install would where nothing is installed, and explain all of it",
+        "resolve as install would in an empty environment, and explain all packages",
     ),
     Option(
         "--all",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wheelfit.cli.options.option import Option, OptionGroup, ProjectMay
+from wheelfit.cli.options.option import Option, OptionGroup, ProjectAccess
 from wheelfit.cli.options.values import (
     ANY_TEXTS,
     FILE,
@@ -26,16 +26,16 @@ LOCKING = OptionGroup(
         "--python-version X.Y",
         REPLACED_TEXTS,
         "lock for this Python; may be given several times",
-        project=ProjectMay.ALONE_SET_IT,
-        unless="hosts",
+        project=ProjectAccess.PROJECT_ONLY,
+        disabled_by="hosts",
     ),
     Option(
         "--platform PLATFORM",
         REPLACED_TEXTS,
         "lock for this platform, as linux-x86_64; may be given several times (default: "
         "64-bit Linux on x86 and Arm, macOS on Arm, Windows)",
-        project=ProjectMay.ALONE_SET_IT,
-        unless="hosts",
+        project=ProjectAccess.PROJECT_ONLY,
+        disabled_by="hosts",
     ),
     Option("-U, --upgrade", FLAG, "upgrade every package to its newest version"),
     Option("-P, --upgrade-package NAME", ANY_TEXTS, "upgrade this package to its newest version"),
@@ -46,13 +46,13 @@ LOCKING = OptionGroup(
 TREE = OptionGroup(
     "",
     Option("--here", FLAG, "show the packages for this machine"),
-    Option("--invert NAME", TEXT, "show who needs this package instead"),
+    Option("--invert NAME", TEXT, "show the packages that need this one instead"),
     Option("--depth N", STEPS, "go no more than N steps"),
 )
 
 BUNDLE = OptionGroup(
     "bundle",
-    Option("-o, --output DIR", FOLDER, "the folder to make; its parent exists"),
+    Option("-o, --output DIR", FOLDER, "the folder to create, in an existing one"),
     Option("--all", FLAG, "include every wheel of the lock, for all machines"),
     Option("--update", FLAG, "update an existing bundle; unchanged files are not downloaded again"),
     Option("--dry-run", FLAG, "show the contents and sizes, without writing it"),

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from wheelfit.cli.options.file_tables import PROVIDERS
-from wheelfit.cli.options.option import Option, OptionGroup, ProjectMay
+from wheelfit.cli.options.option import Option, OptionGroup, ProjectAccess
 from wheelfit.cli.options.values import ANY_TEXTS, FILE, FILES, FLAG, SECONDS, OneOf
 
 _ENABLE_PROVIDER = Option(
     "--enable-provider NAMESPACE",
     ANY_TEXTS,
     "use a provider that is off by default",
-    project=ProjectMay.NOT_SET_IT,
+    project=ProjectAccess.NONE,
 )
 
 _DISABLE_PROVIDER = Option(
     "--disable-provider NAMESPACE",
     ANY_TEXTS,
     "treat a namespace as unsupported",
-    project=ProjectMay.NOT_SET_IT,
+    project=ProjectAccess.NONE,
 )
 
 _PLUGIN_TIMEOUT = Option(
@@ -25,7 +25,7 @@ _PLUGIN_TIMEOUT = Option(
     SECONDS,
     "time limit for an answer of a plugin (default: 10)",
     default=10.0,
-    project=ProjectMay.NOT_SET_IT,
+    project=ProjectAccess.NONE,
 )
 
 _PROVIDER_TABLE = Option(
@@ -33,35 +33,35 @@ _PROVIDER_TABLE = Option(
     PROVIDERS,
     "plugins that are recognised without being installed or run",
     stored_as="provider_table",
-    project=ProjectMay.NOT_SET_IT,
+    project=ProjectAccess.NONE,
 )
 
 _SUPPORT = (
     Option(
         "--allow-incomplete",
         FLAG,
-        "with --for: ask this machine about namespaces the file leaves out",
+        "with --for: detect namespaces that the file leaves out on this machine",
     ),
     Option(
         "--devices",
-        OneOf("all", "highest", "lowest", "any", same={"min": "lowest"}),
-        "with several unlike GPUs: a wheel must run on all, on the highest, on the lowest (min "
-        "is the same), or on any",
+        OneOf("all", "highest", "lowest", "any", aliases={"min": "lowest"}),
+        "with different GPUs: a wheel must run on all, on the highest, on the lowest (also: min), "
+        "or on any",
         default="all",
-        project=ProjectMay.SET_IT,
+        project=ProjectAccess.SET,
     ),
     Option(
         "--rocm-compat",
         OneOf("exact", "same-major"),
-        "which ROCm a wheel may want: the installed one, or older ones of its major too",
+        "the ROCm that a wheel may need: the installed one, or also older ones of its major",
         default="exact",
-        project=ProjectMay.NOT_SET_IT,
+        project=ProjectAccess.NONE,
     ),
     Option(
         "--tpu-generation",
         FLAG,
-        "tell wheels of a TPU's generation apart too, which published providers do not",
-        project=ProjectMay.NOT_SET_IT,
+        "distinguish wheels by TPU generation too, which published providers do not",
+        project=ProjectAccess.NONE,
     ),
     _ENABLE_PROVIDER,
     _DISABLE_PROVIDER,
@@ -70,32 +70,32 @@ _SUPPORT = (
         ANY_TEXTS,
         "ignore a wheel's own list of values where a provider can detect them; :all: for "
         "every such namespace",
-        project=ProjectMay.NOT_SET_IT,
+        project=ProjectAccess.NONE,
     ),
     Option(
         "--no-env-override",
         FLAG,
         "ignore variables of the environment that override detection",
-        project=ProjectMay.NOT_SET_IT,
+        project=ProjectAccess.NONE,
     ),
     Option(
-        "--no-plugins", FLAG, "ask no plugin, whatever is trusted", project=ProjectMay.TIGHTEN_IT
+        "--no-plugins", FLAG, "run no plugin, even a trusted one", project=ProjectAccess.TIGHTEN
     ),
     Option(
         "--trust-all-plugins",
         FLAG,
-        "install and run any plugin that a wheel names, whoever published it",
+        "install and run any plugin that a wheel names, of any publisher",
     ),
     _PLUGIN_TIMEOUT,
     Option(
         "--no-abi-dependency",
         FLAG,
         "exclude builds made for certain versions of another package",
-        project=ProjectMay.TIGHTEN_IT,
+        project=ProjectAccess.TIGHTEN,
     ),
     _PROVIDER_TABLE,
 )
-"""Options about the supported values of the machine."""
+"""Options about the properties that the machine supports."""
 
 MACHINE = OptionGroup(
     "machine",
@@ -120,7 +120,7 @@ MACHINES = OptionGroup(
     ),
     *_SUPPORT,
     note="default: this one",
-    absent={"host": None},
+    fixed_values={"host": None},
 )
 
 PROVIDER_SETTINGS = OptionGroup(

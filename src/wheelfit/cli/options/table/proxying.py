@@ -1,4 +1,4 @@
-"""Options of the commands that answer installers."""
+"""Options of the commands that serve installers."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ PROXIED = OptionGroup(
     Option(
         "--full",
         FLAG,
-        "answer for every project; by default only for those with variants, so that "
-        "installers get all others where they always do",
+        "serve every project; by default only those with variants, so that installers get all "
+        "others from their usual index",
     ),
     Option(
         "--all-variants",
         FLAG,
-        "list every variant, whatever the machine: for locks and hashes that hold on others",
+        "list every variant, whatever the machine: for locks and hashes of all machines",
     ),
     Option(
         "--uv-lock",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wheelfit.cli.options.option import Option, OptionGroup, ProjectMay
+from wheelfit.cli.options.option import Option, OptionGroup, ProjectAccess
 from wheelfit.cli.options.values import (
     ANY_FILE,
     ANY_TEXTS,
@@ -22,13 +22,13 @@ ALLOW_SOURCE = Option(
     CONSENT,
     "build source distributions of this project where a release has no wheel that fits; or "
     "always (any without variants), never, ask (on a terminal)",
-    project=ProjectMay.NOT_SET_IT,
-    why="building from source runs code",
+    project=ProjectAccess.NONE,
+    refusal_reason="building from source runs code",
 )
 
 CONSTRAINT = Option("-c, --constraint FILE", FILES, "limit versions by a file in pip's format")
 
-PRE = Option("--pre", FLAG, "allow pre-releases", project=ProjectMay.SET_IT)
+PRE = Option("--pre", FLAG, "allow pre-releases", project=ProjectAccess.SET)
 
 _DEPENDENCY_GROUP = Option(
     "--group [PATH:]NAME",
@@ -57,28 +57,28 @@ REQUIREMENTS = OptionGroup(
         FILES,
         "override every requirement on this package; or a file with overrides",
     ),
-    Option("--exclude NAME", TEXTS, "leave this project out, whoever needs it"),
+    Option("--exclude NAME", TEXTS, "leave this project out, even if another needs it"),
     Option("-e, --editable PATH", FILES, "install a project folder as editable (PEP 660)"),
     PRE,
-    Option("--no-deps", FLAG, "leave dependencies alone"),
+    Option("--no-deps", FLAG, "do not install dependencies"),
     # Unlike the options, which name files too, these are lists of requirements and names.
     Option(
         "constraints",
         CONSTRAINTS,
         "limit the version of a package, if it is installed at all",
-        project=ProjectMay.SET_IT,
+        project=ProjectAccess.SET,
     ),
     Option(
         "overrides",
         OVERRIDES,
         "override every requirement on a package",
-        project=ProjectMay.SET_IT,
+        project=ProjectAccess.SET,
     ),
     Option(
         "excludes",
         EXCLUDES,
-        "projects that are left out, whoever needs them",
-        project=ProjectMay.SET_IT,
+        "projects that are left out, even if others need them",
+        project=ProjectAccess.SET,
     ),
     _DEPENDENCY_GROUP.off_command_line(),
 )
@@ -86,7 +86,7 @@ REQUIREMENTS = OptionGroup(
 DEPENDENCY_GROUPS = OptionGroup("", _DEPENDENCY_GROUP)
 
 _BACKENDS = (
-    Option("-C, --config-settings KEY=VALUE", ANY_TEXTS, "tell this to build backends"),
+    Option("-C, --config-settings KEY=VALUE", ANY_TEXTS, "pass a setting to build backends"),
     Option(
         "--no-build-isolation",
         FLAG,
@@ -122,8 +122,8 @@ PROJECT = OptionGroup(
     Option(
         "default-groups",
         NAMES,
-        "dependency groups that a lock installs where none is named",
-        project=ProjectMay.ALONE_SET_IT,
+        "dependency groups that are installed from a lock by default",
+        project=ProjectAccess.PROJECT_ONLY,
     ),
     note="default: that of the current folder",
 )

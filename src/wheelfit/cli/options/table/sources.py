@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wheelfit.cli.options.file_tables import INDEXES, PINS
-from wheelfit.cli.options.option import Option, OptionGroup, ProjectMay
+from wheelfit.cli.options.option import Option, OptionGroup, ProjectAccess
 from wheelfit.cli.options.values import (
     ANY_TEXT,
     ANY_TEXTS,
@@ -17,13 +17,13 @@ from wheelfit.cli.options.values import (
     SECONDS,
     TEXT,
     TEXTS,
+    ListOf,
     OneOf,
-    Several,
 )
 
 CACHE_FOLDER = (
     Option("--cache-dir DIR", FOLDER, "keep downloads and pages here"),
-    Option("--no-cache-dir", FLAG, "keep nothing"),
+    Option("--no-cache-dir", FLAG, "do not use a cache"),
 )
 
 UPLOADS = OptionGroup(
@@ -33,13 +33,13 @@ UPLOADS = OptionGroup(
         TEXT,
         "leave out files of indexes uploaded since: a date or time, or how long ago, as P7D "
         "or '7 days'",
-        project=ProjectMay.NOT_SET_IT,
+        project=ProjectAccess.NONE,
     ),
     Option(
         "--uploaded-prior-to-package, --exclude-newer-package NAME=TIME",
-        Several(ANY_TEXT),
+        ListOf(ANY_TEXT),
         "another time for one package, or false for none",
-        project=ProjectMay.NOT_SET_IT,
+        project=ProjectAccess.NONE,
     ),
 )
 
@@ -49,14 +49,14 @@ NAMED_INDEXES = (
         INDEXES,
         "indexes with names: name, url, and explicit if only pinned projects come from it",
         stored_as="index_table",
-        project=ProjectMay.SET_IT,
+        project=ProjectAccess.SET,
     ),
     Option(
         "sources",
         PINS,
         "projects that come from one named index only",
         stored_as="pin_table",
-        project=ProjectMay.SET_IT,
+        project=ProjectAccess.SET,
     ),
 )
 
@@ -65,17 +65,17 @@ BRIDGES = Option(
     FAMILIES,
     "present the members of this family as variants: a name of `wheelfit bridges`, "
     "NAME@URL with its indexes elsewhere, a file FAMILY.toml, or all-known; none drops "
-    "what was named before and what counts by default, default has the latter back",
+    "families named before and the default ones, default restores the latter",
     setting="bridges",
-    project=ProjectMay.EMPTY_IT,
-    why="a bridge decides which packages stand for a name",
+    project=ProjectAccess.EMPTY,
+    refusal_reason="a bridge decides which packages stand for a name",
 )
 
 SHIPPED_BRIDGES = Option(
     "--shipped-bridges",
     FLAG,
     "use the families shipped with wheelfit, not those of `wheelfit bridges update`",
-    project=ProjectMay.TIGHTEN_IT,
+    project=ProjectAccess.TIGHTEN,
 )
 
 SOURCES_EXAMINED = OptionGroup(
@@ -98,16 +98,16 @@ SOURCES = OptionGroup(
         "--compare-sources",
         FLAG,
         "the same as --index-strategy unsafe-best-match",
-        project=ProjectMay.NOT_SET_IT,
+        project=ProjectAccess.NONE,
     ),
     Option(
         "--index-strategy STRATEGY",
         OneOf("first-index", "unsafe-first-match", "unsafe-best-match"),
-        "first-index (default): the first that knows a project supplies it; "
+        "first-index (default): the first that has a project supplies it; "
         "unsafe-first-match: versions of earlier ones go first; unsafe-best-match: the best "
-        "version of all; the last two let a stranger's package of that name in",
+        "version of all; the last two allow dependency confusion",
         default="first-index",
-        project=ProjectMay.NOT_SET_IT,
+        project=ProjectAccess.NONE,
     ),
     *NAMED_INDEXES,
     Option(
@@ -118,7 +118,7 @@ SOURCES = OptionGroup(
     ),
     Option("--no-index", FLAG, "use --find-links only"),
     BRIDGES,
-    Option("--no-bridges", FLAG, "take every project as what it is"),
+    Option("--no-bridges", FLAG, "present no distribution as a variant"),
     SHIPPED_BRIDGES,
     Option("--proxy URL", ANY_TEXT, "proxy for every request"),
     Option("--cert FILE", FILE, "certificate authorities to trust"),
@@ -136,7 +136,7 @@ SOURCES = OptionGroup(
         CONNECTIONS,
         "connections to one server that may carry wheels at the same time (default: 4)",
         default=4,
-        project=ProjectMay.NOT_SET_IT,
+        project=ProjectAccess.NONE,
     ),
     *CACHE_FOLDER,
     Option("--offline", FLAG, "use the cache and folders only"),

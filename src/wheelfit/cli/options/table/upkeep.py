@@ -15,7 +15,7 @@ from wheelfit.cli.options.values import (
 
 CACHE = OptionGroup(
     "",
-    Option("--cache-dir DIR", FOLDER, "this folder instead of the usual one"),
+    Option("--cache-dir DIR", FOLDER, "the folder of the cache, instead of the default one"),
 )
 
 _DRY_RUN = Option("--dry-run", FLAG, "show what would be removed, without removing it")
@@ -43,7 +43,7 @@ VERIFIED = OptionGroup("", Option("--keep-damaged", FLAG, "report damage, withou
 SETTINGS_SHOWN = OptionGroup(
     "",
     Option("[COMMAND ...]", ANY_TEXT, "show the settings of this command, with their defaults"),
-    Option("--origin", FLAG, "say of each setting who set it, with the line"),
+    Option("--origin", FLAG, "show the origin of each setting: file and line, or variable"),
 )
 
 CONFIG = OptionGroup("", Option("--project PATH", FILE, "a pyproject.toml, or the folder of one"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wheelfit.cli.options.file_tables import AGREEMENTS, SHORTHANDS
-from wheelfit.cli.options.option import Option, OptionGroup, ProjectMay
+from wheelfit.cli.options.option import Option, OptionGroup, ProjectAccess
 from wheelfit.cli.options.values import ANY_TEXTS, FLAG, LABELS, LIMITS, REPLACED_TEXTS, WISHES
 
 _ALLOW_MIXED = Option(
@@ -11,7 +11,7 @@ _ALLOW_MIXED = Option(
     ANY_TEXTS,
     "allow packages with different values of this: cuda, rocm, blas, openmp, mpi, a feature "
     "of one of them, or :all:",
-    project=ProjectMay.SET_IT,
+    project=ProjectAccess.SET,
 )
 
 _AGREEMENT = Option(
@@ -19,7 +19,7 @@ _AGREEMENT = Option(
     AGREEMENTS,
     "require the same value of this in all packages, too",
     stored_as="agreement_table",
-    project=ProjectMay.SET_IT,
+    project=ProjectAccess.SET,
 )
 
 VARIANTS = OptionGroup(
@@ -29,42 +29,42 @@ VARIANTS = OptionGroup(
         REPLACED_TEXTS,
         "a shorthand for several wishes, for every package: cpu, cuda, cuda12, rocm, xpu, ... "
         "(in place of a configured one)",
-        project=ProjectMay.SET_IT,
+        project=ProjectAccess.SET,
     ),
-    Option("--prefer WISH", WISHES, "rank first", project=ProjectMay.SET_IT),
+    Option("--prefer WISH", WISHES, "rank first", project=ProjectAccess.SET),
     Option(
         "--require WISH",
         WISHES,
         "take only wheels with this property, from projects that offer it",
-        project=ProjectMay.SET_IT,
+        project=ProjectAccess.SET,
     ),
-    Option("--forbid WISH", WISHES, "never take", project=ProjectMay.SET_IT),
-    Option("--label NAME=LABEL", LABELS, "take this variant of NAME", project=ProjectMay.SET_IT),
+    Option("--forbid WISH", WISHES, "never take", project=ProjectAccess.SET),
+    Option("--label NAME=LABEL", LABELS, "take this variant of NAME", project=ProjectAccess.SET),
     _ALLOW_MIXED,
-    Option("--no-variants", FLAG, "take plain wheels only", project=ProjectMay.TIGHTEN_IT),
+    Option("--no-variants", FLAG, "take plain wheels only", project=ProjectAccess.TIGHTEN),
     Option(
         "--strict",
         FLAG,
         "fail on invalid metadata instead of skipping it",
-        project=ProjectMay.TIGHTEN_IT,
+        project=ProjectAccess.TIGHTEN,
     ),
     Option(
         "--accept-unknown-drafts",
         FLAG,
         "read metadata of a 0.x schema that wheelfit does not know",
-        project=ProjectMay.NOT_SET_IT,
+        project=ProjectAccess.NONE,
     ),
     Option(
         "--read-unlisted",
         FLAG,
         "read wheels whose label is not in the -variants.json",
-        project=ProjectMay.NOT_SET_IT,
+        project=ProjectAccess.NONE,
     ),
     Option(
         "--limit NAME=N",
         LIMITS,
         "bound size, depth, labels or values of metadata, or lookups in wheels of a release",
-        project=ProjectMay.TIGHTEN_IT,
+        project=ProjectAccess.TIGHTEN,
     ),
     _AGREEMENT,
     Option(
@@ -72,7 +72,7 @@ VARIANTS = OptionGroup(
         SHORTHANDS,
         "words of your own for --variant",
         stored_as="shorthands",
-        project=ProjectMay.SET_IT,
+        project=ProjectAccess.SET,
     ),
     description="WISH is 'namespace', 'namespace :: feature' or 'namespace :: feature :: value'",
 )

@@ -1,4 +1,4 @@
-"""Options that share out the work on many wheels."""
+"""Options that distribute the work on many wheels."""
 
 from __future__ import annotations
 
