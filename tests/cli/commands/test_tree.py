@@ -130,7 +130,7 @@ def test_here_is_this_machine(path: Path, run: Runner) -> None:
     assert said["target"] == "this machine"
     assert [one["chosen"]["label"] for one in said["packages"]] == [None, None]
     run("tree", path, "--here", "--for", "linux-x86_64", code=2)
-    assert "belong to one machine" in run("tree", path, "--extra", "plots", code=2).err
+    assert "need one machine" in run("tree", path, "--extra", "plots", code=2).err
 
 
 def test_invert(path: Path, run: Runner) -> None:
