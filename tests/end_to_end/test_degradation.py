@@ -78,7 +78,7 @@ CASES = [
     whole("byte order mark", b"\xef\xbb\xbf" + document(), "byte order mark (F-30)"),
     whole("NaN", document()[:-1] + b', "x": NaN}', "NaN is not JSON (F-30)"),
     whole("text behind", document() + b"x", "text after the end"),
-    whole("a key twice", document()[:-1] + b', "variants": {}}', "more than once (F-30)"),
+    whole("a key twice", document()[:-1] + b', "variants": {}}', "the key is repeated (F-30)"),
     whole("too deep", document()[:-1] + b', "x": ' + b"[" * 9 + b"]" * 9 + b"}", "nested deeper"),
     whole("too many labels", variants(**{f"l{n}": {} for n in range(10_000)}), "more labels than"),
     whole("too many values", document(x=[1] * 200_001), "more list elements than"),
@@ -600,7 +600,7 @@ class TestPolicy:
         self.claim(scene, **{"static-properties": self.CLAIM})
         found = scene.explain()
         assert found["chosen"]["label"] == "v9"
-        assert any("this machine was not asked" in text for text in found["warnings"])
+        assert any("this machine was not examined" in text for text in found["warnings"])
         (provider,) = found["providers"]
         assert provider["step"] == "static-list"
         said = scene.install("--dry-run", "some")
@@ -668,4 +668,4 @@ class TestPolicy:
         """A variable of ours for a namespace that there is not is named (P-73)."""
         monkeypatch.setenv("WHEELFIT_OVERRIDE_NVIDA_SM_ARCH", "90_real")
         said = scene.install("--dry-run", "some")
-        assert "warning: WHEELFIT_OVERRIDE_NVIDA_SM_ARCH changes nothing" in said.err
+        assert "warning: WHEELFIT_OVERRIDE_NVIDA_SM_ARCH has no effect" in said.err
