@@ -34,7 +34,7 @@ PROBES = [
     for package in (providers, probes)
     for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
 ]
-PROVIDERS = {one.namespace: one.provider for one in providers.every()}
+PROVIDERS = {one.namespace: one.provider for one in providers.families()}
 
 
 class InMemory(SystemView):

@@ -122,7 +122,7 @@ FORCED += [{"ROCM_BOOTSTRAP_DISABLE_DETECTION": "1"}]
 
 def forced() -> list[Case]:
     """Return a machine with a GPU, under each combination of variables."""
-    given = recording.surroundings_of(MACHINES / "linux-x86-amd-mi300x")
+    given = recording.view_arguments(MACHINES / "linux-x86-amd-mi300x")
     return [
         Case(str(environ), Machine(SystemView(**given | {"environ": environ})).view)
         for environ in FORCED

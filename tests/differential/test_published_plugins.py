@@ -124,7 +124,7 @@ def ask(python: Path, endpoint: str, scratch: Path, machines: Sequence[Any]) -> 
 
 def view(folder: Path) -> SystemView:
     """Return a captured machine without its variables, for the reference mode."""
-    given = recording.surroundings_of(folder) | {"environ": {}, "reference": True}
+    given = recording.view_arguments(folder) | {"environ": {}, "reference": True}
     return Machine(SystemView(**given)).view
 
 

@@ -278,7 +278,7 @@ def test_no_such_process() -> None:
     assert codes(gone) == ["error process-unreadable"]
     assert gone.mapped.problem == f"there is no process {process.pid}"
     elsewhere = examine_process(None, SystemView(system="Darwin"))
-    assert elsewhere.mapped.problem == "Darwin does not tell what a process has mapped"
+    assert elsewhere.mapped.problem == "Darwin does not list the files of a process"
     assert codes(elsewhere) == ["error process-unreadable"]
 
 

@@ -33,7 +33,7 @@ def best(
 ) -> str:
     """Return the label that a captured machine gets, ``null`` if no other fits."""
     document = read_document((releases / release).read_bytes(), where=release)
-    given = recording.surroundings_of(MACHINES / machine) | {"rocm_same_major": same_major}
+    given = recording.view_arguments(MACHINES / machine) | {"rocm_same_major": same_major}
     given["environ"] |= environ or {}
     support = support_for(
         document,

@@ -188,8 +188,8 @@ FAILURES = {
     "raises_escapes": r"it raised RuntimeError: \\x1b\[2J\\x1b\]0;owned\\x07 all is well",
     "answers_a_gigabyte": "its answer is larger than 8 MiB",
     "closes_everything": "it ended with status 1 and without an answer",
-    "writes_everywhere": "its answer is garbage",
-    "forges": "its answer is garbage",
+    "writes_everywhere": "its answer is invalid",
+    "forges": "its answer is invalid",
     "replaces_modules": ".*answer.*",
     "looks_raise": "it raised RuntimeError: nobody looks at name",
     "answers_none": r"get_supported_configs\(\) returned None and no list",
@@ -348,7 +348,7 @@ FORGED = {
 def test_forged_answers(victim: Victim, forged: str) -> None:
     """P-36: who writes into the private pipe spoils its own answer and nothing else."""
     report = victim.ask("forges", FORGED[forged].hex())
-    assert report.failure == "its answer is garbage"
+    assert report.failure == "its answer is invalid"
     assert report.configs is None
 
 

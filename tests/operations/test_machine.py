@@ -260,7 +260,7 @@ class TestMemory:
         return (tmp_path / "trace").read_text().count("nvmlInit")
 
     def test_the_next_command_makes_no_child(self, tmp_path: Path, environ: dict[str, str]) -> None:
-        """The second one visits no driver; one that does not recall does, and tells the third."""
+        """The second visits no driver; one without the cache does, for the third as well."""
         assert self.visits(tmp_path, environ) == 1
         assert self.visits(tmp_path, environ) == 1
         assert self.visits(tmp_path, environ, use_probe_cache=False) == 2

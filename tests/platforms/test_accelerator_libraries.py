@@ -41,7 +41,7 @@ def test_accelerators(name: str, family: str, major: int | None, *, ambiguous: b
     """P-92: the CUDA major follows from name and number by a table, or does not follow at all."""
     found = identify(name)
     assert found is not None
-    assert (found.family, found.cuda_major, found.ambiguous) == (family, major, ambiguous)
+    assert (found.family, found.cuda_major, found.is_ambiguous) == (family, major, ambiguous)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from wheelfit.testing.drivers import compile_fake_driver, find_compiler
-from wheelfit_runtime.platforms.cache import RememberingProcesses, circumstances
+from wheelfit_runtime.platforms.cache import CachedProcesses, circumstances
 from wheelfit_runtime.platforms.child_processes import Answer, Ending, Question
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.system_view import SystemView
@@ -70,7 +70,7 @@ def _asked(
 ) -> int:
     """Ask once, as a new process would; return how often a child was asked."""
     counting = processes or _Counting()
-    RememberingProcesses(counting, lambda: str(folder), seen).ask(question or _question())
+    CachedProcesses(counting, lambda: str(folder), seen).ask(question or _question())
     return counting.asked
 
 
@@ -80,11 +80,11 @@ def _asked(
 def test_the_second_process_gets_the_first_ones_answer(tmp_path: Path) -> None:
     """P-22: the answer is the same to the byte, and no child is asked."""
     counting = _Counting()
-    first = RememberingProcesses(counting, lambda: str(tmp_path), _HERE)
-    second = RememberingProcesses(counting, lambda: str(tmp_path), _HERE)
+    first = CachedProcesses(counting, lambda: str(tmp_path), _HERE)
+    second = CachedProcesses(counting, lambda: str(tmp_path), _HERE)
     assert first.ask(_question()) == second.ask(_question()) == counting.answer
     assert counting.asked == 1
-    assert (first.recalled, second.recalled) == ([], ["nvidia-smi -q"])
+    assert (first.cached_names, second.cached_names) == ([], ["nvidia-smi -q"])
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_who_does_not_recall_still_remembers_for_others(tmp_path: Path) -> None:
     """P-22: `probe` looks anew, and what it found serves the next installation."""
     counting = _Counting()
     for _ in range(2):
-        RememberingProcesses(counting, lambda: str(tmp_path), _HERE, recall=False).ask(_question())
+        CachedProcesses(counting, lambda: str(tmp_path), _HERE, use_cache=False).ask(_question())
     assert counting.asked == 2
     assert _asked(tmp_path) == 0
 
@@ -136,13 +136,13 @@ def test_nowhere_is_a_place_too() -> None:
     """P-22: without a folder nothing is kept, and everything asked."""
     counting = _Counting()
     for _ in range(2):
-        RememberingProcesses(counting, lambda: None, _HERE).ask(_question())
+        CachedProcesses(counting, lambda: None, _HERE).ask(_question())
     assert counting.asked == 2
 
 
 def test_nothing_is_remembered_of_processors(tmp_path: Path) -> None:
     """P-22: two machines that share a folder never get each other's level or flags."""
-    processes = RememberingProcesses(_Counting(), lambda: str(tmp_path), _HERE)
+    processes = CachedProcesses(_Counting(), lambda: str(tmp_path), _HERE)
     machine = Machine(SystemView(processes=processes))
     for namespace in ("x86_64", "aarch64"):
         assert machine.detect(namespace) is not None
@@ -390,7 +390,7 @@ def test_what_another_machine_left_long_ago_is_swept(tmp_path: Path) -> None:
 _PROGRAM = """
 import os, sys
 from dataclasses import replace
-from wheelfit_runtime.platforms.cache import RememberingProcesses
+from wheelfit_runtime.platforms.cache import CachedProcesses
 from wheelfit_runtime.platforms.child_processes import RealProcesses
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.system_view import SystemView
@@ -400,7 +400,7 @@ class Booted(SystemView):  # also where the kernel does not tell of its boot
         return "one" if name.endswith("boot_id") else super().read_text(name)
 
 seen = Booted(library_folders=(sys.argv[1],), deadline=60)
-processes = RememberingProcesses(RealProcesses(), lambda: sys.argv[2], seen)
+processes = CachedProcesses(RealProcesses(), lambda: sys.argv[2], seen)
 found = Machine(replace(seen, processes=processes)).detect("nvidia")
 print(found.features[0].values[0], found.features[2].values[0], found.status)
 """

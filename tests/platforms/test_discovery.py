@@ -11,10 +11,10 @@ import pytest
 
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.features import Status
-from wheelfit_runtime.platforms.providers import every, namespaces
+from wheelfit_runtime.platforms.providers import families, namespaces
 from wheelfit_runtime.platforms.system_view import SystemView
 
-PROVIDERS = {family.plugin_api.partition(":")[0] for family in every()}
+PROVIDERS = {family.plugin_api.partition(":")[0] for family in families()}
 
 
 def _modules_after(statement: str) -> set[str]:

@@ -9,7 +9,7 @@ import pytest
 
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.features import Detection, Evidence, Status
-from wheelfit_runtime.platforms.override_names import names_in, strays_in
+from wheelfit_runtime.platforms.override_names import override_variables, unknown_overrides
 from wheelfit_runtime.platforms.providers import namespaces
 from wheelfit_runtime.platforms.providers.aarch64 import tables as aarch64
 from wheelfit_runtime.platforms.providers.x86_64 import tables as x86_64
@@ -225,8 +225,8 @@ class TestConda:
         assert detection.status is Status.DISABLED
         (warning,) = detection.warnings
         assert warning == (
-            "CONDA_OVERRIDE_ARCHSPEC='neoverse_v2' cannot be used: the name of such a processor in "
-            "archspec is wanted, as zen6; the x86_64 provider is switched off"
+            "CONDA_OVERRIDE_ARCHSPEC='neoverse_v2' cannot be used: it must be the name of such a processor in "
+            "archspec, as zen6; the x86_64 provider is switched off"
         )
         assert _detect("aarch64", tmp_path, environ).status is Status.NOTHING
 
@@ -270,8 +270,8 @@ def test_which_variables_override() -> None:
         "ROCM_BOOTSTRAP_CACHE": "/cache",
         "PATH": "/bin",
     }
-    assert names_in(environ | others) == tuple(sorted(environ))
-    assert strays_in(environ, ["nvidia", "x86_64"]) == (
+    assert override_variables(environ | others) == tuple(sorted(environ))
+    assert unknown_overrides(environ, ["nvidia", "x86_64"]) == (
         "WHEELFIT_OVERRIDE_NVIDA_SM_ARCH",
         "WHEELFIT_OVERRIDE_X86_64",
     )

@@ -301,9 +301,18 @@ class TestComposing:
             ("cpu-x86_64-v2+cpu-x86_64-v3", "a machine is not cpu-x86_64-v2 and cpu-x86_64-v3"),
             ("cpu-x86_64-v3+linux-aarch64", "cpu-x86_64-v3 is not a processor of linux-aarch64"),
             ("cpu-aarch64+macos-x86_64", "cpu-aarch64 is not a processor of macos-x86_64"),
-            ("cpu-aarch64-8.2a+macos-arm64", "of macos-arm64 detection knows Apple M1, Apple M2"),
-            ("cpu-apple-m3+linux-aarch64", "of linux-aarch64 detection knows any 64-bit Arm"),
-            ("cpu-aarch64-8.2a+windows-arm64", "of windows-arm64 detection knows any 64-bit Arm"),
+            (
+                "cpu-aarch64-8.2a+macos-arm64",
+                "cpu-aarch64-8.2a cannot be detected on macos-arm64, only Apple M1, Apple M2",
+            ),
+            (
+                "cpu-apple-m3+linux-aarch64",
+                "cannot be detected on linux-aarch64, only any 64-bit Arm",
+            ),
+            (
+                "cpu-aarch64-8.2a+windows-arm64",
+                "cannot be detected on windows-arm64, only any 64-bit Arm",
+            ),
             ("h100-580+cpu-x86_64-v3", "a machine is not cpu-x86_64-v4 and cpu-x86_64-v3 at once"),
             ("mac-m3+linux-aarch64", "a machine is not macos-arm64 and linux-aarch64 at once"),
             ("cuda-12.9-sm121+cpu-x86_64-v3", "there is no cuda-12.9-sm121 beside cpu-x86_64-v3"),

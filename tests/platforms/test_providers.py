@@ -242,7 +242,7 @@ def test_it_is_found_in_an_archive_too(grown: Path, tmp_path: Path) -> None:
 
 # --- what each family has ------------------------------------------------------------------------
 
-EVERY = pytest.mark.parametrize("family", providers.every(), ids=providers.namespaces())
+EVERY = pytest.mark.parametrize("family", providers.families(), ids=providers.namespaces())
 
 
 @EVERY
@@ -259,7 +259,7 @@ def test_a_family_has_all_its_modules(family: HardwareFamily) -> None:
 
 def test_ranks_are_distinct() -> None:
     """The order of families does not depend on their names."""
-    ranks = [family.rank for family in providers.every()]
+    ranks = [family.rank for family in providers.families()]
     assert sorted(set(ranks)) == ranks
 
 

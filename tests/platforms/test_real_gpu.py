@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from wheelfit_runtime.platforms.cache import RememberingProcesses
+from wheelfit_runtime.platforms.cache import CachedProcesses
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.features import Detection, Status
 from wheelfit_runtime.platforms.recording import open_recorded, record
@@ -100,11 +100,11 @@ def test_a_real_answer_is_remembered(tmp_path: Path) -> None:
     first = Machine()
     seen = first.view
     folder = str(tmp_path)
-    asked = RememberingProcesses(seen.processes, lambda: folder, seen)
-    recalled = RememberingProcesses(_Refusing(), lambda: folder, seen)
+    asked = CachedProcesses(seen.processes, lambda: folder, seen)
+    recalled = CachedProcesses(_Refusing(), lambda: folder, seen)
     answers = [
         _detected(Machine(SystemView(processes=processes))).features
         for processes in (asked, recalled)
     ]
     assert answers[0] == answers[1] == _detected(first).features
-    assert recalled.recalled == ["nvidia libraries"]
+    assert recalled.cached_names == ["nvidia libraries"]

@@ -31,7 +31,7 @@ class _Listener(Reporter):
 
 def told(machine: str, wanted: str) -> str:
     """Return what is told of a result for a captured machine; empty: nothing."""
-    captured = SystemView(**recording.surroundings_of(MACHINES / machine))
+    captured = SystemView(**recording.view_arguments(MACHINES / machine))
     world = World(machine=Machine(captured))
     world.add("torch 2.15.0", requires=["cuda-toolkit==13.2.2", "nvidia-cudnn-cu13"])
     world.add("old 1.0", requires=["nvidia-cudnn-cu12"])

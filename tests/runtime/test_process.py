@@ -16,7 +16,7 @@ from wheelfit.testing.drivers import FakeDriver, add_nvidia_gpu
 from wheelfit_runtime.loader.process import (
     held_by,
     look,
-    surroundings_of,
+    process_view,
     visible,
     without_initialising,
 )
@@ -207,8 +207,8 @@ import json, os, sys
 sys.frozen = True
 sys.executable = sys.argv[2]
 from wheelfit_runtime.platforms.system_view import SystemView
-from wheelfit_runtime.loader.process import surroundings_of, without_initialising
-here = surroundings_of(os.environ)
+from wheelfit_runtime.loader.process import process_view, without_initialising
+here = process_view(os.environ)
 assert here.interpreter is None
 found = without_initialising(SystemView(root=sys.argv[1]), devices=True)
 print(json.dumps([os.getpid(), found.cuda_version, len(found.gpus), found.problem]))
@@ -334,7 +334,7 @@ class TestGenerations:
 def test_conda_says_nothing_of_a_process() -> None:
     """Its variables are about the machine to install for; a process runs on this one."""
     environ = {"CONDA_OVERRIDE_CUDA": "", "CUDA_VISIBLE_DEVICES": "0", "CONDA_PREFIX": "/opt"}
-    assert surroundings_of(environ).environ == {
+    assert process_view(environ).environ == {
         "CUDA_VISIBLE_DEVICES": "0",
         "CONDA_PREFIX": "/opt",
     }

@@ -46,7 +46,7 @@ def overridden_target(
     platforms: tuple[str, ...] = ()
     values = {}
     for variable in overrides.CONDA_SYSTEM:
-        text = overrides.stated_for_conda(environ, variable)
+        text = overrides.conda_override(environ, variable)
         if text is None or target.environment.get("platform_system") != _SYSTEMS[variable]:
             continue
         pattern, example = _PATTERNS[variable]

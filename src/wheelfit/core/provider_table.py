@@ -26,14 +26,14 @@ class EmulatedPlugin(Struct, frozen=True):
 
 EMULATED_PLUGINS = tuple(
     EmulatedPlugin(family.namespace, plugin.package, plugin.versions, plugin.endpoints)
-    for family in providers.every()
+    for family in providers.families()
     for plugin in family.plugins
 )
 """Every plugin that a built-in provider stands in for."""
 
 UNREGISTERED = frozenset(
     plugin.package
-    for family in providers.every()
+    for family in providers.families()
     for plugin in family.plugins
     if not plugin.is_registered
 )

@@ -97,7 +97,7 @@ def names_builds(project: str) -> bool:
     (True, True, False)
     """
     words = project.split("-")
-    prefixes = [row.squeezed for _, row in _BUILDS if row.squeezed]
+    prefixes = [row.compact_prefix for _, row in _BUILDS if row.compact_prefix]
     return not {"cpu", "gpu"}.isdisjoint(words) or any(
         word.startswith(tuple(row.name for _, row in _BUILDS))
         or any(word.removeprefix(start).isdecimal() for start in prefixes if start in word)
@@ -115,8 +115,8 @@ def shorthand_rows() -> Iterator[tuple[Shorthand, tuple[str, ...]]]:
             spellings += rows[name].aliases
         elif row is not None:
             version = name.removeprefix(row.name)
-            if row.squeezed:
-                spellings.append(f"{row.squeezed}{version.replace('.', '')}")
+            if row.compact_prefix:
+                spellings.append(f"{row.compact_prefix}{version.replace('.', '')}")
             if "." in version:
                 spellings.append(f"{row.name}-{version}")
         yield find_shorthand(name), tuple(spellings)
@@ -186,7 +186,7 @@ def _built_in(name: str) -> Shorthand | None:
         if name in (row.name, *row.aliases):
             return _of_family(family, row)
     joined = _WITHOUT_DOT.fullmatch(name)
-    if joined is not None and any(joined[1] == row.squeezed for _, row in _BUILDS):
+    if joined is not None and any(joined[1] == row.compact_prefix for _, row in _BUILDS):
         name = f"{joined[1]}{joined[2]}.{joined[3]}"
     match = _VERSIONED.fullmatch(name)
     if match is None:
@@ -194,7 +194,7 @@ def _built_in(name: str) -> Shorthand | None:
     word, major, minor = match[1], int(match[2]), match[3]
     for family, row in _BUILDS:
         is_known = major in row.majors and (minor is None or int(minor) in row.minors)
-        if word in (row.name, *row.aliases, row.squeezed) and is_known:
+        if word in (row.name, *row.aliases, row.compact_prefix) and is_known:
             return _of_version(family, row, major, None if minor is None else int(minor))
     return None
 

@@ -13,7 +13,7 @@ from wheelfit.doctor import diagnoses
 from wheelfit_runtime.platforms import providers
 from wheelfit_runtime.platforms.child_processes import Ending
 from wheelfit_runtime.platforms.features import Status
-from wheelfit_runtime.platforms.override_names import strays_in
+from wheelfit_runtime.platforms.override_names import unknown_overrides
 from wheelfit_runtime.platforms.probes import sysctl
 from wheelfit_runtime.platforms.providers.nvidia import files as nvidia_files
 from wheelfit_runtime.platforms.providers.nvidia.facts import Capability
@@ -115,7 +115,7 @@ def about_overrides(
             diagnoses.OVERRIDE_IN_EFFECT,
             f"{OVERRIDE}={declared} replaces the versions of installed packages",
         )
-    for name in strays_in(view.environ, namespaces):
+    for name in unknown_overrides(view.environ, namespaces):
         yield CheckedFile(name).found(
             diagnoses.OVERRIDE_WITHOUT_PROVIDER,
             f"{name} has no effect: no provider has a namespace like that",

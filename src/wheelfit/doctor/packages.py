@@ -166,7 +166,7 @@ def _soname_conflicts(
     by_stem: dict[str, list[OwnedLibrary]] = defaultdict(list)
     for owned in libraries:
         library = owned.identity
-        if library.ambiguous and majors_of.get(owned.package):
+        if library.is_ambiguous and majors_of.get(owned.package):
             by_stem[f"{library.stem} {library.number.partition('.')[0]}"].append(owned)
     for same_soname in by_stem.values():
         for left, right in combinations(same_soname, 2):

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 _TOOLS: Mapping[str, str] = {
     **dict.fromkeys(("pip", "uv", "conda"), ""),
-    **{tool: family.namespace for family in providers.every() for tool in family.tools},
-    **{tool: "" for family in providers.every() for tool in family.toolkit_tools},
+    **{tool: family.namespace for family in providers.families() for tool in family.tools},
+    **{tool: "" for family in providers.families() for tool in family.toolkit_tools},
 }
 """Programs to find on PATH, and the namespace of the driver that each belongs to."""
 
@@ -323,7 +323,7 @@ _MEANING: Mapping[str, str] = MappingProxyType(
     {
         **{
             name: meaning
-            for family in providers.every()
+            for family in providers.families()
             for name, meaning in (*family.homes.items(), *family.variables.items())
         },
         "LD_LIBRARY_PATH": "folders that are searched first for libraries",
@@ -346,7 +346,7 @@ _PREFIXES: Mapping[str, str] = MappingProxyType(
         "WHEELFIT_OVERRIDE_": "meant to replace a detected value",
         **{
             prefix: meaning
-            for family in providers.every()
+            for family in providers.families()
             for prefix, meaning in family.override_prefixes.items()
         },
         "WHEELFIT_": "a setting of wheelfit",

@@ -151,7 +151,7 @@ def choose_machine(
     rules = read_plugin_rules(request, site, context)
     if request.no_env_override or site.no_env_override is not None:
         option = "--no-env-override" if request.no_env_override else site.no_env_override
-        override_variables = {OVERRIDE, *override_names.names_in(context.environ)}
+        override_variables = {OVERRIDE, *override_names.override_variables(context.environ)}
         for name in sorted(override_variables & context.environ.keys()):
             context.reporter.detail(f"{name} of the environment is ignored ({option})")
         environ = {
@@ -228,7 +228,9 @@ def _choose(
         context.reporter.say(f"choosing for the machine in {request.host}")
     for note in (*host.notes, *file.notes):
         context.reporter.note(f"  {note}")
-    for name in override_names.names_in(context.environ) if not request.allow_incomplete else ():
+    for name in (
+        override_names.override_variables(context.environ) if not request.allow_incomplete else ()
+    ):
         if overrides.value_of(context.environ, name) is not None:  # P-70
             context.reporter.note(f"  {name} of the environment counts for this machine only")
     for override in file.overrides:  # P-73
@@ -254,7 +256,7 @@ def _system_view(
     request: MachineOptions, architecture: str, environ: Mapping[str, str], *, use_probe_cache: bool
 ) -> SystemView:
     """Return the view of this machine; modules are imported once they are needed."""
-    from wheelfit_runtime.platforms.cache import RememberingProcesses
+    from wheelfit_runtime.platforms.cache import CachedProcesses
     from wheelfit_runtime.platforms.child_processes import RealProcesses
     from wheelfit_runtime.platforms.system_view import SystemView
 
@@ -263,11 +265,11 @@ def _system_view(
         architecture=architecture,
         rocm_same_major=request.rocm_compat == "same-major",
         tpu_generation=request.tpu_generation,
-        processes=RememberingProcesses(
+        processes=CachedProcesses(
             RealProcesses(),
             lambda: _probe_cache_folder(request, environ),
             SystemView(environ=environ, architecture=architecture),
-            recall=use_probe_cache,
+            use_cache=use_probe_cache,
         ),
     )
 
@@ -386,12 +388,12 @@ def target_in_effect(current: Target, context: Context) -> tuple[Target, tuple[s
 
 
 def _overrides_in_effect(machine: Machine | Baseline, context: Context) -> tuple[str, ...]:
-    if not override_names.names_in(context.environ):
+    if not override_names.override_variables(context.environ):
         return ()  # without opening the view of the machine
     in_effect = machine.overrides_in_effect()
     for override in in_effect:  # P-73
         context.reporter.warn(f"the environment overrides detection: {override}")
-    for name in override_names.strays_in(context.environ, machine.namespaces):
+    for name in override_names.unknown_overrides(context.environ, machine.namespaces):
         context.reporter.warn(
             f"{name} has no effect: no provider of wheelfit has a namespace like that"
         )

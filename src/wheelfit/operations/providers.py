@@ -156,7 +156,7 @@ class ProvidersReport:
             "action": "list",
             "file": str(self.file),
             "policies": self.policies(),
-            "built_in": [self.built_in(family) for family in providers.every()],
+            "built_in": [self.built_in(family) for family in providers.families()],
             "static_families": [
                 plain_fields(each, "namespace purpose", data_version=FAMILIES_VERSION)
                 for each in STATIC_FAMILIES.values()

@@ -30,7 +30,7 @@ from wheelfit.operations.temporary_folders import scratch_folder
 from wheelfit.operations.venv import VenvRequest, create_venv
 from wheelfit.testing.drivers import fake_machine
 from wheelfit_runtime.errors import FileProblem, WheelfitError
-from wheelfit_runtime.platforms.override_names import names_in
+from wheelfit_runtime.platforms.override_names import override_variables
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -273,7 +273,7 @@ def _choose_test_machine(
         objection = f"{objection}; {reason if variables else 'there is no fake driver for that'}"
     if objection:
         return _TestMachine(reason=objection)
-    is_described = bool(names_in(context.environ)) or any(
+    is_described = bool(override_variables(context.environ)) or any(
         name.startswith(_FAKE_PREFIX) for name in context.environ
     )
     return _TestMachine("described" if is_described and wheel.label is not None else "machine")

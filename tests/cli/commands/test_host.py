@@ -101,7 +101,7 @@ class TestShow:
             "nvidia: supported",
             "  cuda_version_lower_bound  12.8, 12.7, 12.6, 12.5, 12.4, 12.3, … 11 (32 in all)",
             "  level       v3, v2, v1",
-            "  amd      nothing of it",
+            "  amd      nothing of this kind",
         ):
             assert line in out.splitlines()
         assert "the current one; the file has none" in out

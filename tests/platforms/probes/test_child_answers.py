@@ -18,9 +18,9 @@ TRACE = b"\ncalling dlopen lib.so\nnoise\n\ncalling start\nmore noise"
         (Answer(Ending.LATE), "it did not answer within 1.5 s"),
         (Answer(Ending.KILLED, 11, errors=TRACE), "it crashed with SIGSEGV (in start)"),
         (Answer(Ending.KILLED, 4711), "it crashed with signal 4711"),
-        (Answer(Ending.FLOODED, errors=TRACE), "it wrote more than is read (in start)"),
-        (Answer(Ending.NOT_STARTED, errors=b"?"), "it could not be asked: no child process"),
-        (Answer(Ending.EXITED, 1, errors=TRACE), "asking it gave no usable answer (in start)"),
+        (Answer(Ending.FLOODED, errors=TRACE), "it wrote too much (in start)"),
+        (Answer(Ending.NOT_STARTED, errors=b"?"), "it could not be queried: no child process"),
+        (Answer(Ending.EXITED, 1, errors=TRACE), "it gave no valid answer (in start)"),
     ],
 )
 def test_every_ending_has_words(answer: Answer, words: str) -> None:

@@ -109,10 +109,10 @@ def test_another_root(tmp_path: Path) -> None:
     ("system", "files", "problem"),
     [
         ("Linux", [], "there is no process 42"),
-        ("Linux", ["comm"], "the kernel does not let this user look into process 42"),
+        ("Linux", ["comm"], "this user may not read the files of process 42"),
         ("Linux", ["maps"], "process 42 has no memory of its own"),
-        ("Darwin", ["maps"], "Darwin does not tell what a process has mapped"),
-        ("Windows", [], "Windows does not tell what a process has mapped"),
+        ("Darwin", ["maps"], "Darwin does not list the files of a process"),
+        ("Windows", [], "Windows does not list the files of a process"),
     ],
 )
 def test_no_answer(system: str, files: list[str], problem: str, tmp_path: Path) -> None:

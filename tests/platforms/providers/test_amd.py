@@ -41,7 +41,7 @@ def _forced(root: Path, **environ: str) -> Detection:
 
 
 def _captured(name: str, **environ: str) -> Detection:
-    given = recording.surroundings_of(MACHINES / name)
+    given = recording.view_arguments(MACHINES / name)
     return _detect(Machine(SystemView(**given | {"environ": given["environ"] | environ})))
 
 
@@ -146,7 +146,7 @@ def test_exactly_the_installed_rocm_counts_unless_wished(
 
 def test_the_wish_reaches_the_provider() -> None:
     """P-123: a parameter of the machine; the reference's mode ignores it."""
-    given = recording.surroundings_of(MACHINES / "linux-x86-amd-mi300x") | {"rocm_same_major": True}
+    given = recording.view_arguments(MACHINES / "linux-x86-amd-mi300x") | {"rocm_same_major": True}
     wished = _values(_detect(Machine(SystemView(**given))))["rocm_version"]
     assert wished == ("6.4", "6.3", "6.2", "6.1", "6.0")
     assert _values(_detect(Machine(SystemView(**given, reference=True))))["rocm_version"] == (
@@ -290,7 +290,7 @@ def test_tools_are_not_asked_where_the_kernel_has_a_list(tmp_path: Path) -> None
     [
         (Answer(Ending.LATE), Status.FAILED, "did not answer in time", 1),
         (Answer(Ending.KILLED, 11), Status.FAILED, "crashed (signal 11)", 2),
-        (Answer(Ending.FLOODED), Status.FAILED, "wrote more than is read", 2),
+        (Answer(Ending.FLOODED), Status.FAILED, "wrote too much", 2),
         (Answer(Ending.EXITED, 1), Status.NOTHING, "failed with exit status 1", 2),
         (Answer(Ending.NOT_STARTED), Status.NOTHING, "cannot be started", 2),
     ],

@@ -214,7 +214,7 @@ def test_devices_that_were_not_given_are_told(tmp_path: Path) -> None:
     [
         (Answer(Ending.LATE), Status.FAILED, "did not answer in time"),
         (Answer(Ending.KILLED, 6), Status.FAILED, "crashed (signal 6)"),
-        (Answer(Ending.FLOODED), Status.FAILED, "wrote more than is read"),
+        (Answer(Ending.FLOODED), Status.FAILED, "wrote too much"),
         (Answer(Ending.EXITED, 7), Status.NOTHING, "failed with exit status 7"),
         (Answer(Ending.NOT_STARTED), Status.NOTHING, "cannot be started"),
         (Answer(Ending.EXITED, 0, b"\xff\0garbage"), Status.NOTHING, "no NPU"),
@@ -302,7 +302,7 @@ def test_each_feature_can_be_forced(
 def test_a_forced_type_replaces_all_cards(variable: str) -> None:
     """P-73, P-144: and what was wrong with them."""
     folder = MACHINES / "linux-aarch64-ascend-container-without-devices"
-    given = recording.surroundings_of(folder)
+    given = recording.view_arguments(folder)
     given["environ"] |= {variable: "910b"}
     found = _detect(Machine(SystemView(**given)))
     assert (_values(found)["npu_type"], found.warnings) == (("910b",), ())

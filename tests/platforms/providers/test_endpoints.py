@@ -15,7 +15,7 @@ import pytest
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.facts import Cpu
 from wheelfit_runtime.platforms.provider import as_plugin_features
-from wheelfit_runtime.platforms.providers import every, namespaces
+from wheelfit_runtime.platforms.providers import families, namespaces
 from wheelfit_runtime.platforms.providers.aarch64 import provider as aarch64
 from wheelfit_runtime.platforms.providers.amd import provider as amd
 from wheelfit_runtime.platforms.providers.amd.probes import AmdDriver, AmdGpu
@@ -35,7 +35,7 @@ from wheelfit_runtime.platforms.system_view import SystemView
 REPOSITORY = Path(__file__).parents[3]
 
 
-@pytest.fixture(params=every(), ids=namespaces())
+@pytest.fixture(params=families(), ids=namespaces())
 def provider(request: pytest.FixtureRequest) -> Any:
     """Return each provider."""
     return request.param.provider
@@ -143,7 +143,7 @@ def test_an_independent_tool_can_query_them(installed: Path, variantlib_python: 
         "default-priorities": {"namespace": list(namespaces())},
         "providers": {
             family.namespace: {"requires": ["wheelfit-runtime"], "plugin-api": family.plugin_api}
-            for family in every()
+            for family in families()
         },
         "variants": {"null": {}},
     }
@@ -156,7 +156,7 @@ def test_an_independent_tool_can_query_them(installed: Path, variantlib_python: 
     assert done.returncode == 0, done.stderr
     valid, supported = json.loads(done.stdout)
     here = Machine(SystemView(environ=environ))
-    for family in every():
+    for family in families():
         name = family.namespace
         configs = family.provider.get_all_configs()
         assert valid[name] == [[one.name, one.values, one.multi_value] for one in configs]

@@ -25,7 +25,7 @@ def _look(root: Path, **more: object) -> IntelFiles:
 def test_an_empty_machine_is_not_worth_asking(tmp_path: Path) -> None:
     """P-74, P-133: nothing there is no error and no reason to ask."""
     assert _look(tmp_path) == IntelFiles()
-    assert not IntelFiles().is_worth_asking
+    assert not IntelFiles().has_signs
 
 
 @pytest.mark.parametrize("driver", ["i915", "xe"])
@@ -34,7 +34,7 @@ def test_a_graphics_device_with_its_driver_is_worth_asking(tmp_path: Path, drive
     add_intel_gpu(tmp_path, driver=driver)
     files = _look(tmp_path)
     assert files.bound == ("0000:03:00.0",)
-    assert files.is_worth_asking
+    assert files.has_signs
     assert f"driver {driver}" in files.evidence[0].value
 
 
@@ -57,7 +57,7 @@ def test_a_gpu_that_no_driver_has_is_told_about(tmp_path: Path, driver: str) -> 
     """P-133: passed on to a virtual machine, or without any driver."""
     add_device(tmp_path, "0000:00:02.0", vendor="0x8086", device="0x56a0", driver=driver)
     files = _look(tmp_path)
-    assert not files.is_worth_asking
+    assert not files.has_signs
     assert "0000:00:02.0" in intel_files.missing(files)
     assert "neither the i915 nor the xe" in intel_files.missing(files)
 
@@ -89,7 +89,7 @@ def test_a_container_without_the_device_node_is_told_about(tmp_path: Path) -> No
     (tmp_path / "dev/dri/renderD128").unlink()
     files = _look(tmp_path)
     assert files.hidden_nodes == ("/dev/dri/renderD128",)
-    assert not files.is_worth_asking
+    assert not files.has_signs
     assert "a container must be given /dev/dri" in intel_files.missing(files)
 
 
@@ -98,7 +98,7 @@ def test_one_of_two_device_nodes_is_enough(tmp_path: Path) -> None:
     add_intel_gpu(tmp_path)
     add_intel_gpu(tmp_path, "0000:04:00.0", node="renderD129")
     (tmp_path / "dev/dri/renderD128").unlink()
-    assert _look(tmp_path).is_worth_asking
+    assert _look(tmp_path).has_signs
 
 
 def test_another_gpu_s_device_node_does_not_count(tmp_path: Path) -> None:
@@ -162,4 +162,4 @@ def test_windows_has_the_loader_in_its_system_folder(tmp_path: Path) -> None:
     touch(tmp_path, "D/Windows/System32/ze_loader.dll")
     files = _look(tmp_path, system="Windows", environ={"SYSTEMROOT": "D:\\Windows"})
     assert files.libraries == ("D:/Windows/System32/ze_loader.dll",)
-    assert files.is_worth_asking
+    assert files.has_signs

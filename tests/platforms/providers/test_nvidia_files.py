@@ -29,7 +29,7 @@ def _put(root: Path, name: str, text: str | bytes = "") -> None:
 def test_an_empty_machine_is_not_worth_asking(tmp_path: Path) -> None:
     """P-96: a machine without accelerator pays for a few look-ups only."""
     assert _look(tmp_path) == NvidiaFiles()
-    assert not NvidiaFiles().is_worth_asking
+    assert not NvidiaFiles().has_signs
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_the_version_of_the_kernel_module_is_read(tmp_path: Path, text: str) -> 
 def test_each_sign_is_reason_enough(tmp_path: Path, name: str) -> None:
     """P-96: any of them makes the child worth starting."""
     _put(tmp_path, name, "535.104.05")
-    assert _look(tmp_path).is_worth_asking
+    assert _look(tmp_path).has_signs
 
 
 def test_the_loader_s_own_places_are_looked_at(tmp_path: Path) -> None:

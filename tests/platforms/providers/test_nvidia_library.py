@@ -438,7 +438,7 @@ def test_a_driver_that_prints_without_end_is_stopped(root: Path, fake_driver: Fa
     environ = fake_driver.environ(devices=[H100], flood=1)
     detection = _detect(root, fake_driver, environ, deadline=120)
     assert detection.status is Status.FAILED
-    assert "the NVIDIA driver wrote more than is read" in detection.warnings[-1]
+    assert "the NVIDIA driver wrote too much" in detection.warnings[-1]
     assert sum(len(one.value) for one in detection.evidence) < 10_000
 
 

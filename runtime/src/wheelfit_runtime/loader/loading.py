@@ -364,7 +364,7 @@ class Loader:
 def _look_here(names: Sequence[str], environ: Mapping[str, str], *, devices: bool) -> Process:
     from wheelfit_runtime.loader import process
 
-    return process.look(names, process.surroundings_of(environ), devices=devices)
+    return process.look(names, process.process_view(environ), devices=devices)
 
 
 def _table_here() -> Mapping[str, object] | None:

@@ -20,7 +20,7 @@ from wheelfit_runtime.loader.driver import MASK, hides_all, offered
 from wheelfit_runtime.loader.planning import LoadedValue
 from wheelfit_runtime.platforms import overrides
 from wheelfit_runtime.platforms.accelerator_libraries import MPI_OF_SONAME, identify
-from wheelfit_runtime.platforms.cache import RememberingProcesses
+from wheelfit_runtime.platforms.cache import CachedProcesses
 from wheelfit_runtime.platforms.cache_folder import cache_folder_of, unsafe_cache_folder
 from wheelfit_runtime.platforms.child_processes import RealProcesses
 from wheelfit_runtime.platforms.discovery import Machine
@@ -75,7 +75,7 @@ def look(namespaces: Iterable[str], view: SystemView, *, devices: bool = False) 
     return Process(detections, held_by(mapped(view)))
 
 
-def surroundings_of(environ: Mapping[str, str]) -> SystemView:
+def process_view(environ: Mapping[str, str]) -> SystemView:
     """Return this machine, with cached answers of child processes about drivers.
 
     Conda's overrides describe the machine to install for, not that of a process, and are left out.
@@ -87,7 +87,7 @@ def surroundings_of(environ: Mapping[str, str]) -> SystemView:
         folder = cache_folder_of(environ)
         return None if unsafe_cache_folder(folder) else os.path.join(folder, "probes")
 
-    processes = RememberingProcesses(RealProcesses(), memory, here)
+    processes = CachedProcesses(RealProcesses(), memory, here)
     return SystemView(environ=here.environ, processes=processes)
 
 
@@ -163,7 +163,7 @@ def without_initialising(view: SystemView, *, devices: bool = False) -> NvidiaDr
 
     mask = view.environ.get(MASK)
     files = nvidia_files.parse(nvidia_files.read(view))
-    if not files.is_worth_asking and not view.library_folders:
+    if not files.has_signs and not view.library_folders:
         return NvidiaDriver(problem="there is no sign of an NVIDIA GPU or driver here")
     if mask is not None and hides_all(mask):
         return NvidiaDriver(problem=f"{MASK}={mask} hides every GPU from this process")

@@ -236,9 +236,9 @@ def _detections_here(namespaces: tuple[str, ...], *, devices: bool) -> Mapping[s
     environ = frozenset(os.environ.items())
     seen, detections = _SEEN.get((namespaces, devices), (None, {}))
     if seen != environ:
-        from wheelfit_runtime.loader.process import look, surroundings_of
+        from wheelfit_runtime.loader.process import look, process_view
 
-        detections = look(namespaces, surroundings_of(os.environ), devices=devices).detections
+        detections = look(namespaces, process_view(os.environ), devices=devices).detections
         _SEEN[namespaces, devices] = environ, detections
     return detections
 

@@ -15,9 +15,8 @@ if TYPE_CHECKING:
 
 # As of 2026-11, by published packages.
 
-# What comes with a driver and not with a package, by the beginning of the name; the rest stands
-# with the families of hardware.
-_DRIVER: Mapping[str, str] = {"dxcore": "windows", "d3d12": "windows"}
+# Libraries of drivers by the prefix of the name; the families of hardware have the others.
+_OTHER_DRIVERS: Mapping[str, str] = {"dxcore": "windows", "d3d12": "windows"}
 
 _OPENMP: Mapping[str, str] = {
     "gomp": "gnu",
@@ -27,7 +26,7 @@ _OPENMP: Mapping[str, str] = {
     "omp140": "llvm",
     "vcomp140": "microsoft",
 }
-"""Families of OpenMP run-time libraries (P-160's names), by the name without "lib"."""
+"""OpenMP run-time libraries, with their names of P-160, by the name without "lib"."""
 
 _BLAS: Mapping[str, str] = {
     "openblas": "openblas",
@@ -40,9 +39,9 @@ _BLAS: Mapping[str, str] = {
     "blis": "blis",
     "nvpl_blas_core": "nvpl",
 }
-"""Families of linear algebra libraries (P-160's names), by the name without "lib"."""
+"""Linear algebra libraries, with their names of P-160, by the name without "lib"."""
 
-# MPICH and all who keep its ABI (Intel MPI, MVAPICH, Cray) have number 12; Open MPI had 20
+# MPICH and the libraries with its ABI (Intel MPI, MVAPICH, Cray) have number 12; Open MPI had 20
 # before 40.
 MPI_OF_SONAME: Mapping[tuple[str, str], str] = {
     ("mpi", "12"): "mpich",
@@ -70,13 +69,13 @@ class AcceleratorLibrary:
     family: str
     """``cuda``, ``driver``, ``openmp``, ``blas``, or another maker's, as ``rocm``."""
     kind: str = ""
-    """Which one of the family, as ``gnu`` or ``nvidia``; empty for the others."""
+    """The implementation or vendor, as ``gnu`` or ``nvidia``; empty for other families."""
     number: str = ""
-    """The number in the file name, as ``12.9.79``; empty when there is none."""
+    """The number in the file name, as ``12.9.79``; empty if there is none."""
     cuda_major: int | None = None
     """The CUDA major it belongs to; None if its name does not show it, or it is not CUDA's."""
-    ambiguous: bool = False
-    """Whether libraries of several CUDA majors have this very SONAME."""
+    is_ambiguous: bool = False
+    """Whether libraries of several CUDA majors have the same SONAME."""
 
 
 def identify(name: str) -> AcceleratorLibrary | None:
@@ -100,11 +99,11 @@ def identify(name: str) -> AcceleratorLibrary | None:
         first = _first_number(number, windows=name.lower().endswith(".dll"))
         major = majors.get(first) if first is not None else None
         return AcceleratorLibrary(
-            stem, "cuda", "", number, major, ambiguous=first in majors and major is None
+            stem, "cuda", "", number, major, is_ambiguous=first in majors and major is None
         )
     # cuDNN is a dozen libraries: cudnn, cudnn_ops, cudnn_graph …
     if stem in tables.SAME_SONAME or stem.startswith("cudnn_"):
-        return AcceleratorLibrary(stem, "cuda", "", number, None, ambiguous=True)
+        return AcceleratorLibrary(stem, "cuda", "", number, None, is_ambiguous=True)
     if (kind := _OPENMP.get(stem)) is not None:
         return AcceleratorLibrary(stem, "openmp", kind, number)
     if (blas := _OPENBLAS.match(stem)) is not None:
@@ -121,20 +120,20 @@ def identify(name: str) -> AcceleratorLibrary | None:
 
 @lru_cache(maxsize=1)
 def _runtimes() -> dict[str, str]:
-    """Return run-time libraries by their stems, with the software that they are of."""
-    return {stem: name for family in providers.every() for stem, name in family.runtimes.items()}
+    """Return the software of run-time libraries, by stem."""
+    return {stem: name for family in providers.families() for stem, name in family.runtimes.items()}
 
 
 @lru_cache(maxsize=1)
 def _drivers() -> dict[str, str]:
-    """Return the libraries of drivers by the beginnings of their stems, with whose they are."""
-    known = {stem: family.namespace for family in providers.every() for stem in family.drivers}
-    return {**known, **_DRIVER}
+    """Return the vendors of driver libraries, by the prefix of the stem."""
+    by_stem = {stem: family.namespace for family in providers.families() for stem in family.drivers}
+    return {**by_stem, **_OTHER_DRIVERS}
 
 
 def _first_number(number: str, *, windows: bool) -> int | None:
     first = number.partition(".")[0]
     if not first:
         return None
-    # cudart64_110.dll is 11.0; from 12 on only the major is there.
+    # cudart64_110.dll is 11.0; from 12 on there is only the major.
     return int(first[:2]) if windows and len(first) == 3 else int(first)

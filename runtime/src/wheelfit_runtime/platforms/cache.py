@@ -1,10 +1,9 @@
 """Cache the answers of child processes between runs (P-22).
 
-An answer counts as long as nothing has changed on which it may depend: the program or script and
-the libraries it loads, the boot, kernel and drivers, the devices this process sees and may open,
-its container, the interpreter, the variables that steer drivers. Facts about processors are never
-cached: they are read in less time than a file, and a folder shared by two machines must not mix
-them up.
+An answer is used as long as nothing has changed on which it may depend: the program or script and
+the libraries it loads, the boot, kernel and drivers, the devices that this process may open, its
+container, the interpreter, the variables that affect drivers. Facts about processors are not
+cached, as reading them takes less time than reading a file.
 
 No error is raised. An entry that cannot be read, is damaged, or belongs to another user is ignored;
 a folder that cannot be written keeps nothing.
@@ -40,111 +39,111 @@ if TYPE_CHECKING:
 
 _FORMAT = 1
 _BOOT = "/proc/sys/kernel/random/boot_id"
-_LARGEST = 32 * 1024 * 1024
+_MAX_ENTRY_SIZE = 32 * 1024 * 1024
 """Bytes of the largest entry that is read."""
-_MOST = 64
+_MAX_ENTRIES = 64
 """Entries kept for one boot; the newest."""
-_STALE = 90 * 24 * 3600
-"""Seconds after which what another machine left in a shared folder is swept."""
+_MAX_AGE = 90 * 24 * 3600
+"""Seconds after which entries of another machine in a shared folder are removed."""
 
 _LIBRARY_FOLDERS = ("/lib", "/usr/lib", "/lib64", "/usr/lib64", "/usr/lib/wsl/lib")
-_TEXTS = (
+_TEXT_FILES = (
     "/etc/machine-id",
     "/proc/sys/kernel/osrelease",
     "/proc/self/cgroup",
 )
-"""Files whose text an answer may depend on, besides those of drivers."""
+"""Files on whose text an answer may depend, besides those of drivers."""
 _NODES = ("dxg",)
 """Prefixes of device names below ``/dev``, besides those of a family."""
 _NAMESPACES = ("cgroup", "mnt", "user")
 """The namespaces that identify a container."""
 _VARIABLES = ("LD_", "PATH", "WHEELFIT_")
-"""Beginnings of variables an answer may depend on, besides those that drivers heed."""
+"""Prefixes of variables on which an answer may depend, besides those of drivers."""
 
 
-class RememberingProcesses:
+class CachedProcesses:
     """Child processes with answers cached until the machine is restarted.
 
     Only answers of children known to have ended with status 0 are cached.
 
-    :param folder: returns where entries are kept, or None for nowhere; called when a child is to be
-        run. The folder is made when an entry is written.
-    :param seen: the view of the machine; if it is not the machine this runs on, or lacks the time
-        of its start, nothing is cached.
-    :param recall: whether an answer may come from the cache; otherwise every child is run, and its
-        answer still cached for others.
+    :param folder: returns the folder of the cache, or None for no cache; called when a child is to
+        be run. The folder is created when an entry is written.
+    :param view: the view of the machine; unless it is the machine this runs on, and has a boot id,
+        nothing is cached.
+    :param use_cache: whether an answer may come from the cache; otherwise every child is run, and
+        its answer cached for others.
     """
 
     def __init__(
         self,
         processes: Processes,
         folder: Callable[[], str | None],
-        seen: SystemView,
+        view: SystemView,
         *,
-        recall: bool = True,
+        use_cache: bool = True,
     ) -> None:
-        self.recalled: list[str] = []
-        """Names of the questions that were answered from memory."""
+        self.cached_names: list[str] = []
+        """Names of the questions that were answered from the cache."""
         self._processes = processes
         self._folder = folder
-        self._seen = seen
-        self._recall = recall
+        self._view = view
+        self._use_cache = use_cache
 
     def ask(self, question: Question) -> Answer:
         """Return the cached answer, or run the child and cache its answer."""
-        boot = self._seen.read_text(_BOOT) if self._seen.is_real else None
-        top = self._folder() if boot else None
-        if not boot or not top:
+        boot = self._view.read_text(_BOOT) if self._view.is_real else None
+        cache = self._folder() if boot else None
+        if not boot or not cache:
             return self._processes.ask(question)
-        folder = os.path.join(top, _host(self._seen), _digest([boot]))
-        if not _is_safe(top, folder):
+        folder = os.path.join(cache, _host(self._view), _digest([boot]))
+        if not _is_safe(cache, folder):
             return self._processes.ask(question)
-        key = _digest(circumstances(question, self._seen))
+        key = _digest(circumstances(question, self._view))
         path = os.path.join(folder, f"{key}.json")
-        answer = _read(path, key) if self._recall else None
+        answer = _read(path, key) if self._use_cache else None
         if answer is not None:
-            self.recalled.append(question.name)
+            self.cached_names.append(question.name)
             return answer
         answer = self._processes.ask(question)
         if not answer.succeeded or answer.is_uncertain:
             return answer
-        # What changed while the child was looking belongs to neither side.
-        if _digest(circumstances(question, self._seen)) == key:
+        # The answer may or may not include a change made while the child ran.
+        if _digest(circumstances(question, self._view)) == key:
             _write(path, key, question, answer)
-            _sweep(top, folder)
+            _sweep(cache, folder)
         return answer
 
 
-def circumstances(question: Question, seen: SystemView) -> Iterator[str]:
-    """Yield, in order, everything the answer to a question may depend on."""
+def circumstances(question: Question, view: SystemView) -> Iterator[str]:
+    """Yield everything on which the answer to a question may depend."""
     yield from (f"format {_FORMAT}", f"wheelfit {__version__}", f"data {question.version}")
     yield f"question {question.name}"
     yield from (f"argument {argument}" for argument in question.arguments)
-    yield from (f"file {_identity(path)}" for path in _files(question, seen))
-    yield f"boot {seen.read_text(_BOOT)}"
-    hardware = providers.every()
-    texts = (*_TEXTS, *(name for family in hardware for name in family.driver_texts))
-    yield from (f"text {name}: {seen.read_text(name)}" for name in texts)
-    lists = (name for family in hardware for name in family.driver_lists)
-    yield from (f"list {name}: {' '.join(seen.children(name))}" for name in lists)
-    yield from (f"device {_device(path)}" for path in _devices(seen))
+    yield from (f"file {_identity(path)}" for path in _files(question, view))
+    yield f"boot {view.read_text(_BOOT)}"
+    hardware = providers.families()
+    text_files = (*_TEXT_FILES, *(name for family in hardware for name in family.driver_texts))
+    yield from (f"text {name}: {view.read_text(name)}" for name in text_files)
+    list_folders = (name for family in hardware for name in family.driver_lists)
+    yield from (f"list {name}: {' '.join(view.children(name))}" for name in list_folders)
+    yield from (f"device {_device(path)}" for path in _devices(view))
     for name in _NAMESPACES:
         with suppress(OSError):
             yield f"namespace {os.readlink(f'/proc/self/ns/{name}')}"
     if hasattr(os, "getgroups"):
         yield f"user {os.getuid()} {os.getgid()} {sorted(os.getgroups())}"
-    yield f"interpreter {sys.version} {seen.interpreter} {seen.system} {seen.architecture}"
-    steering = (*_VARIABLES, *(name for family in hardware for name in family.steering_variables))
+    yield f"interpreter {sys.version} {view.interpreter} {view.system} {view.architecture}"
+    prefixes = (*_VARIABLES, *(name for family in hardware for name in family.steering_variables))
     for name, value in sorted(question.environ.items()):
-        if name.startswith(steering):
+        if name.startswith(prefixes):
             yield f"variable {name}={value}"
 
 
-def _files(question: Question, seen: SystemView) -> Iterator[str]:
-    """Yield the files a child runs or loads, as far as its question names them."""
+def _files(question: Question, view: SystemView) -> Iterator[str]:
+    """Yield the files that a child runs or loads, as far as its arguments show them."""
     yield LOADER_CACHE
     folders = [*question.environ.get("LD_LIBRARY_PATH", "").split(":"), *_LIBRARY_FOLDERS]
-    folders += [f"{folder}/{seen.architecture}-linux-gnu" for folder in _LIBRARY_FOLDERS[:2]]
+    folders += [f"{folder}/{view.architecture}-linux-gnu" for folder in _LIBRARY_FOLDERS[:2]]
     for argument in question.arguments:
         name = argument.partition("=")[2] or argument  # as nvml=/usr/lib/libnvidia-ml.so.1
         if "/" in name:
@@ -163,31 +162,32 @@ def _identity(path: str) -> str:
     return f"{path} {real} {status.st_size} {status.st_mtime_ns} {status.st_ino} {status.st_dev}"
 
 
-def _devices(seen: SystemView) -> Iterator[str]:
+def _devices(view: SystemView) -> Iterator[str]:
     """Yield the device files of accelerators, and those in their folders."""
-    nodes = (*_NODES, *(name for family in providers.every() for name in family.nodes))
-    for name in seen.children("/dev"):
+    nodes = (*_NODES, *(name for family in providers.families() for name in family.nodes))
+    for name in view.children("/dev"):
         if name.startswith(nodes):
             yield f"/dev/{name}"
-            yield from (f"/dev/{name}/{below}" for below in seen.children(f"/dev/{name}"))
+            yield from (
+                f"/dev/{name}/{name_inside}" for name_inside in view.children(f"/dev/{name}")
+            )
 
 
 def _device(path: str) -> str:
-    """Return the identity of a device, and whether this process may open it.
-
-    A group of processes may be kept from a device that is there (cgroups).
-    """
+    """Return the identity of a device, and whether this process may open it (cgroups)."""
     try:
         status = os.stat(path)  # noqa: PTH116
     except OSError:
         return f"{path} is out of reach"
-    may = os.access(path, os.R_OK | os.W_OK)
-    return f"{path} {status.st_mode:o} {status.st_rdev} {status.st_uid} {status.st_gid} {may}"
+    is_openable = os.access(path, os.R_OK | os.W_OK)
+    return (
+        f"{path} {status.st_mode:o} {status.st_rdev} {status.st_uid} {status.st_gid} {is_openable}"
+    )
 
 
-def _host(seen: SystemView) -> str:
+def _host(view: SystemView) -> str:
     """Return a name for the machine, so that several may share a folder."""
-    names = (seen.read_text("/etc/machine-id"), seen.read_text("/proc/sys/kernel/hostname"))
+    names = (view.read_text("/etc/machine-id"), view.read_text("/proc/sys/kernel/hostname"))
     return _digest(name or "" for name in names)
 
 
@@ -199,7 +199,7 @@ def _digest(lines: Iterable[str]) -> str:
 
 
 def _read(path: str, key: str) -> Answer | None:
-    """Return a sound entry of our own, or None."""
+    """Return the answer in a valid entry of this user, or None."""
     import json
 
     try:
@@ -207,7 +207,7 @@ def _read(path: str, key: str) -> Answer | None:
             status = os.fstat(file.fileno())
             if not is_own(status) or not stat.S_ISREG(status.st_mode):
                 return None
-            entry = json.loads(file.read(_LARGEST))
+            entry = json.loads(file.read(_MAX_ENTRY_SIZE))
         if entry["format"] != _FORMAT or entry["key"] != key:
             return None
         answer = from_mapping(entry["answer"])
@@ -244,26 +244,26 @@ def _write(path: str, key: str, question: Question, answer: Answer) -> None:
 
 
 def _sweep(top: str, current: str) -> None:
-    """Remove this machine's entries from before its start, and excess ones since.
+    """Remove this machine's entries of earlier boots, and the oldest ones of this boot.
 
-    Of other machines that share the folder only long unused entries are removed.
+    Entries of other machines that share the folder are removed after `_MAX_AGE`.
     """
-    own = os.path.dirname(current)
-    for place in _inside(own):
-        if place != current:
-            _remove(place)
-    entries = sorted(_inside(current), key=_modified, reverse=True)
-    for entry in entries[_MOST:]:
+    machine_folder = os.path.dirname(current)
+    for folder in _paths_in(machine_folder):
+        if folder != current:
+            _remove(folder)
+    entries = sorted(_paths_in(current), key=_modified, reverse=True)
+    for entry in entries[_MAX_ENTRIES:]:
         with suppress(OSError):
             os.unlink(entry)
-    for place in _inside(top):
-        if place != own and _modified(place) < time.time() - _STALE:
-            for boot in _inside(place):
+    for folder in _paths_in(top):
+        if folder != machine_folder and _modified(folder) < time.time() - _MAX_AGE:
+            for boot in _paths_in(folder):
                 _remove(boot)
-            _remove(place)
+            _remove(folder)
 
 
-def _inside(folder: str) -> list[str]:
+def _paths_in(folder: str) -> list[str]:
     try:
         return [os.path.join(folder, name) for name in os.listdir(folder)]
     except OSError:
@@ -280,7 +280,7 @@ def _modified(path: str) -> float:
 def _remove(folder: str) -> None:
     """Remove a folder of entries; other files in it stay."""
     with suppress(OSError):
-        for path in _inside(folder):
+        for path in _paths_in(folder):
             if path.endswith((".json", ".tmp")):
                 os.unlink(path)
         os.rmdir(folder)

@@ -6,8 +6,7 @@ belongs to this user or to root, and no other user can write to it. The content 
 breaks the rule is neither read nor changed.
 """
 
-# A later start of a program that has libraries comes here: nothing is imported that it could do
-# without.
+# Imported at every start of a program with shared libraries, so it imports as little as possible.
 # ruff: noqa: PTH111, PTH116, PTH117, PTH118
 
 from __future__ import annotations
@@ -27,9 +26,9 @@ def default_cache_folder(environ: Mapping[str, str], home: str, platform: str) -
 
     :param environ: ``WHEELFIT_CACHE_DIR`` overrides the system's folder of caches.
     """
-    named = environ.get("WHEELFIT_CACHE_DIR")
-    if named:
-        return named
+    configured = environ.get("WHEELFIT_CACHE_DIR")
+    if configured:
+        return configured
     return _folder_for(
         environ, home, platform, ("Cache", "Library/Caches", "XDG_CACHE_HOME", ".cache")
     )
@@ -38,16 +37,22 @@ def default_cache_folder(environ: Mapping[str, str], home: str, platform: str) -
 def _folder_for(
     environ: Mapping[str, str], home: str, platform: str, names: tuple[str, str, str, str]
 ) -> str:
-    """Return a folder of ours: its name on Windows, its parent on macOS, variable and parent."""
-    windows, macos, variable, usual = names
+    """Return a folder of wheelfit.
+
+    :param names: its name on Windows; its parent on macOS; the variable with its parent on other
+        systems, and the default of that variable.
+    """
+    windows, macos, variable, default_parent = names
     if platform == "win32":
         local = environ.get("LOCALAPPDATA") or os.path.join(home, "AppData", "Local")
         return os.path.join(local, "wheelfit", windows)
     if platform == "darwin":
         return os.path.join(home, macos, "wheelfit")
     base = environ.get(variable, "")
-    # The specification of this variable wants relative paths to be ignored.
-    return os.path.join(base if base.startswith("/") else os.path.join(home, usual), "wheelfit")
+    # The XDG specification requires that relative paths are ignored.
+    return os.path.join(
+        base if base.startswith("/") else os.path.join(home, default_parent), "wheelfit"
+    )
 
 
 def cache_folder_of(environ: Mapping[str, str]) -> str:
@@ -58,7 +63,7 @@ def cache_folder_of(environ: Mapping[str, str]) -> str:
 def _home(environ: Mapping[str, str]) -> str:
     home = environ.get("HOME") if sys.platform != "win32" else None
     home = home or os.path.expanduser("~")
-    # A container may run as a user who has none.
+    # A container may run as a user without a home.
     return home if os.path.isabs(home) else "/nonexistent"
 
 
@@ -74,7 +79,7 @@ def state_folder_of(environ: Mapping[str, str]) -> str:
 
 
 class UnsafeFolder:
-    """A folder that another user could have changed, or could change any moment.
+    """A folder that another user may have changed, or can change at any moment.
 
     :param reason: the fault, as a clause about it.
     :param remedy: the remedy for the user, as an imperative.
@@ -94,9 +99,9 @@ class UnsafeFolder:
 
 
 def own_users() -> frozenset[int]:
-    """Return the numbers of the users whose files count as own: this one, and root.
+    """Return the ids of the users whose files are trusted: this user and root.
 
-    Where users have no numbers, every file has that of root.
+    On systems without user ids, every file has that of root.
     """
     return frozenset((0, os.geteuid())) if os.name == "posix" else frozenset((0,))
 
@@ -146,10 +151,10 @@ def unsafe_folder(
         )
     if not stat.S_ISDIR(status.st_mode):
         return None
-    others = status.st_mode & 0o022
-    if others & 0o020 and (group_may_write or _is_private_group(path, status)):
-        others &= ~0o020
-    if others:
+    write_bits = status.st_mode & 0o022
+    if write_bits & 0o020 and (group_may_write or _is_private_group(path, status)):
+        write_bits &= ~0o020
+    if write_bits:
         return UnsafeFolder(
             path,
             "others can write to it",
@@ -191,25 +196,22 @@ def unsafe_cache_folder(folder: str) -> UnsafeFolder | None:
     unsafe = unsafe_folder(folder, link_allowed=True)
     if unsafe is not None or os.name != "posix" or os.geteuid() != 0:
         return unsafe
-    # Root leaves nothing in a place of another user, who could not remove it.
-    above = os.path.abspath(folder)  # noqa: PTH100
-    while not os.path.exists(above):  # noqa: PTH110
-        above = os.path.dirname(above)  # noqa: PTH120
-    if os.stat(above).st_uid == 0:
+    # Root leaves no files in a folder of another user, who could not remove them.
+    existing = os.path.abspath(folder)  # noqa: PTH100
+    while not os.path.exists(existing):  # noqa: PTH110
+        existing = os.path.dirname(existing)  # noqa: PTH120
+    if os.stat(existing).st_uid == 0:
         return None
-    return UnsafeFolder(folder, f"{above} belongs to another user", "with sudo, use sudo -H")
+    return UnsafeFolder(folder, f"{existing} belongs to another user", "with sudo, use sudo -H")
 
 
 def make_folders(path: str) -> None:
-    """Make a folder, and those above it that are missing, each for this user alone.
-
-    The umask may allow more than is good for a cache.
-    """
+    """Create a folder and its missing parents, each for this user alone, whatever the umask is."""
     if os.path.isdir(path):  # noqa: PTH112
         return
-    above = os.path.dirname(path)  # noqa: PTH120
-    if above and above != path:
-        make_folders(above)
+    parent = os.path.dirname(path)  # noqa: PTH120
+    if parent and parent != path:
+        make_folders(parent)
     try:
         os.mkdir(path, 0o700)  # noqa: PTH102
     except FileExistsError:

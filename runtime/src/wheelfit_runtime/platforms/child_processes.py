@@ -35,7 +35,7 @@ class Ending(StrEnum):
     LATE = "late"
     """The deadline passed; it was killed, or abandoned if it could not be."""
     FLOODED = "wrote too much"
-    """It wrote more than is read of a child, and was killed."""
+    """It wrote more than the limit, and was killed."""
     NOT_STARTED = "not started"
 
 
@@ -48,7 +48,7 @@ class Answer(NamedTuple):
     output: bytes = b""
     """Standard output."""
     errors: bytes = b""
-    """Standard error; what went wrong when it was not started."""
+    """Standard error; if it was not started, the error of the system."""
     is_uncertain: bool = False
     """Whether other code collected the child, so that its ending is unknown."""
 
@@ -62,18 +62,18 @@ class Question(NamedTuple):
     """The question to one child process."""
 
     name: str
-    """Its name in recordings and reports, as ``nvidia-smi -q``; one for each question."""
+    """Its unique name in recordings and reports, as ``nvidia-smi -q``."""
     arguments: tuple[str, ...]
     environ: Mapping[str, str]
     """The child's whole environment."""
     deadline: float
     """Seconds it may take."""
     version: str = ""
-    """Version of the knowledge the question comes from, as the provider's ``DATA_VERSION``."""
+    """Version of the tables that the question comes from, as the provider's ``DATA_VERSION``."""
 
 
 def to_mapping(answer: Answer) -> dict[str, Any]:
-    """Return an answer as JSON holds it; bytes that are no text are ``{"base64": "…"}``."""
+    """Return an answer as plain data; bytes that are not UTF-8 are ``{"base64": "…"}``."""
     return {
         "ending": str(answer.ending),
         "code": answer.code,
@@ -83,9 +83,9 @@ def to_mapping(answer: Answer) -> dict[str, Any]:
 
 
 def from_mapping(value: Mapping[str, Any]) -> Answer:
-    """Return the answer in JSON data; missing parts are empty.
+    """Return the answer in plain data; missing parts are empty.
 
-    :raises ValueError: it holds none; TypeError, KeyError, AttributeError likewise.
+    :raises ValueError: the data has no answer; or TypeError, KeyError, AttributeError.
     """
     return Answer(
         Ending(value["ending"]),
@@ -113,15 +113,15 @@ def _from_json(value: str | Mapping[str, str]) -> bytes:
 
 
 class Processes(Protocol):
-    """A source of answers of child processes, live or recorded."""
+    """A source of answers of child processes, real or recorded."""
 
     def ask(self, question: Question) -> Answer:
-        """Return the outcome of the child; never raises for anything it does."""
+        """Return the outcome of the child, whatever it is."""
         ...
 
 
 class RealProcesses:
-    """Child processes that are really started, one for each question."""
+    """A new child process for each question."""
 
     def ask(self, question: Question) -> Answer:
         """Run the child and wait for it, no longer than its deadline."""
@@ -135,7 +135,7 @@ def run(
     deadline: float,
     limit: int = _OUTPUT_LIMIT,
 ) -> Answer:
-    """Run a program without input and return its outcome; never raises for its faults.
+    """Run a program without input and return its outcome, whatever it is.
 
     The child leads a session of its own: the processes it started end with it, and it has no
     terminal. A process stuck in the kernel is not waited for, neither here nor when the interpreter
@@ -162,37 +162,39 @@ def run(
     except (OSError, ValueError) as error:
         return Answer(Ending.NOT_STARTED, errors=str(error).encode())
     try:
-        return _listen(process, time.monotonic() + deadline, limit)
+        return _collect_output(process, time.monotonic() + deadline, limit)
     except BaseException:
         _kill(process)
         abandon(process)
         raise
 
 
-def _listen(process: subprocess.Popen[bytes], end: float, limit: int) -> Answer:
+def _collect_output(process: subprocess.Popen[bytes], end: float, limit: int) -> Answer:
     """Collect the output of a child until it ends, exceeds the limit, or the time is up."""
     assert process.stdout is not None  # noqa: S101 - for the type checker
     assert process.stderr is not None  # noqa: S101
-    news = threading.Semaphore(0)
-    listeners = [_Listener(pipe, limit, news.release) for pipe in (process.stdout, process.stderr)]
+    progress = threading.Semaphore(0)
+    readers = [
+        _OutputReader(pipe, limit, progress.release) for pipe in (process.stdout, process.stderr)
+    ]
     is_late = False
-    while not is_late and not all(listener.done for listener in listeners):
-        is_late = not news.acquire(timeout=max(0.0, end - time.monotonic()))
-        if any(listener.flooded for listener in listeners):
+    while not is_late and not all(reader.is_done for reader in readers):
+        is_late = not progress.acquire(timeout=max(0.0, end - time.monotonic()))
+        if any(reader.is_flooded for reader in readers):
             break
-    is_flooded = any(listener.flooded for listener in listeners)
+    is_flooded = any(reader.is_flooded for reader in readers)
     is_lost = False
     if not is_flooded and not is_late:
         is_lost = _is_lost(process, end)
-        is_late = not _ended_by(process, end)
+        is_late = not _wait(process, end)
     if is_flooded or is_late:
         _kill(process)
         end = time.monotonic() + _GRACE
-        if not _ended_by(process, end):
+        if not _wait(process, end):
             abandon(process)  # stuck in the kernel
-        for listener in listeners:  # or a grandchild that left the session holds the pipes
-            listener.thread.join(max(0.0, end - time.monotonic()))
-    output, errors = (bytes(listener.data) for listener in listeners)
+        for reader in readers:  # a grandchild that left the session may still have the pipes
+            reader.thread.join(max(0.0, end - time.monotonic()))
+    output, errors = (bytes(reader.data) for reader in readers)
     if is_flooded:
         return Answer(Ending.FLOODED, 0, output, errors)
     if is_late:
@@ -202,50 +204,50 @@ def _listen(process: subprocess.Popen[bytes], end: float, limit: int) -> Answer:
     return Answer(Ending.EXITED, process.returncode, output, errors, is_lost)
 
 
-class _Listener:
+class _OutputReader:
     """A thread that reads one output of a child, up to a limit."""
 
     def __init__(self, pipe: IO[bytes], limit: int, done: Callable[[], None]) -> None:
         self.data = bytearray()
-        self.flooded = False
-        """Whether more came than is read."""
-        self.done = False
+        self.is_flooded = False
+        """Whether the child wrote as much as the limit."""
+        self.is_done = False
         """Whether nothing more will be read."""
-        # A daemon: where another process holds the pipe open, the thread is not waited for.
+        # A daemon, which is not waited for if another process keeps the pipe open.
         self.thread = threading.Thread(
             target=self._read, args=(pipe, limit, done), name="output of a child", daemon=True
         )
         self.thread.start()
 
     def _read(self, pipe: IO[bytes], limit: int, done: Callable[[], None]) -> None:
-        # The reading thread also closes: a number that another thread closes may be in use again.
+        # The reading thread also closes: a descriptor closed by another may be in use again.
         with pipe:
-            while not self.flooded and (piece := pipe.read(_PIECE)):
+            while not self.is_flooded and (piece := pipe.read(_PIECE)):
                 self.data += piece[: limit - len(self.data)]
-                self.flooded = len(self.data) == limit
-        self.done = True
+                self.is_flooded = len(self.data) == limit
+        self.is_done = True
         done()
 
 
 def _is_lost(process: subprocess.Popen[bytes], end: float) -> bool:
     """Wait for a child to end, up to a deadline; return whether its status is lost.
 
-    An application that ignores SIGCHLD, or collects every child, loses it; `subprocess` reports 0.
+    It is lost if the application ignores SIGCHLD, or waits for every child; `subprocess` reports 0.
     """
     pause = 0.0005
     while hasattr(os, "waitid") and time.monotonic() < end:
         try:
-            ended = os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG)
+            status = os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG)
         except ChildProcessError:
             return True
-        if ended is not None:
+        if status is not None:
             break
         time.sleep(pause)
         pause = min(2 * pause, 0.05)
     return False
 
 
-def _ended_by(process: subprocess.Popen[bytes], end: float) -> bool:
+def _wait(process: subprocess.Popen[bytes], end: float) -> bool:
     """Wait for a child to end, up to a deadline; return whether it did."""
     import subprocess
 
@@ -257,26 +259,26 @@ def _ended_by(process: subprocess.Popen[bytes], end: float) -> bool:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Kill a child with everything it started, as far as that stayed in its session."""
+    """Kill a child and the processes in its session."""
     if process.returncode is None and hasattr(os, "killpg"):
         import signal
 
-        with suppress(OSError):  # its number is its own until it is collected
+        with suppress(OSError):  # its id is not reused before it was waited for
             os.killpg(process.pid, signal.SIGKILL)
     process.kill()
 
 
 def abandon(process: subprocess.Popen[bytes]) -> None:
-    """Collect a process in a thread once it ends; nothing waits for the thread."""
+    """Wait for a process in a daemon thread."""
     threading.Thread(target=process.wait, name="abandoned child", daemon=True).start()
 
 
 def run_in_thread(ask: Callable[[Callable[[str], None]], bytes], deadline: float) -> Answer:
-    """Run a question in a thread, as where no interpreter can be started (P-71).
+    """Answer a question in a thread, where no interpreter can be started (P-71).
 
-    A thread that hangs is left behind; one that crashes takes the process with it.
+    A thread that hangs is abandoned; one that crashes ends the process.
 
-    :param ask: does the work of the isolated script, and returns its answer; receives a function
+    :param ask: does the work of the isolated script, and returns its answer; called with a function
         for lines of standard error, as ``calling nvmlInit_v2``.
     """
     answers: list[Answer] = []

@@ -75,11 +75,11 @@ class Machine:
 
     def overrides_in_effect(self) -> tuple[str, ...]:
         """Return the variables that replace detected values, as ``NAME=value`` (P-73)."""
-        if not override_names.names_in(self.view.environ):
+        if not override_names.override_variables(self.view.environ):
             return ()  # without importing any provider
         return tuple(
             text
-            for family in providers.every()
+            for family in providers.families()
             for text in family.provider.overrides_in_effect(self.view)
         )
 

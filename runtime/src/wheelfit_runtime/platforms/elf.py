@@ -1,4 +1,4 @@
-"""Read the names in a shared object (an ELF file): its own, those it needs, that of its build."""
+"""Read from a shared object (an ELF file) its SONAME, the libraries it needs, and its build id."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _MAGIC = b"\x7fELF"
 _PT_LOAD, _PT_DYNAMIC, _PT_NOTE = 1, 2, 4
 _DT_NULL, _DT_NEEDED, _DT_STRTAB, _DT_SONAME = 0, 1, 5, 14
 _NT_GNU_BUILD_ID = 3
-_LONGEST_TABLE = 1 << 20
-"""Bytes of a table that are read at most; real ones have some hundreds."""
-_LONGEST_NAME = 4096
-_MOST_NEEDED = 256
+_MAX_TABLE_SIZE = 1 << 20
+"""Bytes of a table; real ones have some hundreds."""
+_MAX_NAME_SIZE = 4096
+_MAX_NEEDED = 256
 
 
 class _Layout(NamedTuple):
@@ -39,7 +39,7 @@ _LAYOUTS = {
 
 
 class SharedObject(NamedTuple):
-    """The names in a shared object; of anything else, nothing."""
+    """The names in a shared object."""
 
     soname: str | None = None
     """Its own name (DT_SONAME)."""
@@ -68,10 +68,10 @@ def _shared_object(stream: BinaryIO) -> SharedObject:
     if layout is None:
         return SharedObject()
     order = "<" if head[5] == 1 else ">"
-    place, form = layout.table
-    (start,) = struct.unpack_from(order + form, head, place)
+    field_offset, field_format = layout.table
+    (start,) = struct.unpack_from(order + field_format, head, field_offset)
     size, count = struct.unpack_from(f"{order}HH", head, layout.rows)
-    table = _part(stream, start, size * count)
+    table = _read_part(stream, start, size * count)
     segments = []
     dynamic = b""
     build_id = None
@@ -83,32 +83,33 @@ def _shared_object(stream: BinaryIO) -> SharedObject:
         if kind == _PT_LOAD:
             segments.append((address, offset, length))
         elif kind == _PT_DYNAMIC:
-            dynamic = _part(stream, offset, length)
+            dynamic = _read_part(stream, offset, length)
         elif kind == _PT_NOTE and build_id is None:
-            build_id = _build_id(_part(stream, offset, length), order)
-    values = _dynamic(dynamic, order + layout.entry)
+            build_id = _build_id(_read_part(stream, offset, length), order)
+    values = _dynamic_values(dynamic, order + layout.entry)
+    if _DT_STRTAB not in values:
+        return SharedObject(build_id=build_id)
+    names_address = values[_DT_STRTAB][0]
 
-    def text(at: int) -> str:
+    def name_at(name_offset: int) -> str:
         for address, offset, length in segments:
-            if address <= names < address + length:
-                part = _part(stream, offset + names - address + at, _LONGEST_NAME)
+            if address <= names_address < address + length:
+                start = offset + names_address - address + name_offset
+                part = _read_part(stream, start, _MAX_NAME_SIZE)
                 return part.partition(b"\0")[0].decode("utf-8", "replace")
         return ""
 
-    if _DT_STRTAB not in values:
-        return SharedObject(build_id=build_id)
-    names = values[_DT_STRTAB][0]
-    soname = text(values[_DT_SONAME][0]) if _DT_SONAME in values else ""
-    needed = tuple(name for at in values.get(_DT_NEEDED, ())[:_MOST_NEEDED] if (name := text(at)))
-    return SharedObject(soname or None, needed, build_id)
+    soname = name_at(values[_DT_SONAME][0]) if _DT_SONAME in values else ""
+    needed = map(name_at, values.get(_DT_NEEDED, ())[:_MAX_NEEDED])
+    return SharedObject(soname or None, tuple(filter(None, needed)), build_id)
 
 
-def _part(stream: BinaryIO, start: int, length: int) -> bytes:
+def _read_part(stream: BinaryIO, start: int, length: int) -> bytes:
     stream.seek(start)
-    return stream.read(min(length, _LONGEST_TABLE))
+    return stream.read(min(length, _MAX_TABLE_SIZE))
 
 
-def _dynamic(section: bytes, form: str) -> dict[int, list[int]]:
+def _dynamic_values(section: bytes, form: str) -> dict[int, list[int]]:
     """Return the values of a dynamic section by their tags, in order."""
     size = struct.calcsize(form)
     values: dict[int, list[int]] = {}
@@ -121,11 +122,11 @@ def _dynamic(section: bytes, form: str) -> dict[int, list[int]]:
 
 def _build_id(notes: bytes, order: str) -> str | None:
     """Return the identifier among the notes of a segment."""
-    at = 0
-    while at + 12 <= len(notes):
-        name_size, size, kind = struct.unpack_from(f"{order}III", notes, at)
-        start = at + 12 + (name_size + 3) // 4 * 4
-        if kind == _NT_GNU_BUILD_ID and notes[at + 12 : at + 12 + name_size] == b"GNU\0":
+    offset = 0
+    while offset + 12 <= len(notes):
+        name_size, size, kind = struct.unpack_from(f"{order}III", notes, offset)
+        start = offset + 12 + (name_size + 3) // 4 * 4
+        if kind == _NT_GNU_BUILD_ID and notes[offset + 12 : offset + 12 + name_size] == b"GNU\0":
             return notes[start : start + size].hex() or None
-        at = start + (size + 3) // 4 * 4
+        offset = start + (size + 3) // 4 * 4
     return None

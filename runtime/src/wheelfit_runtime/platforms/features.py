@@ -1,6 +1,6 @@
 """The detected support of a machine, as values.
 
-Providers produce these, ``core.property_support`` consumes them.
+Providers return these, and ``core.property_support`` reads them.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ class Evidence(NamedTuple):
     """One observation that led to a detection (P-75)."""
 
     source: str
-    """Where it was seen: a path, a library with its call, or an environment variable."""
+    """A path, a library with its call, or an environment variable."""
     value: str
-    """The raw value, or what went wrong."""
+    """The raw value, or the fault."""
 
 
 class Status(StrEnum):
@@ -37,9 +37,9 @@ class Status(StrEnum):
 
     SUPPORTED = "supported"
     NOTHING = "nothing"
-    """Looked, and nothing of this namespace is supported here."""
+    """Nothing of this namespace is supported."""
     DISABLED = "disabled"
-    """Switched off: by the user, by an override that cannot be read, or as optional."""
+    """Switched off: by the user, by an invalid override, or because it is optional."""
     FAILED = "failed"
     """The detection failed; the evidence has the reason (P-17)."""
     UNKNOWN = "unknown"
@@ -57,7 +57,7 @@ class DeviceValues(NamedTuple):
     """The values of the feature that work on this device."""
 
 
-def of_unlike_devices(
+def values_by_device(
     feature: str, devices: Iterable[tuple[object, Iterable[str]]]
 ) -> tuple[DeviceValues, ...]:
     """Return the values of each of several devices; empty if all support the same."""
@@ -96,17 +96,17 @@ class Detection(NamedTuple):
     """Features, most preferred first."""
     status: Status = Status.UNKNOWN
     source: str = ""
-    """Which of the six steps decided, in words, as ``built-in nvidia provider`` (P-10 ff.)."""
+    """The deciding one of the six steps in words, as ``built-in nvidia provider`` (P-10 ff.)."""
     evidence: tuple[Evidence, ...] = ()
     warnings: tuple[str, ...] = ()
     devices: tuple[DeviceValues, ...] = ()
     """One entry per device on which every chosen wheel must run; empty: no narrowing."""
     step: str = ""
-    """Which of the six steps decided, for programs; ``docs/reference/json.md`` lists them."""
+    """The deciding one of the six steps, for programs; ``docs/reference/json.md`` lists them."""
     version: str = ""
-    """Version of the provider's knowledge, as ``2026-11``, or of the plugin's package."""
+    """Version of the provider's tables, as ``2026-11``, or of the plugin's package."""
     seconds: float = 0.0
-    """How long the look took."""
+    """The duration of the detection."""
     plugin: PluginOrigin | None = None
     """The plugin that was run (P-15); None: no plugin was."""
 

@@ -1,8 +1,8 @@
 """The type of the record of one hardware family, in plain values.
 
-A family is a folder of `wheelfit_runtime.platforms.providers`. Its record (``record.py``) is light,
-for many commands read all; the parts that take longer to import are in modules beside it, imported
-when they are needed: ``provider``, ``vocabulary`` and ``presets``.
+A family is a folder of `wheelfit_runtime.platforms.providers`. Many commands import the records
+(``record.py``) of all families; the modules ``provider``, ``vocabulary`` and ``presets`` beside it
+take longer to import, and are imported when they are needed.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ class Plugin(NamedTuple):
 
 
 class SharedRequirement(NamedTuple):
-    """Something of which there is one value in an environment, and in a process."""
+    """A property that must have one value in an environment, and in a process."""
 
     name: str
-    """The name users know it by, as ``cuda``."""
+    """Its name, as ``cuda``."""
     title: str
-    """How messages call it, as ``CUDA``."""
+    """Its name in messages, as ``CUDA``."""
     features: tuple[tuple[str, str], ...]
     """Namespace and name of the features whose values name the target of a build."""
     is_major: bool = False
@@ -49,16 +49,16 @@ class SharedRequirement(NamedTuple):
 
 
 class DevicePresets(NamedTuple):
-    """How presets of machines name the accelerators of a family."""
+    """The names of the accelerators of a family in presets."""
 
     name: str
-    """How their names begin, as ``cuda``."""
+    """Their prefix, as ``cuda``."""
     platforms: tuple[str, ...]
-    """Where there can be one, as ``linux-x86_64``; the first is meant when none is named."""
+    """The platforms that can have one, as ``linux-x86_64``; the first is the default."""
     note: str = ""
     """The text after the heading of a list of them."""
     version_name: str = ""
-    """The name of the software whose version is in a name, as ``CUDA``; empty: names have none."""
+    """The software whose version is in a name, as ``CUDA``; empty: there is no version."""
     version_features: tuple[str, ...] = ()
     """Features whose values are such versions."""
 
@@ -69,18 +69,18 @@ class Shorthand(NamedTuple):
     name: str
     """As ``cuda``."""
     words: str
-    """How messages call these builds, as ``CUDA``."""
+    """The name of these builds in messages, as ``CUDA``."""
     aliases: tuple[str, ...] = ()
     """Other names; also before a version."""
-    squeezed: str = ""
-    """The prefix of a version without its dot, as ``cu`` in ``cu128``; empty: nothing."""
+    compact_prefix: str = ""
+    """The prefix of a version without its dot, as ``cu`` in ``cu128``; empty: there is none."""
     feature: str = ""
     """The feature whose values are versions of the platform; empty: its builds do not distinguish
     versions.
     """
     majors: range = range(0)
     minors: range = range(0)
-    """The versions that there are or may come."""
+    """The numbers of existing and coming versions."""
     example: tuple[str, ...] = ()
     """Versions to show: a major, a minor."""
 
@@ -91,7 +91,7 @@ class HardwareFamily(NamedTuple):
     namespace: str
     """Its namespace, and the name of its folder."""
     rank: int
-    """Place among all families, from 0: in lists, and where nothing else decides."""
+    """Its index in the order of all families: in lists, and if nothing else decides."""
     devices: str
     """Its devices in plural, as ``NVIDIA GPUs``."""
     device: str
@@ -105,17 +105,17 @@ class HardwareFamily(NamedTuple):
 
     # --- the kind of hardware ---
     lowest: tuple[str, str] | None = None
-    """Of processors: feature and value that every one has. None: it is an accelerator."""
+    """Of processors: a feature, and the value that every processor has. None: an accelerator."""
     presence: str = ""
     """Of accelerators: feature whose values show that a device is present."""
     used_by: tuple[str, str] | None = None
-    """Of accelerators: feature and value that builds have which use one; None: any of them."""
+    """Of accelerators: feature and value of builds that use one; None: any property."""
     unused_by: tuple[str, str] | None = None
-    """Of accelerators: feature and value of builds for machines without one; None: no such."""
+    """Of accelerators: feature and value of builds for machines without one; None: none."""
     needed: str = ""
     """Of accelerators: the required device, with its article; empty: one of the devices."""
     presets: DevicePresets | None = None
-    """Of accelerators: how presets name them."""
+    """Of accelerators: their names in presets."""
     shorthand: Shorthand | None = None
     """Of accelerators: the short names of their builds in ``--variant``."""
     shared_requirements: tuple[SharedRequirement, ...] = ()
@@ -125,11 +125,11 @@ class HardwareFamily(NamedTuple):
 
     # --- libraries ---
     drivers: tuple[str, ...] = ()
-    """Libraries that come with its driver, by name without ``lib``; ``-`` at the end: beginning."""
+    """Names without ``lib`` of the libraries of its driver; with ``-`` at the end, prefixes."""
     runtimes: Mapping[str, str] = _NONE
-    """Run-time libraries by name without ``lib``, each with the software that it is of."""
+    """Run-time libraries by name without ``lib``, each with the software it belongs to."""
     library_packages: tuple[str, ...] = ()
-    """How the names of packages begin that contain nothing but its vendor's libraries."""
+    """Prefixes of the names of packages that contain only libraries of its vendor."""
     library_suffix: str = ""
     """The text before the major at the end of the names of such packages, as ``-cu``."""
     toolkit_packages: tuple[str, ...] = ()
@@ -145,22 +145,22 @@ class HardwareFamily(NamedTuple):
     variables: Mapping[str, str] = _NONE
     """Further variables that matter to it, each with its meaning."""
     override_prefixes: Mapping[str, str] = _NONE
-    """Beginnings of its vendor's variables for providers, each with its meaning."""
+    """Prefixes of its vendor's variables for providers, each with its meaning."""
     overrides: tuple[str, ...] = ()
-    """Further variables that replace what is detected, besides ``…_PROVIDER_FORCE_…``;
-    with ``_`` at the end: their beginnings."""
+    """Further variables that replace detected values, besides ``…_PROVIDER_FORCE_…``; with ``_`` at
+    the end, prefixes."""
     recorded_variables: tuple[str, ...] = ()
-    """Beginnings of variables that a record of a machine takes along; no other leaves it."""
+    """Prefixes of variables that are part of a machine's record; no others are."""
     steering_variables: tuple[str, ...] = ()
-    """Beginnings of variables that its driver or tools may heed."""
+    """Prefixes of variables that may affect its driver or tools."""
     tools: tuple[str, ...] = ()
-    """Programs on PATH that are of no use without its hardware."""
+    """Programs on PATH that are useless without its hardware."""
     toolkit_tools: tuple[str, ...] = ()
     """Programs on PATH of its toolkit, which other machines may have as well."""
 
     # --- files and devices ---
     pci_vendor: int = 0
-    """The number of its maker on the PCI bus, as 0x10de; 0: it is not looked for there."""
+    """The number of its vendor on the PCI bus, as 0x10de; 0: the bus is not read."""
     nodes: tuple[str, ...] = ()
     """Prefixes of the names of its devices below ``/dev``."""
     driver_texts: tuple[str, ...] = ()
@@ -168,7 +168,7 @@ class HardwareFamily(NamedTuple):
     driver_lists: tuple[str, ...] = ()
     """Folders whose names change with its driver or devices."""
     common_names: tuple[str, ...] = ()
-    """Words in its files that identify no user or host, even where one has that name."""
+    """Words in its files that are never taken for the name of a user or host."""
 
     @property
     def is_processor(self) -> bool:

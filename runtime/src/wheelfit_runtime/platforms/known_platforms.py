@@ -1,4 +1,4 @@
-"""Platforms and Pythons that presets and locks are made for; locks need nothing else from here."""
+"""The platforms and Pythons that presets and locks are for."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ class PlatformRow(NamedTuple):
     system: str
     """``Linux``, ``Darwin`` or ``Windows``."""
     architecture: str
-    """As providers call it: ``x86_64``, ``aarch64``."""
+    """Its name in providers: ``x86_64``, ``aarch64``."""
     library: str
-    """The library its wheels depend on: ``glibc``, ``musl``, ``macos``, or nothing."""
+    """The library its wheels depend on: ``glibc``, ``musl``, ``macos``, or empty."""
     version: str
-    """The version of that library, unless another is requested."""
+    """The default version of that library."""
     processor: str
-    """Row of the least processor that there can be."""
+    """The name of its lowest processor in presets."""
     words: str
 
 
@@ -63,11 +63,11 @@ PYTHONS: Final[Mapping[tuple[int, int], int]] = {
     (3, 14): 10,
     (3, 15): 2,
 }
-"""By minor version the micro version that stands for all of its series in markers."""
+"""By minor version, the micro version that markers are evaluated with."""
 
 PLATFORMS_OF_LOCKS: Final = ("linux-x86_64", "linux-aarch64", "macos-arm64", "windows-x86_64")
-"""Rows of presets that a lock is for when none is named."""
+"""The default platforms of a lock."""
 
 GLIBC_OF_LOCKS: Final = "2.35"
-"""The newest glibc that locked wheels may want: that of Ubuntu 22.04 and later. Wheels for older
-ones fit too and are listed beside; 2.28 would leave projects out that build on nothing older."""
+"""The newest glibc that locked wheels may need: that of Ubuntu 22.04. Wheels for older ones are
+locked too; 2.28 would exclude projects whose oldest wheels need more."""

@@ -13,29 +13,29 @@ if TYPE_CHECKING:
 _ANY = pattern(rf"{overrides.PREFIX}|[A-Z0-9]+_(VARIANT_)?PROVIDER_FORCE_")
 
 
-def names_in(environ: Mapping[str, str]) -> tuple[str, ...]:
+def override_variables(environ: Mapping[str, str]) -> tuple[str, ...]:
     """Return the names of all variables that replace detected values, vendors' too."""
-    of_families = (name for family in providers.every() for name in family.overrides)
-    others = (*of_families, *overrides.CONDA_SYSTEM)
-    beginnings = tuple(name for name in others if name.endswith("_"))
+    of_families = (name for family in providers.families() for name in family.overrides)
+    further_names = (*of_families, *overrides.CONDA_SYSTEM)
+    further_prefixes = tuple(name for name in further_names if name.endswith("_"))
     return tuple(
         sorted(
             name
             for name in environ
-            if _ANY.match(name) or name in others or name.startswith(beginnings)
+            if _ANY.match(name) or name in further_names or name.startswith(further_prefixes)
         )
     )
 
 
-def strays_in(environ: Mapping[str, str], namespaces: Iterable[str]) -> tuple[str, ...]:
-    """Return the names of our variables without a meaning: likely misspelt."""
-    known = tuple(f"{overrides.PREFIX}{namespace.upper()}_" for namespace in namespaces)
+def unknown_overrides(environ: Mapping[str, str], namespaces: Iterable[str]) -> tuple[str, ...]:
+    """Return the names of wheelfit's override variables that have no effect: likely misspelt."""
+    known_prefixes = tuple(f"{overrides.PREFIX}{namespace.upper()}_" for namespace in namespaces)
     return tuple(
         sorted(
             name
             for name in environ
             if name.startswith(overrides.PREFIX)
-            and not name.startswith(known)
+            and not name.startswith(known_prefixes)
             and overrides.value_of(environ, name) is not None
         )
     )

@@ -1,11 +1,11 @@
 """Run a plugin of PEP 850 in confined processes of its own, and report the outcome.
 
 Only for plugins that the user trusts (P-18). Confinement guards against faults that trust does not
-exclude: a plugin that hangs, crashes, prints, or acts beyond its task. The report lists what the
-kernel enforced and what it did not. See ``isolated/plugin_child.py`` and
+exclude: a plugin that hangs, crashes, prints, or acts beyond its task. The report lists the limits
+that the kernel enforced, and those it could not. See ``isolated/plugin_child.py`` and
 ``docs/explanation/plugins.md``.
 """
-# Paths are text here, as in the rest of this floor.
+# Paths are text here, as everywhere in `wheelfit_runtime.platforms`.
 # ruff: noqa: PTH103, PTH111, PTH117, PTH118
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from wheelfit_runtime.platforms import providers
 from wheelfit_runtime.platforms.child_processes import abandon
-from wheelfit_runtime.platforms.override_names import names_in
+from wheelfit_runtime.platforms.override_names import override_variables
 
 if TYPE_CHECKING:
     import subprocess
@@ -28,20 +28,19 @@ Method = Literal["get_supported_configs", "get_all_configs"]
 
 _GRACE = 2.0
 """Seconds that killed processes get to disappear before they are abandoned (P-37)."""
-_MOST_BYTES = 8 << 20
-"""Of an answer (P-34)."""
-_MOST_TOLD = 1 << 16
+_MAX_ANSWER_BYTES = 8 << 20  # P-34
+_MAX_CONTROL_BYTES = 1 << 16
 """Bytes on the control pipe; the child writes a few hundred."""
 _TAIL = 16 << 10
 """Bytes kept of each stream."""
-_MOST_BRACKETS = 110_000
+_MAX_BRACKETS = 110_000
 """Lists and objects in an answer: more than 100,000 values can need."""
 _PROCESSES = 64
 
 _LANGUAGE = re.compile(r"LANG|LANGUAGE|LC_[A-Z]+")
-_PLACES = frozenset(name for family in providers.every() for name in family.homes)
-"""Where vendors' software lies. Masks of devices are left out: the machine is described (P-89)."""
-_SEARCHED = "LD_LIBRARY_PATH"
+_HOME_VARIABLES = frozenset(name for family in providers.families() for name in family.homes)
+"""Variables with the location of vendors' software. Device masks are not passed on (P-89)."""
+_LIBRARY_PATH = "LD_LIBRARY_PATH"
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -50,10 +49,10 @@ class PluginReport:
     """Everything about one question to a plugin."""
 
     configs: tuple[Mapping[str, object], ...] | None = None
-    """``name``, ``values`` and ``multi_value`` of each feature as they came, as far as they were
-    there; what is not JSON is ``{"kind": "a bytes"}``. None: there is no answer."""
+    """The existing ones of ``name``, ``values`` and ``multi_value`` of each feature, unchecked;
+    values of other types than JSON's are ``{"kind": "a bytes"}``. None: there is no answer."""
     flags: Mapping[str, object] = field(default_factory=dict, hash=False)
-    """``all_properties_compatible`` and its older names, as far as they were there (P-29)."""
+    """The existing ones of ``all_properties_compatible`` and its older names (P-29)."""
     notes: tuple[str, ...] = ()
     """The outdated parts of the plugin's interface (P-25)."""
     failure: str | None = None
@@ -67,7 +66,7 @@ class PluginReport:
     unconfined: tuple[str, ...] = ()
     """The limits that could not be enforced, each with the reason."""
     seconds: float = 0.0
-    """How long it took."""
+    """The duration."""
 
 
 def ask(
@@ -94,40 +93,44 @@ def ask(
 
     from wheelfit_runtime.platforms.isolated.working_folder import remove
 
-    started = time.monotonic()
+    start = time.monotonic()
     try:
         folder = os.path.realpath(tempfile.mkdtemp(prefix="wheelfit-plugin-"))
     except OSError as error:
-        return PluginReport(failure=f"there is no place for its working folder: {error}")
+        return PluginReport(failure=f"its working folder cannot be created: {error}")
     try:
         os.makedirs(os.path.join(folder, "tmp"), mode=0o700)
-        conversation = _Conversation(endpoint, method, deadline, memory)
-        report = conversation.hold(python, folder, environ)
+        child = _PluginChild(endpoint, method, deadline, memory)
+        report = child.run(python, folder, environ)
     except OSError as error:
         report = PluginReport(failure=f"its process cannot be started: {error}")
     finally:
         remove(folder)
-    return replace(report, seconds=time.monotonic() - started)
+    return replace(report, seconds=time.monotonic() - start)
 
 
-class _Conversation:
-    """The conversation with a child over four pipes, and its verdict."""
+class _PluginChild:
+    """A supervised child process that runs a plugin, and its pipes.
+
+    The child writes its answer and control messages, and the plugin may write output and errors.
+    Closing the pipe ``leash`` makes the supervisor end the plugin.
+    """
 
     def __init__(self, endpoint: str, method: str, deadline: float, memory: int) -> None:
         self._endpoint = endpoint
         self._method = method
         self._deadline = deadline
         self._memory = memory
-        self._late = False
-        self._heard: dict[str, bytearray] = {}
-        self._most = {
-            "answer": _MOST_BYTES + 16,
-            "control": _MOST_TOLD,
+        self._is_late = False
+        self._received: dict[str, bytearray] = {}
+        self._limits = {
+            "answer": _MAX_ANSWER_BYTES + 16,
+            "control": _MAX_CONTROL_BYTES,
             "output": _TAIL,
             "errors": _TAIL,
         }
 
-    def hold(self, python: str, folder: str, environ: Mapping[str, str]) -> PluginReport:
+    def run(self, python: str, folder: str, environ: Mapping[str, str]) -> PluginReport:
         """Run the plugin and wait, no longer than the deadline and some grace.
 
         :raises OSError: the interpreter cannot be started.
@@ -137,120 +140,120 @@ class _Conversation:
 
         from wheelfit_runtime.platforms.isolated import __path__ as scripts
 
-        ours: dict[str, int] = {}
-        theirs: dict[str, int] = {}
+        our_ends: dict[str, int] = {}
+        child_ends: dict[str, int] = {}
         try:
             for name in ("answer", "control"):
-                ours[name], theirs[name] = os.pipe()
-            theirs["leash"], ours["leash"] = os.pipe()
+                our_ends[name], child_ends[name] = os.pipe()
+            child_ends["leash"], our_ends["leash"] = os.pipe()
             for name in ("output", "errors"):
-                ours[name], theirs[name] = os.pipe()
-            order = {
+                our_ends[name], child_ends[name] = os.pipe()
+            request = {
                 "endpoint": self._endpoint,
                 "method": self._method,
                 "folder": folder,
-                "readable": list(_places(environ)),
+                "readable": list(_library_folders(environ)),
                 "home": environ.get("HOME") or os.path.expanduser("~"),
                 "memory": self._memory,
                 "deadline": self._deadline,
                 "asker": os.getpid(),
-                **{name: theirs[name] for name in ("answer", "control", "leash")},
+                **{name: child_ends[name] for name in ("answer", "control", "leash")},
             }
             script = os.path.join(next(iter(scripts)), "plugin_child.py")
             # No "with": leaving it would wait without limit for a process stuck in the kernel.
             process = subprocess.Popen(
-                [python, "-I", "-S", "-B", "-u", "-X", "utf8", script, json.dumps(order)],
+                [python, "-I", "-S", "-B", "-u", "-X", "utf8", script, json.dumps(request)],
                 stdin=subprocess.DEVNULL,
-                stdout=theirs["output"],
-                stderr=theirs["errors"],
+                stdout=child_ends["output"],
+                stderr=child_ends["errors"],
                 cwd=folder,
-                env=_reduced(environ, folder),
-                pass_fds=(theirs["answer"], theirs["control"], theirs["leash"]),
+                env=_child_environ(environ, folder),
+                pass_fds=(child_ends["answer"], child_ends["control"], child_ends["leash"]),
                 start_new_session=True,
             )
-            while theirs:
-                os.close(theirs.popitem()[1])
+            while child_ends:
+                os.close(child_ends.popitem()[1])
             try:
-                self._listen(ours)
+                self._listen(our_ends)
             finally:
-                if "leash" in ours:
-                    os.close(ours.pop("leash"))
-                if b'"confined"' not in self._heard.get("control", b""):
-                    _kill(process)  # this interpreter does not run our code
-                _end(process)
+                if "leash" in our_ends:
+                    os.close(our_ends.pop("leash"))
+                if b'"confined"' not in self._received.get("control", b""):
+                    _kill(process)  # the supervisor has not started
+                _wait_for_supervisor(process)
         finally:
-            for descriptor in (*ours.values(), *theirs.values()):
+            for descriptor in (*our_ends.values(), *child_ends.values()):
                 os.close(descriptor)
-        return self._judge(process.returncode)
+        return self._report(process.returncode)
 
-    def _listen(self, ours: dict[str, int]) -> None:
-        """Read from all pipes until the supervisor is gone, which it is when all else is."""
+    def _listen(self, our_ends: dict[str, int]) -> None:
+        """Read from all pipes until the supervisor, the last of all processes, has ended."""
         import selectors
         import time
 
-        self._heard = {name: bytearray() for name in self._most}
-        until = time.monotonic() + self._deadline
+        self._received = {name: bytearray() for name in self._limits}
+        end = time.monotonic() + self._deadline
         with selectors.DefaultSelector() as selector:
-            for name in self._most:
-                os.set_blocking(ours[name], False)
-                selector.register(ours[name], selectors.EVENT_READ, name)
-            open_pipes = set(self._most)
+            for name in self._limits:
+                os.set_blocking(our_ends[name], False)
+                selector.register(our_ends[name], selectors.EVENT_READ, name)
+            open_pipes = set(self._limits)
             while "control" in open_pipes:
-                left = until - time.monotonic()
-                if left <= 0:
-                    if "leash" not in ours:
+                seconds_left = end - time.monotonic()
+                if seconds_left <= 0:
+                    if "leash" not in our_ends:
                         return
-                    self._late = True
-                    os.close(ours.pop("leash"))
-                    if not self._heard["control"]:
+                    self._is_late = True
+                    os.close(our_ends.pop("leash"))
+                    if not self._received["control"]:
                         return
-                    until = time.monotonic() + _GRACE
+                    end = time.monotonic() + _GRACE
                     continue
-                for key, _ in selector.select(left):
-                    if not self._hear(key.data, key.fd):
+                for key, _ in selector.select(seconds_left):
+                    if not self._receive(key.data, key.fd):
                         selector.unregister(key.fd)
                         open_pipes.discard(key.data)
-                if len(self._heard["answer"]) > _MOST_BYTES + 9 and "leash" in ours:
-                    os.close(ours.pop("leash"))
-                    until = time.monotonic() + _GRACE
-        for name in open_pipes:  # the rest in the pipes, which have no writer any more
+                if len(self._received["answer"]) > _MAX_ANSWER_BYTES + 9 and "leash" in our_ends:
+                    os.close(our_ends.pop("leash"))
+                    end = time.monotonic() + _GRACE
+        for name in open_pipes:  # pipes without a writer may still have bytes
             for _ in range(256):
-                if not self._hear(name, ours[name]):
+                if not self._receive(name, our_ends[name]):
                     break
 
-    def _hear(self, name: str, descriptor: int) -> bool:
-        """Read the available bytes up to the limit kept; False at the end."""
+    def _receive(self, name: str, descriptor: int) -> bool:
+        """Read available bytes, up to the limit of the pipe; return False at the end."""
         try:
             data = os.read(descriptor, 1 << 16)
         except OSError:
             return False
-        heard, most = self._heard[name], self._most[name]
-        heard += data
-        if len(heard) > most:
+        received, limit = self._received[name], self._limits[name]
+        received += data
+        if len(received) > limit:
             if name in ("output", "errors"):
-                del heard[: len(heard) - most]
+                del received[: len(received) - limit]
             else:
-                del heard[most:]
+                del received[limit:]
         return bool(data)
 
-    def _judge(self, status: int | None) -> PluginReport:
+    def _report(self, status: int | None) -> PluginReport:
         """Build the report from the received messages.
 
         :param status: the exit status of the supervisor; None: it could not be collected.
         """
-        messages = _control_messages(self._heard["control"])
+        messages = _control_messages(self._received["control"])
         report = PluginReport(
-            output=_visible(self._heard["output"]),
-            errors=_visible(self._heard["errors"]),
+            output=_visible(self._received["output"]),
+            errors=_visible(self._received["errors"]),
             confinement=tuple(messages.get("confined", ())),
             unconfined=tuple(messages.get("unconfined", ())),
         )
         failure = self._failure(messages, status)
         if failure is None:
             try:
-                answer = _read(bytes(self._heard["answer"]))
+                answer = _read_answer(bytes(self._received["answer"]))
             except (ValueError, RecursionError):
-                failure = "its answer is garbage"
+                failure = "its answer is invalid"
             else:
                 failure = answer["failure"]
                 if failure is None:
@@ -264,18 +267,18 @@ class _Conversation:
 
     def _failure(self, messages: Mapping[str, Any], status: int | None) -> str | None:
         """Return the reason there is no answer; None: there is one."""
-        why, ended = messages.get("why"), messages.get("ended", {})
-        if why == "memory":
+        limit, ended = messages.get("why"), messages.get("ended", {})
+        if limit == "memory":
             return f"it used more than {self._memory >> 20} MiB of memory"
-        if why == "processes":
+        if limit == "processes":
             return f"it started more than {_PROCESSES} processes"
-        if len(self._heard["answer"]) > _MOST_BYTES + 9:
-            return f"its answer is larger than {_MOST_BYTES >> 20} MiB"
-        if self._late or why == "late":
+        if len(self._received["answer"]) > _MAX_ANSWER_BYTES + 9:
+            return f"its answer is larger than {_MAX_ANSWER_BYTES >> 20} MiB"
+        if self._is_late or limit == "late":
             return f"it did not answer within {self._deadline:g} s"
         if "confined" not in messages:
-            how = "" if status is None else f", which ended with status {status}"
-            return f"its interpreter{how}, could not prepare to run it"
+            status_clause = "" if status is None else f", which ended with status {status}"
+            return f"its interpreter{status_clause}, could not prepare to run it"
         if "signal" in ended:
             import signal
 
@@ -283,17 +286,17 @@ class _Conversation:
                 name = signal.Signals(ended["signal"]).name
             except ValueError:
                 name = f"signal {ended['signal']}"
-            used_up = " after it had used up its processor time" if name == "SIGXCPU" else ""
-            return f"it crashed: {name}{used_up}"
-        if ended.get("status") != 0 or not self._heard["answer"]:
+            cause = " after it had used up its processor time" if name == "SIGXCPU" else ""
+            return f"it crashed: {name}{cause}"
+        if ended.get("status") != 0 or not self._received["answer"]:
             if "status" not in ended:
-                return "its processes were ended by somebody else"
+                return "another process ended it"
             return f"it ended with status {ended['status']} and without an answer"
         return None
 
 
 def _control_messages(data: bytearray) -> dict[str, Any]:
-    """Read the lines of the control pipe, which only our own code can write to."""
+    """Read the lines of the control pipe, to which the plugin cannot write."""
     import json
 
     messages: dict[str, Any] = {}
@@ -305,21 +308,21 @@ def _control_messages(data: bytearray) -> dict[str, Any]:
     return messages
 
 
-def _read(data: bytes) -> dict[str, Any]:
-    """Read an answer and check it, since the plugin may have written it itself.
+def _read_answer(data: bytes) -> dict[str, Any]:
+    """Read an answer and check it, since the plugin may have written to the pipe.
 
-    :raises ValueError: it is not what the child writes.
+    :raises ValueError: it is invalid.
     """
     import json
 
     head, _, body = data.partition(b"\n")
     if not re.fullmatch(rb"[0-9]{1,8}", head) or int(head) != len(body):
         raise ValueError
-    if body.count(b"[") + body.count(b"{") > _MOST_BRACKETS:
+    if body.count(b"[") + body.count(b"{") > _MAX_BRACKETS:
         raise ValueError
     answer = json.loads(body)
     if not isinstance(answer, dict):
-        raise ValueError  # noqa: TRY004 - all that is wrong is the same
+        raise ValueError  # noqa: TRY004 - all faults are reported alike
     failure = answer.get("failure")
     if failure is not None:
         if not isinstance(failure, str):
@@ -350,21 +353,21 @@ def _visible(text: str | bytes | bytearray) -> str:
     )
 
 
-def _reduced(environ: Mapping[str, str], folder: str) -> dict[str, str]:
-    """Return the variables that are handed on (P-35)."""
+def _child_environ(environ: Mapping[str, str], folder: str) -> dict[str, str]:
+    """Return the environment of the child (P-35)."""
     temporary = os.path.join(folder, "tmp")
-    kept = {
+    variables = {
         name: value
         for name, value in environ.items()
-        if _LANGUAGE.fullmatch(name) or name in _PLACES or name == _SEARCHED
+        if _LANGUAGE.fullmatch(name) or name in _HOME_VARIABLES or name == _LIBRARY_PATH
     }
-    kept |= {name: environ[name] for name in names_in(environ)}
-    kept["PATH"] = os.pathsep.join(_programs(environ)) or _PATH
-    return kept | {"HOME": folder, "TMPDIR": temporary}
+    variables |= {name: environ[name] for name in override_variables(environ)}
+    variables["PATH"] = os.pathsep.join(_program_folders(environ)) or _PATH
+    return variables | {"HOME": folder, "TMPDIR": temporary}
 
 
-def _programs(environ: Mapping[str, str]) -> Iterator[str]:
-    """Return the folders of programs that are no part of the user's home."""
+def _program_folders(environ: Mapping[str, str]) -> Iterator[str]:
+    """Yield the folders on PATH outside of the user's home."""
     home = environ.get("HOME") or os.path.expanduser("~")
     for folder in environ.get("PATH", "").split(os.pathsep):
         if os.path.isabs(folder) and not _is_below(folder, home):
@@ -376,9 +379,9 @@ def _is_below(path: str, folder: str) -> bool:
     return path == folder or path.startswith(os.path.join(folder, ""))
 
 
-def _places(environ: Mapping[str, str]) -> Iterator[str]:
-    """Return the folders of vendors' libraries named by variables."""
-    for name in (_SEARCHED, *sorted(_PLACES)):
+def _library_folders(environ: Mapping[str, str]) -> Iterator[str]:
+    """Yield the folders of vendors' libraries that variables name."""
+    for name in (_LIBRARY_PATH, *sorted(_HOME_VARIABLES)):
         for folder in environ.get(name, "").split(os.pathsep):
             if os.path.isabs(folder):
                 yield folder
@@ -392,11 +395,10 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
         os.killpg(process.pid, signal.SIGKILL)
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _wait_for_supervisor(process: subprocess.Popen[bytes]) -> None:
     """Wait for the supervisor for a grace period, then abandon it (P-37).
 
-    It is not killed, since it still has to collect the processes that it killed. It ends on its
-    own.
+    It is not killed, since it still has to wait for the processes that it killed.
     """
     import subprocess
 

@@ -1,9 +1,9 @@
 """The parts of preset names, which families parse and lists show.
 
 A family of accelerators has a module ``presets`` with `read(part, rest)`, which returns an
-`Accelerator`, and `lines()`, which yields a `PresetLine` for each device that is known. A family of
-processors has one with ``PROCESSORS``, by name, and `detect(cpu, system)`, which returns its
-provider's detection.
+`Accelerator`, and `lines()`, which yields a `PresetLine` for each known device. That of a family of
+processors has ``PROCESSORS`` by name, and `detect(cpu, system)`, which returns its provider's
+detection.
 """
 
 from __future__ import annotations
@@ -27,33 +27,33 @@ class Accelerator:
     name: str
     """The part of the preset's name, as ``cuda-12.8-sm90``."""
     family: str
-    """How the presets of its family begin, as ``cuda``."""
+    """The prefix of its family's presets, as ``cuda``."""
     facts: Mapping[str, str] = field(hash=False)
-    """The facts for its provider, by the variables that state them."""
+    """The facts for its provider, as environment variables."""
     words: str
     platforms: tuple[str, ...]
-    """Where there can be one; the first is meant when none is named."""
+    """The platforms that can have one; the first is the default."""
     notes: tuple[str, ...] = ()
 
 
 class ProcessorRow(NamedTuple):
-    """A processor."""
+    """A processor that presets can name."""
 
     architecture: str
     cpu: Cpu
-    """The facts a provider would have found out."""
+    """The facts that a probe would return."""
     words: str
     system: str = ""
-    """Where a name may choose it, as ``Linux``; empty: everywhere."""
+    """The only system that can have it, as ``Linux``; empty: any."""
 
 
 class PresetLine(NamedTuple):
     """A line of the list of presets."""
 
     pattern: str
-    """Its name, with ``M.m`` where any version may stand."""
+    """Its name, with ``M.m`` for any version."""
     example: str
-    """A name that can be used as it is."""
+    """A valid name."""
     words: str
 
 
@@ -67,5 +67,5 @@ def unknown(part: str, note: str | None = None) -> UnknownHost:
 
 
 def newer(what: str, date: str) -> str:
-    """Return the note on something that the tables do not have yet."""
+    """Return the note on a version or device that the tables do not have."""
     return f"{what} is newer than the tables of {date}"

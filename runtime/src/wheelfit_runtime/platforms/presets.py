@@ -1,10 +1,9 @@
 """Presets: machines described by the names of their parts, without detection.
 
 A name has parts, joined by ``+``: an accelerator (``cuda-12.8-sm90``), a processor
-(``cpu-x86_64-v3``), a platform (``linux-aarch64``). The parts become facts, and the same providers
-that detect a real machine evaluate them. Parts missing from a name are the least possible: no other
-accelerator, the lowest level. Some machines have a name that stands for all of their parts
-(``h100-580``).
+(``cpu-x86_64-v3``), a platform (``linux-aarch64``). The parts become facts for the same providers
+that detect a real machine. The default of a part is the least: no accelerator, the lowest level.
+Some machines have names for all of their parts (``h100-580``).
 """
 
 from __future__ import annotations
@@ -41,8 +40,8 @@ class MachineRow(NamedTuple):
     words: str
 
 
-# Numbers at the end of a name are branches of NVIDIA's driver. Where machines of a kind differ in
-# their processors, the least of those that are sold counts.
+# Numbers at the end of a name are branches of NVIDIA's driver. The processor is the least that such
+# machines are sold with.
 MACHINES: Mapping[str, MachineRow] = {
     "cpu-linux": MachineRow("cpu-x86_64-v3+linux-x86_64", "a Linux server without a GPU"),
     "h100-580": MachineRow("cuda-13.0-sm90+cpu-x86_64-v4+linux-x86_64", "an H100 with driver 580"),
@@ -74,8 +73,7 @@ class Preset:
     """A machine that is described by names."""
 
     name: str
-    """The text of the preset, as ``cuda-12.8-sm90+cpu-x86_64-v3``; reading it gives an equal
-    preset.
+    """The name from which `compose` returns an equal preset, as ``cuda-12.8-sm90+cpu-x86_64-v3``.
     """
     platform: str
     processor: str
@@ -105,15 +103,15 @@ class Preset:
     def detections(self, *, rocm_same_major: bool = False) -> tuple[Detection, ...]:
         """Return the detection of every provider for such a machine."""
         system, architecture, *_ = self.row
-        stated = {
+        facts = {
             name: value
             for accelerator in self.accelerators
             for name, value in accelerator.facts.items()
         }
         machine = Machine(
             SystemView(
-                os.devnull,  # nothing lies below it, so nothing of this machine is seen
-                stated,
+                os.devnull,  # no folder, so no file of this machine is read
+                facts,
                 interpreter=None,
                 system=system,
                 architecture=architecture,
@@ -133,7 +131,7 @@ class Preset:
         return cast(Detection, detection._replace(version=family.provider.data_version))
 
     def _evident(self, detection: Detection) -> Detection:
-        """Return a detection with the name as its evidence: variables and files would mislead."""
+        """Return a detection with the name of the preset as its evidence, instead of variables."""
         namespace = detection.namespace
         words = [
             accelerator.words
@@ -142,12 +140,12 @@ class Preset:
         ]
         if namespace == self.row.architecture:
             words.append(processor_rows()[self.processor].words)
-        seen = Evidence(f"preset {self.name}", ", ".join(words) or "nothing of it")
-        return detection._replace(evidence=(seen,), source=f"preset {self.name}")
+        evidence = Evidence(f"preset {self.name}", ", ".join(words) or "nothing of this kind")
+        return detection._replace(evidence=(evidence,), source=f"preset {self.name}")
 
 
 class _NoProcesses:
-    """Processes that answer no question."""
+    """Processes that cannot be started."""
 
     def ask(self, question: Question) -> Answer:
         del question
@@ -155,10 +153,10 @@ class _NoProcesses:
 
 
 def is_preset(text: str) -> bool:
-    """Return whether a text has the form of a name of a preset, existing or not."""
-    beginnings = {f.presets.name for f in providers.accelerators() if f.presets is not None}
+    """Return whether a text looks like the name of a preset, existing or not."""
+    prefixes = {f.presets.name for f in providers.accelerators() if f.presets is not None}
     return all(
-        part in PLATFORMS or part in MACHINES or part.partition("-")[0] in beginnings | {"cpu"}
+        part in PLATFORMS or part in MACHINES or part.partition("-")[0] in prefixes | {"cpu"}
         for part in text.split("+")
     )
 
@@ -167,14 +165,14 @@ def compose(texts: Iterable[str]) -> Preset:
     """Return the machine that has all parts of some names.
 
     :param texts: at least one name, each with one or more parts.
-    :raises UnknownHost: a part is none.
+    :raises UnknownHost: a part is unknown.
     :raises UserError: ``invalid-preset``; parts contradict each other.
     """
     names = tuple(dict.fromkeys(part for text in texts for part in text.split("+")))
     if len(names) == 1 and names[0] in MACHINES:
         return replace(compose([MACHINES[names[0]].parts]), name=names[0])
-    whole = (MACHINES[part].parts if part in MACHINES else part for part in names)
-    parts = tuple(dict.fromkeys(part for text in whole for part in text.split("+")))
+    expanded = (MACHINES[part].parts if part in MACHINES else part for part in names)
+    parts = tuple(dict.fromkeys(part for text in expanded for part in text.split("+")))
     name = "+".join(parts)
     platforms = [part for part in parts if part in PLATFORMS]
     processors = [part for part in parts if part.startswith("cpu-")]
@@ -184,14 +182,16 @@ def compose(texts: Iterable[str]) -> Preset:
     for part in processors:
         if part.removeprefix("cpu-") not in processor_rows():
             raise _unknown(part)
-    for several in (platforms, processors):
-        if len(several) > 1:
-            raise _contradiction(f"a machine is not {several[0]} and {several[1]} at once", name)
+    for alternatives in (platforms, processors):
+        if len(alternatives) > 1:
+            raise _contradiction(
+                f"a machine is not {alternatives[0]} and {alternatives[1]} at once", name
+            )
     _check_families(accelerators, name)
     platform = _platform(platforms, processors, accelerators, name)
     row = PLATFORMS[platform]
     processor = processors[0].removeprefix("cpu-") if processors else row.processor
-    if processors and not _may_have(row, processor_rows()[processor]):
+    if processors and not _can_have(row, processor_rows()[processor]):
         raise _wrong_processor(processors[0], platform, name)
     for accelerator in accelerators:
         if platform not in accelerator.platforms:
@@ -212,8 +212,8 @@ def _contradiction(message: str, name: str, hint: str | None = None) -> UserErro
     return UserError(message, code="invalid-preset", where=name, hint=hint)
 
 
-def _may_have(platform: PlatformRow, processor: ProcessorRow) -> bool:
-    """Return whether a name may choose a processor for a platform."""
+def _can_have(platform: PlatformRow, processor: ProcessorRow) -> bool:
+    """Return whether a platform can have a processor."""
     return (
         processor.architecture == platform.architecture
         and (processor.system or platform.system) == platform.system
@@ -223,18 +223,18 @@ def _may_have(platform: PlatformRow, processor: ProcessorRow) -> bool:
 def _wrong_processor(part: str, platform: str, name: str) -> UserError:
     row, rows = PLATFORMS[platform], processor_rows()
     if rows[part.removeprefix("cpu-")].architecture != row.architecture:
-        words = f"{part} is not a processor of {platform}, which is {row.architecture}"
-        return _contradiction(words, name)
-    others = (key for key, processor in rows.items() if _may_have(row, processor))
-    known = ", ".join(rows[key].words for key in dict.fromkeys((row.processor, *others)))
-    words = f"of {platform} detection knows {known}, nothing else"
-    return _contradiction(words, name, f"leave {part} out")
+        message = f"{part} is not a processor of {platform}, which is {row.architecture}"
+        return _contradiction(message, name)
+    others = (key for key, processor in rows.items() if _can_have(row, processor))
+    descriptions = ", ".join(rows[key].words for key in dict.fromkeys((row.processor, *others)))
+    message = f"{part} cannot be detected on {platform}, only {descriptions}"
+    return _contradiction(message, name, f"leave {part} out")
 
 
 def _check_families(accelerators: tuple[Accelerator, ...], name: str) -> None:
-    seen: dict[str, str] = {}
+    parts_by_family: dict[str, str] = {}
     for accelerator in accelerators:
-        other = seen.setdefault(accelerator.family, accelerator.name)
+        other = parts_by_family.setdefault(accelerator.family, accelerator.name)
         if other != accelerator.name:
             raise _contradiction(
                 f"a preset has one {accelerator.family} part: {other} or {accelerator.name}",
@@ -249,27 +249,27 @@ def _platform(
     accelerators: tuple[Accelerator, ...],
     name: str,
 ) -> str:
-    """Return the platform that is named, or the first that suits all other parts."""
+    """Return the named platform, or the first that can have all other parts."""
     if platforms:
         return platforms[0]
-    wanted = [accelerator.platforms for accelerator in accelerators]
-    choices = wanted[0] if wanted else tuple(PLATFORMS)
+    platforms_of_accelerators = [accelerator.platforms for accelerator in accelerators]
+    choices = platforms_of_accelerators[0] if platforms_of_accelerators else tuple(PLATFORMS)
     if processors:
         processor = processor_rows()[processors[0].removeprefix("cpu-")]
-        suiting = [platform for platform in choices if _may_have(PLATFORMS[platform], processor)]
-        if not suiting:
+        candidates = [platform for platform in choices if _can_have(PLATFORMS[platform], processor)]
+        if not candidates:
             raise _contradiction(
                 f"there is no {accelerators[0].name} beside {processors[0]}",
                 name,
                 f"it exists on {', '.join(choices)}",
             )
     else:
-        suiting = list(choices)
-    for platform in suiting:
-        if all(platform in existing for existing in wanted):
+        candidates = list(choices)
+    for platform in candidates:
+        if all(platform in allowed for allowed in platforms_of_accelerators):
             return platform
-    together = " and ".join(accelerator.name for accelerator in accelerators)
-    raise _contradiction(f"no platform has {together} together", name)
+    names = " and ".join(accelerator.name for accelerator in accelerators)
+    raise _contradiction(f"no platform has {names} together", name)
 
 
 @lru_cache(maxsize=1)
@@ -311,7 +311,7 @@ def _family(name: str) -> HardwareFamily | None:
 
 
 def preset_lines() -> tuple[PresetLine, ...]:
-    """Return every part that a preset can have, as far as there is a provider for it."""
+    """Return every known part of presets."""
     return tuple(_lines())
 
 

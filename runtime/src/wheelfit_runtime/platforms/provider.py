@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class PluginFeature:
-    """One feature as the interface wants it: with a list of values (P-27)."""
+    """A feature in the form of PEP 850: with a list of values (P-27)."""
 
     name: str
     values: list[str]
@@ -28,7 +28,7 @@ class PluginFeature:
 
 
 def as_plugin_features(features: Iterable[FeatureConfig]) -> list[PluginFeature]:
-    """Return features in the interface's form, in the same order."""
+    """Return features in the form of PEP 850, in the same order."""
     return [PluginFeature(f.name, list(f.values), f.multi_value) for f in features]
 
 
@@ -41,16 +41,16 @@ def answer(
     warnings: tuple[str, ...] = (),
     devices: tuple[DeviceValues, ...] = (),
 ) -> Detection:
-    """Return the answer of a built-in provider; features without values are left out.
+    """Return the detection of a built-in provider; features without values are left out.
 
-    :param broken: whether finding out failed, if nothing is supported.
+    :param broken: whether the detection failed, which counts if no feature has values.
     """
     supported = tuple(feature for feature in features if feature.values)
-    nothing = Status.FAILED if broken else Status.NOTHING
+    unsupported = Status.FAILED if broken else Status.NOTHING
     return Detection(
         namespace,
         supported,
-        status=Status.SUPPORTED if supported else nothing,
+        status=Status.SUPPORTED if supported else unsupported,
         source=f"built-in {namespace} provider",
         evidence=evidence,
         warnings=warnings,
@@ -63,13 +63,12 @@ class BuiltInProvider:
 
     It is a plugin of PEP 850 as well (P-39).
 
-    :param data_version: when the tables behind it were last compared with their sources.
-    :param find: returns the detection, given the overridden values by feature; it reads other
-        variables itself, before it detects anything.
-    :param features: all features, most preferred first; each with a check whether a text can be one
-        of its values.
+    :param data_version: when its tables were last compared with their sources.
+    :param find: returns the detection; called with the overridden values by feature. It reads the
+        variables of the vendor and of conda itself, before it detects anything.
+    :param features: all features, most preferred first, each with a check of its values.
     :param multi_value: features of which a wheel may list several values.
-    :param others: returns the variables of others that are in effect: the vendor's, and conda's.
+    :param others: returns the variables of the vendor and of conda that are in effect.
     """
 
     def __init__(
@@ -95,7 +94,7 @@ class BuiltInProvider:
         return None if accepts is None else bool(accepts(value))
 
     def detect(self, view: SystemView) -> Detection:
-        """Detect the supported properties, overrides included; findings never raise."""
+        """Return the supported properties, with overrides applied; a fault is in the result."""
         try:
             own = overrides.read(self.namespace, view.environ, self.accepts)
             detection = self._find(view, {override.feature: override.values for override in own})
@@ -119,11 +118,11 @@ class BuiltInProvider:
     def get_all_configs(self) -> list[PluginFeature]:
         """Return the known features and values, independent of the machine (P-28).
 
-        A machine may support more of them: those newer than the vocabulary.
+        A machine may support further values that are newer than the vocabulary.
         """
         vocabulary = import_module(f"{__package__}.providers.{self.namespace}.vocabulary")
         return [
-            PluginFeature(name, [*offered.published, *offered.wider], offered.multi_value)
-            for name, offered in vocabulary.VOCABULARY.features.items()
-            if (offered.published or offered.wider) and not offered.is_optional
+            PluginFeature(name, [*values.published, *values.wider], values.multi_value)
+            for name, values in vocabulary.VOCABULARY.features.items()
+            if (values.published or values.wider) and not values.is_optional
         ]

@@ -1,4 +1,4 @@
-"""Captured machines: everything detection read, as a folder that can be sent.
+"""Captured machines: everything that a detection read, as a folder that can be sent.
 
 A captured machine is a folder with
 
@@ -12,14 +12,14 @@ A captured machine is a folder with
     and ``xcr0``), ``[sysctl]`` (macOS) and ``processor-features`` (Windows: the numbers that
     ``IsProcessorFeaturePresent`` affirms);
 ``answers.json``
-    the answers of child processes, by the name of the question (may be missing: there
-    was none): ``ending``, ``code``, ``output``, ``errors``; bytes that are no text are
+    the answers of child processes, by the name of the question (may be missing: none):
+    ``ending``, ``code``, ``output``, ``errors``; bytes that are not UTF-8 are
     ``{"base64": "…"}``;
 ``expected.json``
     the result of detection.
 
-`record` writes one, `open_recorded` plays one back. Data that identifies the machine or its user is
-left out: see `wheelfit_runtime.platforms.scrubbing`.
+`record` writes one, and `open_recorded` opens one. Data that identifies the machine or its user is
+replaced: see `wheelfit_runtime.platforms.scrubbing`.
 """
 
 from __future__ import annotations
@@ -60,23 +60,23 @@ _PARTS = frozenset({_MACHINE, _ANSWERS, _ENVIRON, _EXPECTED, _ROOT})
 
 _FEATURES = "processor-features"
 """Key of ``machine.toml``."""
-_SECRET = re.compile(r"/proc/(?:self/|\d+/)?(?:cmdline|environ)\b.*")
-_LISTED = ("/proc/", "/sys/")
-_NODES = ("dxg", *(name for family in providers.every() for name in family.nodes))
+_SECRET_FILE = re.compile(r"/proc/(?:self/|\d+/)?(?:cmdline|environ)\b.*")
+_LISTED_FOLDERS = ("/proc/", "/sys/")
+_NODES = ("dxg", *(name for family in providers.families() for name in family.nodes))
 _DEVICE = re.compile(rf"/dev/(?:{'|'.join(map(re.escape, _NODES))})[^/]*")
 _PATH_LISTS = ("PATH", "LD_LIBRARY_PATH")
 
 
 class RecordedProcesses:
-    """The recorded answers of child processes; none is ever started."""
+    """The recorded answers of child processes, none of which is started."""
 
     def __init__(self, answers: Mapping[str, Answer]) -> None:
         self.answers = MappingProxyType(dict(answers))
 
     def ask(self, question: Question) -> Answer:
         """Return the recorded answer; an unrecorded question fails as not started."""
-        words = f"no answer to {question.name!r} was recorded"
-        return self.answers.get(question.name, Answer(Ending.NOT_STARTED, errors=words.encode()))
+        message = f"no answer to {question.name!r} was recorded"
+        return self.answers.get(question.name, Answer(Ending.NOT_STARTED, errors=message.encode()))
 
 
 class RecordingProcesses:
@@ -94,7 +94,7 @@ class RecordingProcesses:
 
 
 def is_record(folder: Path) -> bool:
-    """Return whether a folder is a captured machine and nothing else."""
+    """Return whether a folder is a captured machine, without other files."""
     names = {entry.name for entry in folder.iterdir()}
     return _MACHINE in names and names <= _PARTS
 
@@ -105,10 +105,12 @@ def description(folder: Path) -> dict[str, Any]:
     :raises OSError: it cannot be read.
     :raises ValueError: it is not what `record` writes.
     """
-    document = _understood(_MACHINE, lambda: tomllib.loads((folder / _MACHINE).read_text("utf-8")))
+    document = _checked_read(
+        _MACHINE, lambda: tomllib.loads((folder / _MACHINE).read_text("utf-8"))
+    )
     for name in ("description", "system", "architecture"):
         if not isinstance(document.get(name), str):
-            raise ValueError(f"{_MACHINE} holds no text as {name}")  # noqa: TRY004 - of a file
+            raise ValueError(f"{name} in {_MACHINE} is not a string")  # noqa: TRY004 - of a file
     return document
 
 
@@ -118,42 +120,44 @@ def expected(folder: Path) -> dict[str, Any]:
     :raises OSError: it cannot be read.
     :raises ValueError: it is not what `record` writes.
     """
-    return _understood(_EXPECTED, lambda: _object(folder / _EXPECTED))
+    return _checked_read(_EXPECTED, lambda: _read_object(folder / _EXPECTED))
 
 
-def surroundings_of(folder: Path) -> dict[str, Any]:
+def view_arguments(folder: Path) -> dict[str, Any]:
     """Return the arguments of a `SystemView` of a captured machine, by parameter.
 
     :raises OSError: it cannot be read.
     :raises ValueError: it is not what `record` writes.
     """
     document = description(folder)
-    answers = _understood(_ANSWERS, lambda: _answers(folder / _ANSWERS))
+    answers = _checked_read(_ANSWERS, lambda: _answers(folder / _ANSWERS))
     return {
         "root": folder / _ROOT,
-        "environ": _understood(_ENVIRON, lambda: _environ(folder / _ENVIRON)),
+        "environ": _checked_read(_ENVIRON, lambda: _environ(folder / _ENVIRON)),
         "system": document["system"],
         "architecture": document["architecture"],
-        "recorded_cpuid": _part(document, "cpuid", _cpuid_table),
-        "recorded_sysctl": _part(document, "sysctl", _sysctl_answers),
-        "recorded_features": _part(
+        "recorded_cpuid": _read_key(document, "cpuid", _cpuid_table),
+        "recorded_sysctl": _read_key(document, "sysctl", _sysctl_answers),
+        "recorded_features": _read_key(
             document, _FEATURES, lambda numbers: frozenset(map(int, numbers))
         ),
-        "interpreter": "python",  # none is ever started
+        "interpreter": "python",  # never started
         "replayed": bool(answers),
         "processes": RecordedProcesses(answers),
     }
 
 
-def _part(document: Mapping[str, Any], key: str, read: Callable[[Any], _Value]) -> _Value | None:
+def _read_key(
+    document: Mapping[str, Any], key: str, read: Callable[[Any], _Value]
+) -> _Value | None:
     """Return the value of a key of ``machine.toml``; None if it is missing."""
     if key not in document:
         return None
-    return _understood(f"{key} in {_MACHINE}", lambda: read(document[key]))
+    return _checked_read(f"{key} in {_MACHINE}", lambda: read(document[key]))
 
 
-def _understood(what: str, read: Callable[[], _Value]) -> _Value:
-    """Read a part of a record, whose content may be of any origin and form.
+def _checked_read(what: str, read: Callable[[], _Value]) -> _Value:
+    """Read a part of a record, which may be invalid in any way.
 
     :raises ValueError: it is not what `record` writes.
     """
@@ -164,19 +168,19 @@ def _understood(what: str, read: Callable[[], _Value]) -> _Value:
     except (tomllib.TOMLDecodeError, json.JSONDecodeError) as error:
         raise ValueError(f"{what} cannot be read: {error}") from None
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
-        raise ValueError(f"{what} holds something else than a recording writes") from None
+        raise ValueError(f"{what} is not what a recording writes") from None
 
 
 def open_recorded(folder: Path) -> Machine:
-    """Return the captured machine in a folder; it starts no child process.
+    """Return the captured machine in a folder, which starts no child process.
 
     :raises OSError: it cannot be read.
     :raises ValueError: it is not what `record` writes.
     """
-    return Machine(SystemView(**surroundings_of(folder)))
+    return Machine(SystemView(**view_arguments(folder)))
 
 
-def _object(path: Path) -> dict[str, Any]:
+def _read_object(path: Path) -> dict[str, Any]:
     document = json.loads(path.read_text("utf-8"))
     if not isinstance(document, dict):
         raise TypeError
@@ -184,14 +188,14 @@ def _object(path: Path) -> dict[str, Any]:
 
 
 def _environ(path: Path) -> dict[str, str]:
-    document = _object(path) if path.is_file() else {}
+    document = _read_object(path) if path.is_file() else {}
     if not all(isinstance(value, str) for value in document.values()):
         raise TypeError
     return document
 
 
 def _answers(path: Path) -> dict[str, Answer]:
-    document = _object(path) if path.is_file() else {}
+    document = _read_object(path) if path.is_file() else {}
     return {name: from_mapping(answer) for name, answer in document.items()}
 
 
@@ -214,8 +218,7 @@ def _sysctl_answers(document: Mapping[str, int | str]) -> dict[str, bytes]:
 def as_expected(machine: Machine) -> dict[str, Any]:
     """Return the whole detection of a machine in the form of ``expected.json``.
 
-    Lists of values are texts, separated by blanks: the order matters and a
-    difference should be readable.
+    Values are one text, separated by blanks, so that differences are readable.
     """
     folders = [os.fspath(folder) for folder in machine.view.library_folders]
     detections = {namespace: machine.detect(namespace) for namespace in machine.namespaces}
@@ -253,7 +256,7 @@ def _plain(detection: Detection, library_folders: Sequence[str]) -> dict[str, An
 
 
 def _feature_lines(features: Sequence[FeatureConfig]) -> list[str]:
-    """Return one line per feature; neighbours that are just ``on`` share one."""
+    """Return one line for each feature; adjacent ones with the one value ``on`` share a line."""
     lines: list[str] = []
     for feature in features:
         if feature.values != ("on",):
@@ -267,12 +270,12 @@ def _feature_lines(features: Sequence[FeatureConfig]) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Watched(SystemView):
-    """A copy of everything that probes look at."""
+class _RecordingView(SystemView):
+    """A view that copies everything that probes read."""
 
     files: dict[str, bytes] = field(default_factory=dict)
     """The content read, by the machine's path; empty for files that were only tested to exist."""
-    listed: dict[str, None] = field(default_factory=dict)
+    listed_paths: dict[str, None] = field(default_factory=dict)
 
     # A class with slots is made twice; super() without arguments finds the first one.
 
@@ -284,105 +287,108 @@ class _Watched(SystemView):
 
     def read_bytes(self, name: str, limit: int = 16 * 1024 * 1024) -> bytes | None:
         data = SystemView.read_bytes(self, name, limit)
-        if data is not None and not _SECRET.fullmatch(name):
+        if data is not None and not _SECRET_FILE.fullmatch(name):
             self.files[name] = data
         return data
 
     def children(self, folder: str) -> tuple[str, ...]:
         names = SystemView.children(self, folder)
         for name in names:
-            place = f"{folder.rstrip('/')}/{name}"
-            # Elsewhere only files that are then read count: names may identify a user.
-            if place.startswith(_LISTED) or _DEVICE.fullmatch(place):
-                self.listed[place] = None
+            path = f"{folder.rstrip('/')}/{name}"
+            # In other folders only files that are then read count: names may identify a user.
+            if path.startswith(_LISTED_FOLDERS) or _DEVICE.fullmatch(path):
+                self.listed_paths[path] = None
         return names
 
-    def of_the_cache(self) -> bytes | None:
-        """Return the loader's cache with only the libraries that the probes found."""
+    def loader_cache_of_found_libraries(self) -> bytes | None:
+        """Return the loader's cache, reduced to the libraries that the probes found."""
         data = self.files.get(LOADER_CACHE)
         if data is None:
             return None
         names = re.findall(rb"(?<=\0)/[^\0]*(?=\0)", data)
-        kept = [name for name in names if name.decode("utf-8", "replace") in self.files]
-        return b"\0" + b"".join(name + b"\0" for name in dict.fromkeys(kept))
+        found_names = [name for name in names if name.decode("utf-8", "replace") in self.files]
+        return b"\0" + b"".join(name + b"\0" for name in dict.fromkeys(found_names))
 
 
 def record(folder: Path, machine: Machine, *, description: str = "") -> tuple[str, ...]:
-    """Write a captured machine: detect everything again, and keep all data read.
+    """Write a captured machine: detect everything again, and save all data read.
 
-    The folder appears whole or not at all. Data that identifies machine or user is left out.
+    The folder is written completely or not at all.
 
     :param folder: the folder of the record; an earlier record there is replaced.
     :param description: one line for ``machine.toml``; default: system and architecture.
-    :return: the namespaces whose detection from the record differs from the machine's, because data
-        that counted was left out.
-    :raises FileExistsError: the folder holds something else.
+    :return: the namespaces whose detection from the record differs from the machine's, because
+        identifying data was left out.
+    :raises FileExistsError: the folder has other content.
     :raises OSError: it cannot be written.
     """
     if folder.exists() and any(folder.iterdir()) and not is_record(folder):
         raise FileExistsError(f"{folder} is neither empty nor an earlier record")
-    watched, live, answers = _watch(machine)
+    view, detections, answers = _watch(machine)
     if folder.is_symlink():
-        folder = folder.resolve()  # who put a link there keeps it
+        folder = folder.resolve()  # the link stays
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as scratch:
-        made = Path(scratch, "made")
-        # From the machine itself: the name of the host is no part of a record.
-        scrubber = Scrubber.of(machine.view, watched.files)
-        _write(made, watched, answers, scrubber, _machine_toml(watched, description))
-        write_expected(made)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as temporary:
+        new_folder = Path(temporary, "made")
+        # From the machine itself, as the view does not read the name of the host.
+        scrubber = Scrubber.of(machine.view, view.files)
+        _write(new_folder, view, answers, scrubber, _machine_toml(view, description))
+        write_expected(new_folder)
         if folder.exists():
-            folder.rename(Path(scratch, "old"))
-        made.rename(folder)
+            folder.rename(Path(temporary, "old"))
+        new_folder.rename(folder)
     replayed = open_recorded(folder)
     return tuple(
         namespace
-        for namespace, seen in live.items()
-        if (played := replayed.detect(namespace)) is None
-        or (played.features, played.status) != (seen.features, seen.status)
+        for namespace, detection in detections.items()
+        if (replayed_detection := replayed.detect(namespace)) is None
+        or (replayed_detection.features, replayed_detection.status)
+        != (detection.features, detection.status)
     )
 
 
-def _watch(machine: Machine) -> tuple[_Watched, dict[str, Detection], dict[str, Answer]]:
+def _watch(machine: Machine) -> tuple[_RecordingView, dict[str, Detection], dict[str, Answer]]:
     """Return the files read, the detection, and the answers of child processes."""
     source = machine.view
     processes = RecordingProcesses(source.processes)
-    given = {item.name: getattr(source, item.name) for item in fields(source) if item.init}
+    arguments = {item.name: getattr(source, item.name) for item in fields(source) if item.init}
     # A record describes the machine, independent of the options of this run.
-    plain = {"reference": False, "rocm_same_major": False, "tpu_generation": False}
-    watched = _Watched(**given | plain | {"processes": processes})
-    again = Machine(watched)
-    live = {namespace: again.detect(namespace) for namespace in again.namespaces}
-    detections = {namespace: detection for namespace, detection in live.items() if detection}
+    default_options = {"reference": False, "rocm_same_major": False, "tpu_generation": False}
+    watched = _RecordingView(**arguments | default_options | {"processes": processes})
+    watched_machine = Machine(watched)
+    results = {
+        namespace: watched_machine.detect(namespace) for namespace in watched_machine.namespaces
+    }
+    detections = {namespace: detection for namespace, detection in results.items() if detection}
     return watched, detections, processes.answers
 
 
 def _write(
-    made: Path,
-    watched: _Watched,
+    folder: Path,
+    view: _RecordingView,
     answers: Mapping[str, Answer],
     scrubber: Scrubber,
     machine: str,
 ) -> None:
-    root = made / _ROOT
+    root = folder / _ROOT
     root.mkdir(parents=True)
-    files = dict.fromkeys(watched.listed, b"") | watched.files
-    cache = watched.of_the_cache()
+    files = dict.fromkeys(view.listed_paths, b"") | view.files
+    cache = view.loader_cache_of_found_libraries()
     if cache is not None:
         files[LOADER_CACHE] = cache
-    inside = SystemView(str(root), {})
-    # Longest first: a folder is there as soon as something below it is.
+    root_view = SystemView(str(root), {})
+    # Deepest first: a name that is the parent of another one is a folder.
     for name in sorted(files, key=lambda name: (-name.count("/"), name)):
-        path = Path(inside.path(scrubber.text(name)))
+        path = Path(root_view.path(scrubber.text(name)))
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(scrubber.data(files[name]))
     environ = {
-        name: scrubber.text(_reduced(name, value, watched))
-        for name, value in sorted(watched.environ.items())
+        name: scrubber.text(_with_used_folders(name, value, view))
+        for name, value in sorted(view.environ.items())
         if concerns_detection(name)
     }
-    _write_json(made / _ENVIRON, environ)
+    _write_json(folder / _ENVIRON, environ)
     if answers:
         document = {
             name: to_mapping(
@@ -395,31 +401,31 @@ def _write(
             )
             for name, answer in answers.items()
         }
-        _write_json(made / _ANSWERS, document)
-    (made / _MACHINE).write_text(machine, "utf-8")
+        _write_json(folder / _ANSWERS, document)
+    (folder / _MACHINE).write_text(machine, "utf-8")
 
 
-def _reduced(name: str, value: str, watched: _Watched) -> str:
-    """Return a list of folders without those where probes found no file."""
+def _with_used_folders(name: str, value: str, view: _RecordingView) -> str:
+    """Return the value of a variable, a path list without folders in which probes found no file."""
     if name not in _PATH_LISTS:
         return value
-    separator = ";" if watched.system == "Windows" else ":"
-    kept = []
+    separator = ";" if view.system == "Windows" else ":"
+    folders = []
     for folder in value.split(separator):
-        start = folder.replace("\\", "/").rstrip("/") + "/"
-        if folder and any(seen.startswith(start) for seen in watched.files):
-            kept.append(folder)
-    return separator.join(kept)
+        prefix = folder.replace("\\", "/").rstrip("/") + "/"
+        if folder and any(path.startswith(prefix) for path in view.files):
+            folders.append(folder)
+    return separator.join(folders)
 
 
-def _machine_toml(seen: SystemView, description: str) -> str:
+def _machine_toml(view: SystemView, description: str) -> str:
     document: dict[str, Any] = {
-        "description": description or f"{seen.system} on {seen.architecture}",
+        "description": description or f"{view.system} on {view.architecture}",
         "origin": "recorded",
-        "system": seen.system,
-        "architecture": seen.architecture,
+        "system": view.system,
+        "architecture": view.architecture,
     }
-    table = x86_64_probes.read_cpuid(seen)
+    table = x86_64_probes.read_cpuid(view)
     if table is not None:
         document["cpuid"] = {
             f"{leaf:x}.{subleaf:x}": ":".join(f"{register:08x}" for register in registers)
@@ -430,12 +436,12 @@ def _machine_toml(seen: SystemView, description: str) -> str:
     names = tuple(
         name for family in providers.processors() for name in family.module("probes").MACOS_NAMES
     )
-    answers = sysctl.read(seen, names)
+    answers = sysctl.read(view, names)
     if answers:
         document["sysctl"] = {name: _sysctl_value(raw) for name, raw in answers.items()}
-    affirmed = windows_features.read(seen)
-    if affirmed is not None:
-        document[_FEATURES] = sorted(affirmed)
+    numbers = windows_features.read(view)
+    if numbers is not None:
+        document[_FEATURES] = sorted(numbers)
     return _as_toml(document)
 
 
@@ -446,7 +452,7 @@ def _sysctl_value(raw: bytes) -> int | str:
 
 
 def _as_toml(document: Mapping[str, Any]) -> str:
-    """Return texts, numbers and lists as TOML, tables last; JSON's strings are TOML's as well."""
+    """Return plain data as TOML, tables last; strings, numbers and lists are as in JSON."""
     lines = [
         f"{_quoted_key(name)} = {_quoted(value)}"
         for name, value in document.items()

@@ -1,7 +1,7 @@
 """Remove data that identifies a machine or its user from a record.
 
-Names are replaced everywhere, in every file and answer; identifiers are known by their form, or by
-the word in front of them.
+Names are replaced in every file and answer; identifiers are recognised by their form, or by the
+word in front of them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PREFIXES = (
     "SYSTEMROOT",
     "WHEELFIT_OVERRIDE_",
     overrides.CONDA,
-    *(prefix for family in providers.every() for prefix in family.recorded_variables),
+    *(prefix for family in providers.families() for prefix in family.recorded_variables),
 )
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|AUTH", re.IGNORECASE)
 
@@ -43,9 +43,9 @@ _NAMED = re.compile(
     r"""((?=[^\s",;|]*[0-9])[0-9A-Za-z][^\s",;|]*)"""
 )
 _HOME = "/home/user"
-_SYSTEM = ("/dev/", "/etc/", "/proc/", "/sys/", "/usr/")
-_SHORTEST = 3
-"""Characters a name has at least to be replaced; a user ``a`` cannot be hidden."""
+_SYSTEM_FOLDERS = ("/dev/", "/etc/", "/proc/", "/sys/", "/usr/")
+_MIN_NAME_LENGTH = 3
+"""Characters of a name; a shorter one, as of a user ``a``, is not replaced."""
 _COMMON = frozenset(
     [
         "root",
@@ -61,11 +61,11 @@ _COMMON = frozenset(
         "gpu",
         "driver",
         "version",
-        *(name for family in providers.every() for name in family.common_names),
+        *(name for family in providers.families() for name in family.common_names),
     ]
 )
 """Names that identify no user, and that appear in files for other reasons: the first user of a
-developer's board is its maker's name.
+developer's board is called as its vendor.
 """
 
 
@@ -78,16 +78,16 @@ class Scrubber:
 
     @classmethod
     def of(cls, view: SystemView, paths: Iterable[str] = ()) -> Scrubber:
-        """Return a scrubber that knows the names of a machine and of its user.
+        """Return a scrubber for the names of a machine and of its user.
 
-        :param paths: of files that must keep their names; a name that occurs in one of
-            the system's is a common word and stays.
+        :param paths: the recorded files; a name that occurs in the path of a system's file is a
+            common word and stays.
         """
         environ = view.environ
         replacements: dict[str, str] = {}
         for variable in ("HOME", "USERPROFILE"):
             home = environ.get(variable, "").rstrip("/\\")
-            if home not in ("", "/root") and len(home) > _SHORTEST:
+            if home not in ("", "/root") and len(home) > _MIN_NAME_LENGTH:
                 replacements[home] = replacements[home.replace("\\", "/")] = _HOME
         for variable in ("USER", "LOGNAME", "USERNAME", "SUDO_USER"):
             _add(replacements, environ.get(variable, ""), "user")
@@ -105,7 +105,7 @@ class Scrubber:
         words = {
             word
             for path in paths
-            if path.startswith(_SYSTEM)
+            if path.startswith(_SYSTEM_FOLDERS)
             for word in re.split(r"[^A-Za-z0-9_]+", path)
         }
         names = [item for item in replacements.items() if item[0] not in words]
@@ -113,9 +113,9 @@ class Scrubber:
 
     def text(self, text: str) -> str:
         """Return a text without identifying data."""
-        for name, instead in self.names:
+        for name, replacement in self.names:
             pattern = rf"(?<![A-Za-z0-9_]){re.escape(name)}(?![A-Za-z0-9_])"
-            text = re.sub(pattern, instead, text)
+            text = re.sub(pattern, replacement, text)
         text = _UUID.sub("00000000-0000-0000-0000-000000000000", text)
         text = _MAC.sub("00:00:00:00:00:00", text)
         return _NAMED.sub(_zero, text)
@@ -125,9 +125,9 @@ class Scrubber:
         return self.text(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
 
 
-def _add(replacements: dict[str, str], name: str, instead: str) -> None:
-    if len(name) >= _SHORTEST and name.lower() not in _COMMON:
-        replacements.setdefault(name, instead)
+def _add(replacements: dict[str, str], name: str, replacement: str) -> None:
+    if len(name) >= _MIN_NAME_LENGTH and name.lower() not in _COMMON:
+        replacements.setdefault(name, replacement)
 
 
 def _zero(match: re.Match[str]) -> str:

@@ -1,6 +1,6 @@
-"""The view of a machine through which detection reads everything: real, captured or described.
+"""The view through which detection reads a machine, be it real, captured or described.
 
-Files have their absolute paths on that machine, as ``/proc/cpuinfo``, and are read below a root
+Files are named by their absolute paths on that machine, as ``/proc/cpuinfo``, and read below a root
 folder. The environment, the operating system and recorded answers of instructions and system calls
 are values of the view as well (P-70). For the real machine the root is ``/``, and nothing is
 recorded.
@@ -30,7 +30,7 @@ _Result = TypeVar("_Result")
 
 _PIECE = 64 * 1024
 _FILE_LIMIT = 16 * 1024 * 1024
-"""Bytes of one file that are read, at most; ``/proc/cpuinfo`` of 1,000 processors is 2 MiB."""
+"""Bytes read of one file; ``/proc/cpuinfo`` of 1,000 processors has 2 MiB."""
 
 
 def open_without_blocking(name: str, flags: int) -> int:
@@ -74,7 +74,7 @@ class SystemView:
     """Everything that detection depends on."""
 
     root: str | os.PathLike[str] = "/"
-    """The folder that stands for the machine's ``/``."""
+    """The folder with the machine's ``/``."""
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     system: str = field(default_factory=system_of_this_process)
     """``Linux``, ``Darwin`` or ``Windows``."""
@@ -85,11 +85,11 @@ class SystemView:
     deadline: float = 10.0
     """Seconds that a child process may take (P-37)."""
     library_folders: tuple[str | os.PathLike[str], ...] = ()
-    """Folders of this machine in which driver libraries are looked for first."""
+    """Folders of this machine that are searched first for driver libraries."""
     processes: Processes = field(default_factory=RealProcesses)
     """The runner of child processes that answer questions (P-71)."""
     replayed: bool = False
-    """Whether ``processes`` only replays recorded answers, so that a question may have any name."""
+    """Whether ``processes`` replays recorded answers."""
     recorded_cpuid: CpuidTable | None = None
     """Answers of the CPUID instruction; None queries the processor, if the root is real."""
     recorded_sysctl: Mapping[str, bytes] | None = None

@@ -1,8 +1,7 @@
-"""Which features and values are offered in a namespace of hardware (P-28): the types.
+"""The types of the features and values offered in a namespace of hardware (P-28).
 
-Two circles for each: what the vendor's package offers, which every tool knows, and what wheelfit
-offers beyond that (P-41). Each family has both in its module ``vocabulary``, by name
-``VOCABULARY``.
+The vendor's package offers some, which every tool knows; wheelfit offers further ones (P-41). Each
+family has both as ``VOCABULARY`` of its module ``vocabulary``.
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ class OfferedValues:
     published: tuple[str, ...] = ()
     """Values of the vendor's package, in its order."""
     wider: tuple[str, ...] = ()
-    """Values that wheelfit offers besides, after all of these."""
+    """Further values of wheelfit, which come after these."""
     pattern: re.Pattern[str] | None = None
-    """How further values look, where the machine decides what there is."""
+    """The form of further values, where they depend on the machine."""
     multi_value: bool = False
     """Whether a wheel may list several (P-30)."""
     is_optional: bool = False
-    """Whether a provider supports it only where the user wants that."""
+    """Whether a provider supports it only on request of the user."""
 
     def is_known(self, value: str) -> bool:
         """Return whether any provider offers a value on any machine."""
@@ -45,22 +44,24 @@ class Vocabulary:
 
     features: Mapping[str, OfferedValues]
     misspelt: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """What the published package has by mistake, and the features it means (P-110)."""
+    """Features of the published package that are mistakes, and the features meant (P-110)."""
 
     def is_disputed(self, feature: str) -> bool:
         """Return whether the published package spells a feature in another way than others do."""
-        return feature in self.misspelt or any(feature in all_ for all_ in self.misspelt.values())
+        return feature in self.misspelt or any(
+            feature in correct for correct in self.misspelt.values()
+        )
 
 
 ON = ("on",)
-"""The one value of features that are there or not."""
+"""The one value of features that are present or absent."""
 
 
 def switches(published: Iterable[str], wider: Iterable[str]) -> dict[str, OfferedValues]:
-    """Return features that are there or not.
+    """Return features that are present or absent.
 
-    :param published: names of those that the vendor's package offers.
-    :param wider: names of those that wheelfit offers besides.
+    :param published: names of features of the vendor's package.
+    :param wider: names of further features of wheelfit.
     """
     return {
         **{name: OfferedValues(ON) for name in published},

@@ -75,9 +75,9 @@ class NamespaceWords:
         features = self.detection.features
         return next((config.values for config in features if config.name == name), ())
 
-    def requirement(self, feature: Feature, wanted: tuple[str, ...]) -> str:
+    def requirement(self, feature: Feature, values: tuple[str, ...]) -> str:
         """Return the requirement of any of some values, as ``needs …``."""
-        return f"needs {properties_text(feature, wanted)}"
+        return f"needs {properties_text(feature, values)}"
 
     def unsupported_namespace(self, properties: str) -> str:
         """Return the reason properties are missing if the whole namespace is unsupported.
@@ -86,14 +86,14 @@ class NamespaceWords:
         """
         return f"needs {properties}; {self.machine} supports nothing of {self.detection.namespace}"
 
-    def unsupported_feature(self, feature: Feature, wanted: tuple[str, ...]) -> str:
+    def unsupported_feature(self, feature: Feature, values: tuple[str, ...]) -> str:
         """Return the reason a feature is missing if others of the namespace are supported."""
         supported = self.supported_values(feature.name)
-        needs = NamespaceWords.requirement(self, feature, wanted)
+        needs = NamespaceWords.requirement(self, feature, values)
         if supported:
             return f"{needs}; {self.machine} supports {listed(supported)}"
-        others = [config.name for config in self.detection.features if config.values]
-        return f"{needs}; {self.machine} has no {feature}, only {listed(others)}"
+        other_features = [config.name for config in self.detection.features if config.values]
+        return f"{needs}; {self.machine} has no {feature}, only {listed(other_features)}"
 
 
 class AcceleratorWords(NamespaceWords):
@@ -132,13 +132,13 @@ class ProcessorWords(NamespaceWords):
         """The processor in words."""
         return "this CPU" if self.machine == THIS_MACHINE else f"the CPU of {self.machine}"
 
-    def requirement(self, feature: Feature, wanted: tuple[str, ...]) -> str:
+    def requirement(self, feature: Feature, values: tuple[str, ...]) -> str:
         """Return the requirement of any of some values; of the level feature, of the lowest."""
         if feature.name == self.level_feature:
-            return f"needs {self.full_value_name(min(wanted, key=self.rank))}"
-        if wanted == ("on",):
+            return f"needs {self.full_value_name(min(values, key=self.rank))}"
+        if values == ("on",):
             return f"needs a CPU with {feature.name}"
-        return super().requirement(feature, wanted)
+        return super().requirement(feature, values)
 
     def unsupported_namespace(self, properties: str) -> str:
         """Return the reason properties are missing if the whole namespace is unsupported."""
@@ -146,18 +146,18 @@ class ProcessorWords(NamespaceWords):
             return super().unsupported_namespace(properties)
         return f"needs {self.needed}; {self.machine} has none"
 
-    def unsupported_feature(self, feature: Feature, wanted: tuple[str, ...]) -> str:
+    def unsupported_feature(self, feature: Feature, values: tuple[str, ...]) -> str:
         """Return the reason a feature is missing if others of the namespace are supported."""
         if self.machine == PACKAGE_LIST:
-            return super().unsupported_feature(feature, wanted)
+            return super().unsupported_feature(feature, values)
         if feature.name == self.level_feature:
             best = max(self.supported_values(feature.name), key=self.rank, default=None)
-            lowest = min(wanted, key=self.rank)
+            lowest = min(values, key=self.rank)
             # A list may have gaps; a value it then refuses must not be reported as met.
             if best is not None and self.rank(best) < self.rank(lowest):
                 return (
                     f"needs {self.full_value_name(lowest)}, {self.cpu} is {self.value_name(best)}"
                 )
-        if wanted == ("on",):
+        if values == ("on",):
             return f"needs a CPU with {feature.name}, which {self.cpu} lacks"
-        return super().unsupported_feature(feature, wanted)
+        return super().unsupported_feature(feature, values)

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from wheelfit_runtime.platforms.vocabulary import Vocabulary
 
 VOCABULARIES: Mapping[str, Vocabulary] = MappingProxyType(
-    {family.namespace: family.module("vocabulary").VOCABULARY for family in providers.every()}
+    {family.namespace: family.module("vocabulary").VOCABULARY for family in providers.families()}
 )
 """The features and values that providers of hardware offer, by namespace (P-28)."""
 _CURRENT = frozenset(["L5", "L7"])

@@ -223,7 +223,7 @@ def group_of(preset: str) -> str:
 
 def family_of(preset: str) -> HardwareFamily | None:
     """Return the family whose accelerator or processor a preset names."""
-    for family in providers.every():
+    for family in providers.families():
         start = f"cpu-{family.namespace}" if family.presets is None else f"{family.presets.name}-"
         if preset.startswith(start):
             return family

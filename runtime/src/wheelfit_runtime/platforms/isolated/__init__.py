@@ -1,1 +1,1 @@
-"""Scripts that run alone, in a process of their own; they import nothing of ours."""
+"""Scripts that run in a process of their own; they import nothing outside of this folder."""

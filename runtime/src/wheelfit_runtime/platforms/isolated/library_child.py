@@ -1,15 +1,14 @@
 """Query a vendor's libraries in a separate process (P-71).
 
 Run as ``python -I -S library_child.py <questions> <argument> …``. The questions are a file of a
-family with two functions: ``observe`` gets a `Conversation` and the arguments, and returns the
-answer; ``is_lasting`` is whether it may be cached.
+family with two functions: ``observe(conversation, arguments)`` returns the answer, and
+``is_lasting(answer)`` whether it may be cached.
 
-Prints the answer as one line of JSON to what was standard output when it started, and nothing else
-goes there: drivers that print are sent to standard error. A driver may hang or crash; the last line
-of standard error that starts with ``calling`` shows where.
+The answer is one line of JSON on standard output. The output of drivers goes to standard error. A
+driver may hang or crash; the last line of standard error that starts with ``calling`` shows where.
 """
 
-# Nothing is on the path of the script but the standard library.
+# Only the standard library is on the path of the script.
 from __future__ import annotations
 
 import ctypes
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 NOT_LASTING = 3
-"""Status with which the script ends where its answer may be another one soon."""
+"""The exit status if the answer may soon change."""
 
 
 class Conversation:
@@ -37,9 +36,9 @@ class Conversation:
         self.calls: list[list[str]] = []
         """The calls tried with their outcomes, in order."""
 
-    def note(self, what: str, outcome: object) -> None:
+    def note(self, call: str, outcome: object) -> None:
         """Add an outcome."""
-        self.calls.append([what, str(outcome)])
+        self.calls.append([call, str(outcome)])
 
     def load(self, candidates: Sequence[str]) -> Library | None:
         """Load the first candidate that can be loaded."""
@@ -77,13 +76,13 @@ class Library:
         return int(entry_point(*arguments))
 
     def noted(self, function: str, *arguments: Any, words: Callable[[int], str] = str) -> int:
-        """Call, note the result code, and return it."""
+        """Call a function, note its result code, and return it."""
         code = self.call(function, *arguments)
         self.note(function, "no such function" if code == self.MISSING else words(code))
         return code
 
     def number(self, function: str) -> tuple[int, int | None]:
-        """Return result code and number of a function that gives one number."""
+        """Return result code and number of a function that returns one number."""
         value = ctypes.c_int(0)
         code = self.noted(
             function,
@@ -93,20 +92,20 @@ class Library:
         return code, None if code else value.value
 
 
-def main(questions: str, arguments: Sequence[str]) -> None:
-    """Answer on the private pipe, and leave without running the libraries' clean-up."""
-    channel = os.dup(1)
+def main(questions_file: str, arguments: Sequence[str]) -> None:
+    """Write the answer, and exit without running the libraries' clean-up."""
+    answer_pipe = os.dup(1)
     os.dup2(2, 1)  # what a driver prints goes to standard error (P-36)
 
-    def trace(what: str) -> None:
-        os.write(2, f"\ncalling {what}\n".encode("utf-8", "replace"))
+    def trace(call: str) -> None:
+        os.write(2, f"\ncalling {call}\n".encode("utf-8", "replace"))
 
-    family = runpy.run_path(questions)
+    family = runpy.run_path(questions_file)
     report = family["observe"](Conversation(trace), arguments)
     line = json.dumps(report).encode() + b"\n"
     while line:
-        line = line[os.write(channel, line) :]
-    # Drivers have been seen to hang on the way out.
+        line = line[os.write(answer_pipe, line) :]
+    # Some drivers hang in their clean-up.
     os._exit(0 if family["is_lasting"](report) else NOT_LASTING)
 
 

@@ -1,9 +1,7 @@
 """Find a plugin of PEP 850, call it, and convert its result to plain data (P-25, P-27).
 
-The part of ``plugin_child.py`` that meets the plugin's own code: nothing that it imports or
-returns is believed to be small, quick or honest, though no harm is feared here any more.
-
-Runs on CPython 3.9 and later.
+The part of ``plugin_child.py`` that runs the plugin's own code, whose result may be of any size and
+type. Runs on CPython 3.9 and later.
 """
 
 from __future__ import annotations
@@ -20,11 +18,11 @@ MOST_FEATURES = 64
 MOST_VALUES = 100_000
 FLAGS = ("all_properties_compatible", "is_aot_plugin", "is_build_plugin")
 _ITEM = ("name", "values", "multi_value")
-_LONGEST_REASON = 2_000
+_MAX_REASON_LENGTH = 2_000
 
 
 class Failed(Exception):
-    """Raised with the reason there is no answer, one clause."""
+    """Raised if there is no answer; the message is the reason, one clause."""
 
 
 def ask(endpoint: str, name: str) -> dict[str, Any]:
@@ -36,24 +34,24 @@ def ask(endpoint: str, name: str) -> dict[str, Any]:
     notes: list[str] = []
     plugin = find(endpoint)
     plugin, method = bound(plugin, endpoint, name, notes)
-    if name == "get_supported_configs" and _wants_one(method):
+    if name == "get_supported_configs" and _needs_one_argument(method):
         notes.append(f"{name} takes an argument, as in an older draft of PEP 850")
         configs = method(None)
     else:
         configs = method()
-    read = _Reading()
+    reader = _AnswerReader()
     flags = {}
     for flag in FLAGS:
         value = getattr(plugin, flag, None)
         if value is not None:
-            flags[flag] = read.plain(value)
-    return {"configs": read.configs(configs, name), "flags": flags, "notes": notes}
+            flags[flag] = reader.plain(value)
+    return {"configs": reader.configs(configs, name), "flags": flags, "notes": notes}
 
 
 def find(endpoint: str) -> object:
-    """Import the module and follow the attributes (P-25).
+    """Return the object that an endpoint names (P-25).
 
-    :param endpoint: ``module.sub:attr.attr``, the attributes left out for the module itself.
+    :param endpoint: ``module.sub:attr.attr``, or ``module.sub`` for the module itself.
     """
     from importlib import import_module
 
@@ -75,7 +73,7 @@ def find(endpoint: str) -> object:
 def bound(
     plugin: object, endpoint: str, name: str, notes: list[str]
 ) -> tuple[object, Callable[..., object]]:
-    """Return the plugin and its method, made an instance of if the method needs one (P-25)."""
+    """Return the plugin, instantiated if its method needs an instance, and the method (P-25)."""
     if isinstance(plugin, type):
         import types
 
@@ -89,8 +87,8 @@ def bound(
     return plugin, method
 
 
-def _wants_one(method: Callable[..., object]) -> bool:
-    """Return whether a function has exactly one parameter that must be given."""
+def _needs_one_argument(method: Callable[..., object]) -> bool:
+    """Return whether a function has exactly one required positional parameter."""
     import inspect
 
     try:
@@ -106,47 +104,47 @@ def _wants_one(method: Callable[..., object]) -> bool:
     return len(required) == 1
 
 
-class _Reading:
+class _AnswerReader:
     """A reader of a plugin's answer, which may be of any size."""
 
     def __init__(self) -> None:
-        self._room = MOST_BYTES
+        self._bytes_left = MOST_BYTES
 
     def configs(self, configs: object, method: str) -> list[dict[str, Any]]:
-        """Return the features with the attributes that mean something (P-27, P-31)."""
+        """Return the features with their attributes as plain data (P-27, P-31)."""
         if not isinstance(configs, (list, tuple)):
             raise Failed(f"{method}() returned {_kind(configs)} and no list")
-        # One more than is allowed is enough to see that it is too much (P-34).
+        # One more than allowed, so that the parent process reports the excess (P-34).
         items = list(islice(iter(configs), MOST_FEATURES + 1))
         absent = object()
-        read = []
-        left = MOST_VALUES + 1
+        features = []
+        values_left = MOST_VALUES + 1
         for item in items:
-            seen = {}
+            attributes = {}
             for name in _ITEM:
                 value = getattr(item, name, absent)
                 if value is absent:
                     continue
                 if name == "values" and isinstance(value, (list, tuple)):
-                    values = [self.plain(item) for item in islice(iter(value), left)]
-                    left -= len(values)
-                    seen[name] = values
+                    values = [self.plain(item) for item in islice(iter(value), values_left)]
+                    values_left -= len(values)
+                    attributes[name] = values
                 else:
-                    seen[name] = self.plain(value)
-            read.append(seen)
-        return read
+                    attributes[name] = self.plain(value)
+            features.append(attributes)
+        return features
 
     def plain(self, value: object) -> Any:
-        """Return a value as JSON has it; of anything else only the kind: ``{"kind": …}``."""
-        self._room -= 16
+        """Return a value for JSON; for other types only their name: ``{"kind": …}``."""
+        self._bytes_left -= 16
         if isinstance(value, str):
-            self._room -= len(value)
-        if self._room < 0:
+            self._bytes_left -= len(value)
+        if self._bytes_left < 0:
             raise Failed(f"its answer is larger than {MOST_BYTES >> 20} MiB")
         if value is None or value is True or value is False:
             return value
         if isinstance(value, str):
-            # Not what a subclass makes of itself.
+            # A subclass of str may override its methods.
             return str.encode(value, "utf-8", "surrogatepass").decode("utf-8", "surrogatepass")
         if type(value) is float or (type(value) is int and abs(value) < 1 << 53):
             return value if value == value and abs(value) < 1e300 else _with_kind(value)  # noqa: PLR0124
@@ -158,7 +156,7 @@ def _with_kind(value: object) -> dict[str, str]:
 
 
 def _kind(value: object) -> str:
-    """Return the name of a value's type, without code of the plugin."""
+    """Return the name of a value's type, without calling code of the plugin."""
     if value is None:
         return "None"
     name = str(type.__dict__["__name__"].__get__(type(value)))
@@ -168,8 +166,8 @@ def _kind(value: object) -> str:
 
 def _text_of(error: BaseException) -> str:
     try:
-        return str(error)[:_LONGEST_REASON]
-    except BaseException:  # noqa: BLE001 - even that is the plugin's code
+        return str(error)[:_MAX_REASON_LENGTH]
+    except BaseException:  # noqa: BLE001 - the plugin may override __str__
         return ""
 
 

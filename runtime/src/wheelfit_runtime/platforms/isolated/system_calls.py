@@ -1,7 +1,7 @@
-"""Which system calls a plugin may make, as a program for the kernel's filter (P-35).
+"""The seccomp filter program for the system calls that a plugin may make (P-35).
 
-Knowledge is in the tables: names of calls with their numbers on x86_64 and aarch64, None where
-there is no such call. Nothing is called here.
+The tables have names of calls with their numbers on x86_64 and aarch64; None: the call does not
+exist there.
 
 Imported by ``confinement.py``, which runs on other interpreters: CPython 3.9 and later.
 """
@@ -49,7 +49,7 @@ _KERNEL = {
     "quotactl_fd": (443, 443), "syslog": (103, 116), "name_to_handle_at": (303, 264),
     "open_by_handle_at": (304, 265), "fanotify_init": (300, 262), "modify_ldt": (154, None),
 }  # fmt: skip
-# Landlock leaves these alone, so they are not allowed at all.
+# Landlock does not restrict these, so they are forbidden.
 _OWNERSHIP = {
     "chmod": (90, None), "fchmod": (91, 52), "fchmodat": (268, 53), "fchmodat2": (452, 452),
     "chown": (92, None), "fchown": (93, 55), "lchown": (94, None), "fchownat": (260, 54),
@@ -66,7 +66,7 @@ _SIGNALS = {
     "kill": (62, 129), "tkill": (200, 130), "tgkill": (234, 131),
     "rt_sigqueueinfo": (129, 138), "rt_tgsigqueueinfo": (297, 240),
 }  # fmt: skip
-_OWNERS = {8, 10, 15}  # F_SETOWN, F_SETSIG and F_SETOWN_EX: whom a file sends which signal
+_OWNERS = {8, 10, 15}  # F_SETOWN, F_SETSIG and F_SETOWN_EX: the signals that a file sends
 _FCNTL = (72, 25)
 _CLONE3 = 435
 _SOCKETPAIR = (53, 199)
@@ -128,7 +128,7 @@ class _Filter:
         add = self._steps.append
         add((_LOAD, 0, 0, _ARCHITECTURE))
         add((_EQUAL, 1, 0, self._architecture))
-        add((_RETURN, 0, 0, _DENIED))  # programs for 32 bits would have other numbers
+        add((_RETURN, 0, 0, _DENIED))  # 32-bit programs have other numbers
         add((_LOAD, 0, 0, _NUMBER))
         if self._column == 0:
             add((_AT_LEAST, 0, 1, _X32))
@@ -136,7 +136,7 @@ class _Filter:
         for table in (_NETWORK, _PROCESSES, _KERNEL, _OWNERSHIP):
             for numbers in table.values():
                 self._on(numbers[self._column], [(_RETURN, 0, 0, _DENIED)])
-        # Flags of clone3 cannot be looked at; C libraries then take clone.
+        # A filter cannot read the flags of clone3; without it, C libraries use clone.
         self._on(_CLONE3, [(_RETURN, 0, 0, _FAILS | errno.ENOSYS)])
         namespaces = 0x7E020000
         self._on(
@@ -152,8 +152,8 @@ class _Filter:
         )
         for numbers in _STARTS.values():
             self._on(numbers[self._column], [(_RETURN, 0, 0, self._counted)])
-        # What several processes could share stays until the last of them lets it go, mapped or not,
-        # and then is charged to no process.
+        # Memory that processes can share stays until the last one releases it, mapped or not, and
+        # is then charged to no process.
         self._on(
             _MMAP[self._column],
             [
@@ -169,7 +169,7 @@ class _Filter:
         for command in sorted(_OWNERS):
             owners += [(_EQUAL, 0, 1, command), (_RETURN, 0, 0, _DENIED)]
         self._on(_FCNTL[self._column], [*owners, (_RETURN, 0, 0, _ALLOWED)])
-        # A pair of sockets leads nowhere, unless messages can be given an address.
+        # A pair of sockets is harmless, unless its messages can have an address.
         self._on(
             _SOCKETPAIR[self._column],
             [

@@ -13,15 +13,15 @@ _PATIENCE = 2.0
 
 
 def remove(folder: str) -> None:
-    """Remove a folder, however deep or odd it is, or give up on it.
+    """Remove a folder of any depth, or give up after two seconds.
 
-    Folders are flattened: what is in one is moved up before it is removed, so that
-    nothing depends on how deep they are.
+    The entries of a folder in it are moved up before that folder is removed, so the depth has no
+    limit.
     """
-    until = time.monotonic() + _PATIENCE
+    end = time.monotonic() + _PATIENCE
     number = 0
     try:
-        while time.monotonic() < until:
+        while time.monotonic() < end:
             entries = list(os.scandir(folder))
             if not entries:
                 os.rmdir(folder)  # noqa: PTH106 - paths are text here
@@ -33,8 +33,8 @@ def remove(folder: str) -> None:
                 os.chmod(entry.path, 0o700)  # noqa: PTH101
                 for inner in os.listdir(entry.path):  # noqa: PTH208
                     number += 1
-                    moved = os.path.join(folder, f"{number}.moved")  # noqa: PTH118
-                    os.rename(os.path.join(entry.path, inner), moved)  # noqa: PTH104, PTH118
+                    new_path = os.path.join(folder, f"{number}.moved")  # noqa: PTH118
+                    os.rename(os.path.join(entry.path, inner), new_path)  # noqa: PTH104, PTH118
                 os.rmdir(entry.path)  # noqa: PTH106
     except OSError:
         return

@@ -1,1 +1,1 @@
-"""Where facts come from: each probe has a ``read`` that touches the machine, and a ``parse``."""
+"""Probes of a machine: each has a function ``read``, and a pure one ``parse``."""

@@ -1,7 +1,7 @@
 """Query vendors' libraries in a child process, and describe its ending (P-37, P-71).
 
-Nothing a driver does is an exception: no library, error codes, a crash, a hang and garbage are all
-data with evidence.
+No fault of a driver is an exception: a missing library, error codes, a crash, a hang and invalid
+data are all results with evidence.
 """
 
 from __future__ import annotations
@@ -61,27 +61,27 @@ def read_report(answer: Answer, parse: Callable[[Any], _Report]) -> _Report | No
 
 
 def calls_of(report: Any) -> tuple[Evidence, ...]:
-    """Return the attempt of the child and its outcome."""
+    """Return the calls of the child with their outcomes, as evidence."""
     return tuple(Evidence(str(what), str(outcome)) for what, outcome in report["calls"])
 
 
-def trouble(answer: Answer, who: str, deadline: float) -> str:
-    """Return the fault of a child whose answer cannot be read, in a clause.
+def trouble(answer: Answer, queried: str, deadline: float) -> str:
+    """Return the fault of a child whose answer cannot be read, as a clause.
 
-    :param who: the queried party, in words, as ``the NVIDIA driver``.
+    :param queried: what was queried, as ``the NVIDIA driver``.
     """
-    where = _last_call(answer)
+    call = _last_call(answer)
     match answer.ending:
         case Ending.LATE:
-            return f"{who} did not answer within {deadline:g} s{where}"
+            return f"{queried} did not answer within {deadline:g} s{call}"
         case Ending.KILLED:
-            return f"{who} crashed with {_signal_name(answer.code)}{where}"
+            return f"{queried} crashed with {_signal_name(answer.code)}{call}"
         case Ending.NOT_STARTED:
-            return f"{who} could not be asked: no child process"
+            return f"{queried} could not be queried: no child process"
         case Ending.FLOODED:
-            return f"{who} wrote more than is read{where}"
+            return f"{queried} wrote too much{call}"
         case Ending.EXITED:
-            return f"asking {who} gave no usable answer{where}"
+            return f"{queried} gave no valid answer{call}"
 
 
 def failure(answer: Answer) -> str:
@@ -94,13 +94,13 @@ def failure(answer: Answer) -> str:
         case Ending.NOT_STARTED:
             return "cannot be started"
         case Ending.FLOODED:
-            return "wrote more than is read"
+            return "wrote too much"
         case Ending.EXITED:
             return f"failed with exit status {answer.code}" if answer.code else ""
 
 
 def is_broken(answer: Answer) -> bool:
-    """Return whether a tool is broken, other than answering no."""
+    """Return whether a tool did not end by itself."""
     return answer.ending in (Ending.LATE, Ending.KILLED, Ending.FLOODED)
 
 
@@ -113,9 +113,9 @@ def _last_call(answer: Answer) -> str:
 def evidence(answer: Answer, child: str) -> tuple[Evidence, ...]:
     """Return evidence of a child without an answer."""
     lines = answer.errors.decode("utf-8", "replace")[-_SHOWN:].splitlines()
-    last = "; ".join(line for line in lines if line.strip())
-    ended = Evidence(child, f"{answer.ending}, {answer.code}")
-    return (ended, Evidence(f"{child}, standard error", last)) if last else (ended,)
+    last_lines = "; ".join(line for line in lines if line.strip())
+    ending = Evidence(child, f"{answer.ending}, {answer.code}")
+    return (ending, Evidence(f"{child}, standard error", last_lines)) if last_lines else (ending,)
 
 
 def _signal_name(number: int) -> str:

@@ -1,6 +1,6 @@
 """The flags that all processors have in ``/proc/cpuinfo`` (P-105)."""
 
-# Used during imports of packages with several implementations, so it imports nothing else.
+# Imported when packages with several implementations are imported, so it imports nothing else.
 from __future__ import annotations
 
 PATH = "/proc/cpuinfo"

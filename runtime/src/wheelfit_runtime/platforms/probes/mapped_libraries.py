@@ -1,9 +1,9 @@
 """List the files that a running process has mapped as code, and their SONAMEs.
 
-Only Linux shows this for any process of the same user, in ``/proc/PID/maps``. macOS and Windows
-have no such file; there the answer states that.
+Only Linux lists them for any process of the same user, in ``/proc/PID/maps``; the answer for other
+systems states that.
 """
-# The names are the machine's, not ours: text, with / on every system.
+# Paths are text with "/" on every system, since they are those of the described machine.
 # ruff: noqa: PTH123
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _DELETED = " (deleted)"
 
 @dataclass(frozen=True, slots=True)
 class MappedFile:
-    """One file that a process runs code of."""
+    """A file whose code a process can run."""
 
     path: str
-    """As the process names it."""
+    """Its path in the process's own view of the file system."""
     device: str = ""
     """The device of its file system, as the kernel writes it: ``08:01``."""
     inode: int = 0
@@ -47,9 +47,9 @@ class MappedFiles:
 
     pid: int
     program: str = ""
-    """The name of the process, as the kernel has it."""
+    """The name of the process in the kernel."""
     environ: tuple[tuple[str, str], ...] = ()
-    """The variables it was started with; empty where they may not be read."""
+    """The variables it was started with; empty if they may not be read."""
     files: tuple[MappedFile, ...] = ()
     problem: str = ""
     """Why there is no answer, a sentence without a final full stop; empty when there is one."""
@@ -62,18 +62,18 @@ def read(view: SystemView, pid: int | None) -> MappedFiles:
     """
     number = os.getpid() if pid is None else pid
     if view.system != "Linux":
-        return MappedFiles(number, problem=f"{view.system} does not tell what a process has mapped")
+        return MappedFiles(number, problem=f"{view.system} does not list the files of a process")
     folder = f"/proc/{number}"
     if not view.exists(folder):
         return MappedFiles(number, problem=f"there is no process {number}")
     data = view.read_bytes(f"{folder}/maps")
     program = view.read_text(f"{folder}/comm") or ""
     if data is None:
-        words = f"the kernel does not let this user look into process {number}"
-        return MappedFiles(number, program, problem=words)
+        problem = f"this user may not read the files of process {number}"
+        return MappedFiles(number, program, problem=problem)
     if not data:
-        words = f"process {number} has no memory of its own: it has ended, or is the kernel's"
-        return MappedFiles(number, program, problem=words)
+        problem = f"process {number} has no memory: it has ended, or belongs to the kernel"
+        return MappedFiles(number, program, problem=problem)
     raw = view.read_bytes(f"{folder}/environ") or b""
     return MappedFiles(
         number, program, tuple(_variables(raw)), parse(data.decode("utf-8", "surrogateescape"))
@@ -87,8 +87,7 @@ def parse(text: str) -> tuple[MappedFile, ...]:
     """
     files: dict[MappedFile, None] = {}
     for line in text.split("\n"):
-        # Addresses, mode, offset, device, inode, path; without `re`, which callers at run time may
-        # not have imported.
+        # Addresses, mode, offset, device, inode, path; without `re`, whose import takes time.
         fields = line.split(None, 5)
         if (
             len(fields) < 6
@@ -112,7 +111,7 @@ def _variables(raw: bytes) -> Iterator[tuple[str, str]]:
 
 
 def soname(view: SystemView, pid: int, file: MappedFile) -> str | None:
-    """Return the SONAME that a mapped library calls itself by, or None.
+    """Return the SONAME of a mapped library, or None.
 
     :param pid: the process; its own view of the file system counts (containers).
     """
@@ -124,7 +123,7 @@ def soname(view: SystemView, pid: int, file: MappedFile) -> str | None:
 
 
 def fingerprint(view: SystemView, pid: int, file: MappedFile) -> str | None:
-    """Return the SHA-256 of a mapped file, or None when it cannot be read any more."""
+    """Return the SHA-256 of a mapped file, or None if it cannot be read any more."""
     stream = _open(view, pid, file)
     if stream is None:
         return None
@@ -140,7 +139,7 @@ def fingerprint(view: SystemView, pid: int, file: MappedFile) -> str | None:
 def _open(view: SystemView, pid: int, file: MappedFile) -> BufferedReader | None:
     if file.deleted:
         return None
-    # A process in a container has another / than we have.
+    # A process in a container may have another root folder.
     for name in (f"/proc/{pid}/root{file.path}", file.path):
         try:
             return open(view.path(name), "rb")

@@ -1,4 +1,4 @@
-"""List the PCI devices that may be accelerators: one walk, shared by all probes."""
+"""List PCI devices; the bus is read once for all probes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class PciDevice(NamedTuple):
     device: int
     """As 0x2330."""
     driver: str = ""
-    """The kernel driver bound to it, as ``nvidia``; empty when none is, or none is known."""
+    """The kernel driver bound to it, as ``nvidia``; empty if none, or unknown."""
 
     @property
     def base_class(self) -> int:
@@ -51,15 +51,12 @@ class PciDevice(NamedTuple):
 
 
 def of(view: SystemView, vendor: int) -> tuple[PciDevice, ...]:
-    """Return the devices of a maker, in the order of their addresses.
-
-    The bus and each device are read once.
-    """
-    return view.once(f"pci devices {vendor:#06x}", lambda seen: parse(read(seen, vendor)))
+    """Return the devices of a vendor, in the order of their addresses."""
+    return view.once(f"pci devices {vendor:#06x}", lambda view: parse(read(view, vendor)))
 
 
-def _makers(view: SystemView) -> dict[str, str]:
-    """Return the vendor in each device's file, by address."""
+def _vendors(view: SystemView) -> dict[str, str]:
+    """Return the text of each device's vendor file, by address."""
     return {
         address: view.read_text(f"{FOLDER}/{address}/vendor") or ""
         for address in view.children(FOLDER)
@@ -67,23 +64,23 @@ def _makers(view: SystemView) -> dict[str, str]:
 
 
 def read(view: SystemView, vendor: int) -> dict[str, PciFiles]:
-    """Return the files of each device of a maker, by address (P-96).
+    """Return the files of each device of a vendor, by address (P-96).
 
-    Of other makers' devices nothing but the vendor is read: a server has hundreds.
+    A server has hundreds of devices, so of the others only the vendor is read.
     """
     devices = {}
-    for address, maker in view.once("pci makers", _makers).items():
-        if _number(maker) == vendor:
+    for address, device_vendor in view.once("pci makers", _vendors).items():
+        if _number(device_vendor) == vendor:
             texts = (
                 view.read_text(f"{FOLDER}/{address}/{name}") or ""
                 for name in ("class", "device", "uevent")
             )
-            devices[address] = PciFiles(maker, *texts)
+            devices[address] = PciFiles(device_vendor, *texts)
     return devices
 
 
 def parse(devices: Mapping[str, PciFiles]) -> tuple[PciDevice, ...]:
-    """Turn the texts into numbers; unreadable ones are 0 (P-74)."""
+    """Return the devices, sorted by address; invalid numbers are 0 (P-74)."""
     return tuple(
         PciDevice(
             address.replace("_", ":"),  # as captured machines spell it

@@ -19,11 +19,11 @@ class CpuInfo:
     """The content of the file, over all processors in it."""
 
     flags: frozenset[str] | None
-    """Abilities that every processor lists (P-105); None when the file lists none."""
+    """Flags that every processor has (P-105); None if the file has none."""
     cores: tuple[Core, ...]
     """The kinds of Arm core, in ascending order."""
     differ: bool
-    """Whether the processors list different abilities."""
+    """Whether the processors have different flags."""
 
 
 def read(view: SystemView) -> str | None:
@@ -32,7 +32,7 @@ def read(view: SystemView) -> str | None:
 
 
 def parse(text: str, line_name: str) -> CpuInfo:
-    """Take the intersection over all processors (P-105, P-114).
+    """Return the flags that all processors share, and their cores (P-105, P-114).
 
     :param line_name: ``flags`` on x86, ``Features`` on Arm; an emulator may show
         the file of a host of the other kind.

@@ -1,7 +1,4 @@
-"""Read the abilities of the processor from macOS, through ``sysctlbyname`` (P-106, P-112).
-
-Each family of processors defines the names it needs, and their meaning.
-"""
+"""Read facts about the processor from macOS, through ``sysctlbyname`` (P-106, P-112)."""
 
 from __future__ import annotations
 
@@ -17,10 +14,10 @@ if TYPE_CHECKING:
     from wheelfit_runtime.platforms.system_view import SystemView
 
 TRANSLATED = "sysctl.proc_translated"
-"""The name that shows whether this process runs through Rosetta 2."""
+"""Whether this process runs through Rosetta 2."""
 
 BRAND = "machdep.cpu.brand_string"
-"""The name that the maker gave the processor."""
+"""The vendor's name of the processor."""
 
 
 def read(view: SystemView, names: tuple[str, ...]) -> dict[str, bytes]:

@@ -1,6 +1,6 @@
-"""Read abilities of the processor from Windows: ``IsProcessorFeaturePresent`` (P-107).
+"""Read features of the processor from Windows: ``IsProcessorFeaturePresent`` (P-107).
 
-It knows a few of many, and answers no for unknown ones too.
+The function knows few features, and answers no for unknown ones too.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 NAME = "IsProcessorFeaturePresent"
 
 _HIGHEST = 96
-"""The highest number queried; Windows 11 of 2025 knows those below."""
+"""The number after the last one queried; Windows 11 of 2025 knows all below."""
 
 
 def read(view: SystemView) -> frozenset[int] | None:
-    """Return the numbers to which the answer is yes; None where it cannot be called."""
+    """Return the numbers of the present features; None where it cannot be called."""
     if view.recorded_features is not None:
         return view.recorded_features
     if not view.is_real:
@@ -29,7 +29,7 @@ def read(view: SystemView) -> frozenset[int] | None:
 
 
 def parse(numbers: Collection[int], names: Mapping[int, tuple[str, ...]]) -> frozenset[str]:
-    """Return the abilities by their Linux names."""
+    """Return the features by their Linux names."""
     return frozenset(name for number in numbers for name in names.get(number, ()))
 
 

@@ -33,7 +33,7 @@ def by_namespace(namespace: str) -> HardwareFamily | None:
     return family
 
 
-def every() -> tuple[HardwareFamily, ...]:
+def families() -> tuple[HardwareFamily, ...]:
     """Return all families, by their ranks."""
     families = (by_namespace(name) for name in _names())
     return tuple(
@@ -46,17 +46,17 @@ def every() -> tuple[HardwareFamily, ...]:
 
 def namespaces() -> tuple[str, ...]:
     """Return the namespaces of all families, by their ranks."""
-    return tuple(family.namespace for family in every())
+    return tuple(family.namespace for family in families())
 
 
 def accelerators() -> tuple[HardwareFamily, ...]:
     """Return the families of accelerators, by their ranks."""
-    return tuple(family for family in every() if not family.is_processor)
+    return tuple(family for family in families() if not family.is_processor)
 
 
 def processors() -> tuple[HardwareFamily, ...]:
     """Return the families of processors, by their ranks."""
-    return tuple(family for family in every() if family.is_processor)
+    return tuple(family for family in families() if family.is_processor)
 
 
 def _names() -> frozenset[str]:

@@ -40,7 +40,7 @@ def _find(view: SystemView, own: Mapping[str, tuple[str, ...]]) -> Detection:
         return answer(NAMESPACE, evidence=(seen,))
     stated = _stated(view)
     cpu = of_version(stated[0]) if stated else read(view)
-    cpu = cpu._replace(evidence=(overrides.as_seen(stated[1]),)) if stated else cpu
+    cpu = cpu._replace(evidence=(overrides.shown_override(stated[1]),)) if stated else cpu
     bits_decide = view.system == "Linux" or stated is not None
     return supported(cpu, bits_decide=bits_decide, reference=view.reference)
 
@@ -49,7 +49,7 @@ def _stated(view: SystemView) -> tuple[str, Evidence] | None:
     """Return the version that conda's variable states; None: it concerns no such processor."""
     if view.architecture != NAMESPACE:
         return None
-    return overrides.processor_for_conda(view.environ, tables.ARCHSPEC, _BASELINE)
+    return overrides.conda_processor(view.environ, tables.ARCHSPEC, _BASELINE)
 
 
 def of_version(version: str) -> Cpu:

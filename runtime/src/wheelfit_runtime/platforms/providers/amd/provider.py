@@ -14,7 +14,7 @@ from wheelfit_runtime.platforms.features import (
     Evidence,
     FeatureConfig,
     Status,
-    of_unlike_devices,
+    values_by_device,
 )
 from wheelfit_runtime.platforms.probes import pci_devices
 from wheelfit_runtime.platforms.provider import BuiltInProvider, answer
@@ -76,7 +76,7 @@ def supported(driver: AmdDriver, *, same_major: bool = False, reference: bool = 
     """
     usable = [gpu for gpu in driver.gpus if not gpu.problem]
     ordered = sorted(usable, key=lambda gpu: (gpu.integrated, gpu.node))  # P-122
-    devices = of_unlike_devices(_GFX, ((gpu, [gpu.name]) for gpu in ordered))
+    devices = values_by_device(_GFX, ((gpu, [gpu.name]) for gpu in ordered))
     names = tuple(dict.fromkeys(gpu.name for gpu in ordered))
     if reference:
         names = tuple(sorted(names)) if set(names) <= set(tables.PUBLISHED_GFX) else ()
@@ -230,7 +230,7 @@ def _read_forced(environ: Mapping[str, str]) -> _Forced:
         if text == "1":
             return _Forced(off=True, evidence=(Evidence(_BOOTSTRAP_OFF, text),))
         if text != "0":
-            raise overrides.unreadable(_BOOTSTRAP_OFF, text, "1 is wanted, or 0")
+            raise overrides.invalid_override(_BOOTSTRAP_OFF, text, "1 is wanted, or 0")
     forced = _Forced()
     for variable, separators in ((_FORCE_GFX, r"[,;\s]+"), (_BOOTSTRAP_GFX, r"\s*,\s*")):
         text = overrides.value_of(environ, variable)
@@ -240,7 +240,7 @@ def _read_forced(environ: Mapping[str, str]) -> _Forced:
     if text := overrides.value_of(environ, _FORCE_ROCM):
         match = re.fullmatch(_FORCED_ROCM, text)
         if match is None:
-            raise overrides.unreadable(_FORCE_ROCM, text, "a version as 7.0.0 is wanted")
+            raise overrides.invalid_override(_FORCE_ROCM, text, "a version as 7.0.0 is wanted")
         seen = Evidence(_FORCE_ROCM, text)
         version = (int(match[1]), int(match[2]))
         forced = forced._replace(version=version, evidence=(*forced.evidence, seen))
@@ -251,9 +251,9 @@ def _forced_names(variable: str, text: str, separators: str) -> Sequence[str]:
     names = [tables.PACKAGE_OWNERS.get(name, name) for name in re.split(separators, text) if name]
     for name in names:
         if not re.fullmatch(_GFX_VALUE, name):
-            raise overrides.unreadable(variable, text, f"{name!r} is not a name as gfx942")
+            raise overrides.invalid_override(variable, text, f"{name!r} is not a name as gfx942")
     if not names:
-        raise overrides.unreadable(variable, text, "names as gfx942 are wanted")
+        raise overrides.invalid_override(variable, text, "names as gfx942 are wanted")
     return list(dict.fromkeys(names))
 
 

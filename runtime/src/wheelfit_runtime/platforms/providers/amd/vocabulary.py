@@ -28,13 +28,13 @@ VOCABULARY = Vocabulary(
 class Words(AcceleratorWords):
     """The words for missing features of AMD's GPUs and ROCm."""
 
-    def requirement(self, feature: Feature, wanted: tuple[str, ...]) -> str:
+    def requirement(self, feature: Feature, values: tuple[str, ...]) -> str:
         """Return the condition of a feature in words, as ``needs …``."""
-        values = listed(sorted(wanted, key=natural_sort_key), "or")
+        names = listed(sorted(values, key=natural_sort_key), "or")
         match feature.name:
             case "gfx_arch":
-                return f"needs an AMD GPU {values}"
+                return f"needs an AMD GPU {names}"
             case "rocm_version":
-                return f"needs ROCm {values}"
+                return f"needs ROCm {names}"
             case _:
-                return super().requirement(feature, wanted)
+                return super().requirement(feature, values)

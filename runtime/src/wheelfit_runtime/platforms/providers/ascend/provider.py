@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit_runtime.platforms import overrides
-from wheelfit_runtime.platforms.features import Evidence, FeatureConfig, of_unlike_devices
+from wheelfit_runtime.platforms.features import Evidence, FeatureConfig, values_by_device
 from wheelfit_runtime.platforms.provider import BuiltInProvider, answer
 from wheelfit_runtime.platforms.providers.ascend import probes, tables
 from wheelfit_runtime.platforms.providers.ascend.probes import AscendCard, AscendDriver, AscendFiles
@@ -55,7 +55,7 @@ def supported(driver: AscendDriver, *, reference: bool = False) -> Detection:
         one name (P-43).
     """
     types = [_values_of(card) for card in driver.cards]
-    devices = of_unlike_devices(_TYPE, zip(driver.cards, types, strict=True))  # P-141
+    devices = values_by_device(_TYPE, zip(driver.cards, types, strict=True))  # P-141
     if reference:
         names = tuple(value for values in types[:1] for value in values[:1])
     else:
@@ -205,7 +205,7 @@ def _read_overrides(environ: Mapping[str, str]) -> _Overrides:
         values[feature] = text.lower()
         if not PROVIDER.accepts(feature, values[feature]):
             example = "a type as 910b" if feature == _TYPE else "a version as 8.2.rc1"
-            raise overrides.unreadable(variable, text, f"{example} is wanted")
+            raise overrides.invalid_override(variable, text, f"{example} is wanted")
         evidence.append(Evidence(variable, text))
     return _Overrides(values, tuple(evidence))
 

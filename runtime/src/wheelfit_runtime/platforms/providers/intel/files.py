@@ -61,7 +61,7 @@ class IntelFiles(NamedTuple):
     evidence: tuple[Evidence, ...] = ()
 
     @property
-    def is_worth_asking(self) -> bool:
+    def has_signs(self) -> bool:
         """Return whether the loader of the library, if installed, can find anything."""
         return self.unlisted or (bool(self.bound) and not self.hidden_nodes)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wheelfit_runtime.platforms import overrides
-from wheelfit_runtime.platforms.features import Evidence, FeatureConfig, of_unlike_devices
+from wheelfit_runtime.platforms.features import Evidence, FeatureConfig, values_by_device
 from wheelfit_runtime.platforms.provider import BuiltInProvider, answer
 from wheelfit_runtime.platforms.providers.intel import files as intel_files
 from wheelfit_runtime.platforms.providers.intel import tables
@@ -56,7 +56,7 @@ def supported(driver: IntelDriver, *, reference: bool = False) -> Detection:
     if any(gpu.ip >= tables.FIRST_ARC for gpu in ordered):
         # No build is made for older graphics, and programs find the card beside them.
         ordered = [gpu for gpu in ordered if gpu.ip >= tables.FIRST_ARC or not gpu.integrated]
-    devices = of_unlike_devices(_DEVICE_IP, ((gpu, _values(gpu.ip)) for gpu in ordered))
+    devices = values_by_device(_DEVICE_IP, ((gpu, _values(gpu.ip)) for gpu in ordered))
     told: tuple[str, ...] = (driver.problem,) if driver.problem else ()
     if not reference:
         told += _side_by_side(ordered)
@@ -92,7 +92,7 @@ def read(view: SystemView) -> IntelDriver:
     files = intel_files.parse(intel_files.read(view), view.system)
     if not files.evidence:
         return IntelDriver(evidence=(Evidence("files", "no sign of an Intel GPU"),))
-    libraries = intel_files.candidates(view, files) if files.is_worth_asking else ()
+    libraries = intel_files.candidates(view, files) if files.has_signs else ()
     if not libraries:
         return IntelDriver(problem=intel_files.missing(files), evidence=files.evidence)
     # What child processes need takes longer to import than the rest of the provider,
@@ -111,7 +111,7 @@ def _read_forced(environ: Mapping[str, str]) -> DeviceIp | None:
         return None
     ip = _parse(text)
     if ip is None:
-        raise overrides.unreadable(_FORCE, text, "one value as 20.1.0 is wanted")
+        raise overrides.invalid_override(_FORCE, text, "one value as 20.1.0 is wanted")
     return ip
 
 

@@ -30,20 +30,20 @@ VOCABULARY = Vocabulary(
 class Words(AcceleratorWords):
     """The words for missing features of Intel's GPUs."""
 
-    def requirement(self, feature: Feature, wanted: tuple[str, ...]) -> str:
+    def requirement(self, feature: Feature, values: tuple[str, ...]) -> str:
         """Return the condition of a feature in words, as ``needs …``."""
         if feature.name != "device_ip":
-            return super().requirement(feature, wanted)
-        values = sorted(wanted, key=natural_sort_key)
-        return f"needs an Intel GPU that runs code for {_designs(values)}"
+            return super().requirement(feature, values)
+        sorted_values = sorted(values, key=natural_sort_key)
+        return f"needs an Intel GPU that runs code for {_designs(sorted_values)}"
 
-    def unsupported_feature(self, feature: Feature, wanted: tuple[str, ...]) -> str:
+    def unsupported_feature(self, feature: Feature, values: tuple[str, ...]) -> str:
         """Return the reason one feature is missing where others of the namespace are supported."""
         supported = self.supported_values(feature.name)
         if feature.name != "device_ip" or not supported or self.machine == PACKAGE_LIST:
-            return super().unsupported_feature(feature, wanted)
+            return super().unsupported_feature(feature, values)
         return (
-            f"{self.requirement(feature, wanted)}; {self.machine} runs {_designs(supported, 'and')}"
+            f"{self.requirement(feature, values)}; {self.machine} runs {_designs(supported, 'and')}"
         )
 
 

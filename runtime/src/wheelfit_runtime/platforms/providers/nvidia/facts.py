@@ -70,7 +70,7 @@ class NvidiaFiles(NamedTuple):
         return bool(self.kernel_version or self.control_device or self.wsl or self.jetson)
 
     @property
-    def is_worth_asking(self) -> bool:
+    def has_signs(self) -> bool:
         """Return whether starting a child process can find anything."""
         return self.has_driver or bool(self.pci_devices or self.libraries)
 

@@ -14,7 +14,7 @@ from wheelfit_runtime.platforms.features import (
     Evidence,
     FeatureConfig,
     Status,
-    of_unlike_devices,
+    values_by_device,
 )
 from wheelfit_runtime.platforms.provider import BuiltInProvider, answer
 from wheelfit_runtime.platforms.providers.nvidia import cuda_values, tables
@@ -68,7 +68,7 @@ def supported(driver: NvidiaDriver, *, reference: bool = False) -> Detection:
     if reference and not cuda_values.is_known_to_reference(version):
         return nothing
     ordered = sorted(driver.gpus, key=lambda gpu: gpu.capability, reverse=True)  # P-88
-    devices = of_unlike_devices(_SM, ((gpu, _all_values(gpu.capability)) for gpu in ordered))
+    devices = values_by_device(_SM, ((gpu, _all_values(gpu.capability)) for gpu in ordered))
     features = (
         FeatureConfig(_LOWER, cuda_values.lower_bounds(version)),
         FeatureConfig(_UPPER, cuda_values.upper_bounds(version)),
@@ -103,7 +103,7 @@ def _all_values(capability: Capability) -> tuple[str, ...]:
 def read(view: SystemView) -> NvidiaDriver:
     """Read files, and query the driver only if they give reason to (P-96 to P-98)."""
     files = nvidia_files.parse(nvidia_files.read(view))
-    if not files.is_worth_asking and not view.library_folders:
+    if not files.has_signs and not view.library_folders:
         return NvidiaDriver(evidence=(Evidence("files", "no sign of an NVIDIA GPU or driver"),))
     # What child processes need takes longer to import than the rest of the provider,
     # and most machines never come here.
@@ -196,7 +196,7 @@ class _Forced:
 
     def applied_to(self, driver: NvidiaDriver) -> NvidiaDriver:
         """Return the driver as the user wants it to look."""
-        seen = tuple(map(overrides.as_seen, self.evidence))
+        seen = tuple(map(overrides.shown_override, self.evidence))
         if self.no_driver:
             return NvidiaDriver(evidence=seen)
         if self.no_gpu:
@@ -228,10 +228,10 @@ def _forced_version(said: Evidence) -> Capability | None:
         return None
     match = _FORCED_DRIVER.fullmatch(said.value)
     if match is None:
-        raise overrides.unreadable(*said, "a version as 12.8 is wanted")
+        raise overrides.invalid_override(*said, "a version as 12.8 is wanted")
     version = Capability(int(match[1]), int(match[2] or 0))
     if cuda_values.bound_count(version) > _BOUND_LIMIT:
-        raise overrides.unreadable(*said, "the version is not credible")
+        raise overrides.invalid_override(*said, "the version is not credible")
     return version
 
 
@@ -240,7 +240,7 @@ def _forced_capability(said: Evidence) -> Capability | None:
         return None
     match = _FORCED_SM.fullmatch(said.value)
     if match is None:
-        raise overrides.unreadable(*said, "a capability as 9.0 is wanted")
+        raise overrides.invalid_override(*said, "a capability as 9.0 is wanted")
     return Capability(int(match[1]), int(match[2]))
 
 
@@ -249,7 +249,7 @@ def _stated(environ: Mapping[str, str], vendors: str, condas: str) -> Evidence |
     text = overrides.value_of(environ, vendors)
     if text is not None:
         return Evidence(vendors, text)
-    text = overrides.stated_for_conda(environ, condas)
+    text = overrides.conda_override(environ, condas)
     return None if text is None else Evidence(condas, text)
 
 

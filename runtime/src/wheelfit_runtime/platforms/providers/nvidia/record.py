@@ -43,7 +43,7 @@ FAMILY = HardwareFamily(
     shorthand=Shorthand(
         "cuda",
         "CUDA",
-        squeezed="cu",
+        compact_prefix="cu",
         feature="cuda_version_lower_bound",  # P-80
         majors=range(OLDEST_CUDA, NEWEST_CUDA[0] + 1),
         minors=range(NEWEST_CUDA[1] + 1),

@@ -38,39 +38,39 @@ VOCABULARY = Vocabulary(
 class Words(AcceleratorWords):
     """The words for missing features of NVIDIA's GPUs and driver."""
 
-    def requirement(self, feature: Feature, wanted: tuple[str, ...]) -> str:
+    def requirement(self, feature: Feature, values: tuple[str, ...]) -> str:
         """Return the condition of a feature in words, as ``needs …``."""
         match feature.name:
             case "cuda_version_lower_bound":
-                return f"needs CUDA driver >= {min(wanted, key=_version)}"
+                return f"needs CUDA driver >= {min(values, key=_version)}"
             case "cuda_version_upper_bound":
-                return f"needs CUDA driver < {max(wanted, key=_version)}"
+                return f"needs CUDA driver < {max(values, key=_version)}"
             case "sm_arch":
-                asked = sorted({_architecture(value) for value in wanted})
+                asked = sorted({_architecture(value) for value in values})
                 words = listed([text for _, text in asked], "or")
                 return f"needs a GPU of compute capability {words}"
             case _:
-                return super().requirement(feature, wanted)
+                return super().requirement(feature, values)
 
-    def unsupported_feature(self, feature: Feature, wanted: tuple[str, ...]) -> str:
+    def unsupported_feature(self, feature: Feature, values: tuple[str, ...]) -> str:
         """Return the reason one feature is missing where others of the namespace are supported."""
         driver = max(self.supported_values("cuda_version_lower_bound"), key=_version, default=None)
         if driver is None or self.machine == PACKAGE_LIST:
-            return super().unsupported_feature(feature, wanted)
-        needs = self.requirement(feature, wanted)
+            return super().unsupported_feature(feature, values)
+        needs = self.requirement(feature, values)
         # A list may have gaps; a value it then refuses must not be reported as met.
         match feature.name:
-            case "cuda_version_lower_bound" if _version(driver) < min(map(_version, wanted)):
+            case "cuda_version_lower_bound" if _version(driver) < min(map(_version, values)):
                 return f"{needs}, {self.machine} has {driver}"
-            case "cuda_version_upper_bound" if _version(driver) >= max(map(_version, wanted)):
+            case "cuda_version_upper_bound" if _version(driver) >= max(map(_version, values)):
                 return f"{needs}, {self.machine} has {driver}"
             case "sm_arch":
                 capability = _capability(self.supported_values("sm_arch"))
                 if capability is None:  # P-99
                     return f"{needs}; the driver shows no usable GPU"
-                if not any(_reads_as_met(value, capability) for value in wanted):
+                if not any(_reads_as_met(value, capability) for value in values):
                     return f"{needs}; {self.machine} has {'.'.join(map(str, capability))}"
-        return super().unsupported_feature(feature, wanted)
+        return super().unsupported_feature(feature, values)
 
 
 _ARCHITECTURE = pattern(r"(\d+)(\d)([af]?)_(real|virtual)")

@@ -23,20 +23,20 @@ VOCABULARY = Vocabulary(
 class Words(AcceleratorWords):
     """The words for missing TPUs."""
 
-    def requirement(self, feature: Feature, wanted: tuple[str, ...]) -> str:
+    def requirement(self, feature: Feature, values: tuple[str, ...]) -> str:
         """Return the condition of a feature in words, as ``needs …``."""
-        if feature.name != "present" or len(wanted) > 1:
-            return super().requirement(feature, wanted)
-        return "needs a TPU" if wanted == ("true",) else "is for machines without a TPU"
+        if feature.name != "present" or len(values) > 1:
+            return super().requirement(feature, values)
+        return "needs a TPU" if values == ("true",) else "is for machines without a TPU"
 
-    def unsupported_feature(self, feature: Feature, wanted: tuple[str, ...]) -> str:
+    def unsupported_feature(self, feature: Feature, values: tuple[str, ...]) -> str:
         """Return the reason one feature is missing where others of the namespace are supported."""
         present = self.supported_values("present")
         if self.machine == PACKAGE_LIST or len(present) != 1:
-            return super().unsupported_feature(feature, wanted)
+            return super().unsupported_feature(feature, values)
         if feature.name == "present":  # P-150: who has the one lacks the other
             has = "has one" if present == ("true",) else "has none"
-            return f"{self.requirement(feature, wanted)}; {self.machine} {has}"
+            return f"{self.requirement(feature, values)}; {self.machine} {has}"
         if feature.name == "generation" and present == ("false",):
-            return f"needs a TPU {listed(wanted, 'or')}; {self.machine} has none"
-        return super().unsupported_feature(feature, wanted)
+            return f"needs a TPU {listed(values, 'or')}; {self.machine} has none"
+        return super().unsupported_feature(feature, values)

@@ -34,7 +34,7 @@ def _find(view: SystemView, own: Mapping[str, tuple[str, ...]]) -> Detection:
         return answer(NAMESPACE, evidence=(seen,))
     stated = _stated(view)
     cpu = of_level(stated[0]) if stated else read(view)
-    cpu = cpu._replace(evidence=(overrides.as_seen(stated[1]),)) if stated else cpu
+    cpu = cpu._replace(evidence=(overrides.shown_override(stated[1]),)) if stated else cpu
     return supported(cpu, reference=view.reference)
 
 
@@ -42,7 +42,7 @@ def _stated(view: SystemView) -> tuple[str, Evidence] | None:
     """Return the level that conda's variable states; None: it concerns no such processor."""
     if view.architecture != NAMESPACE:
         return None
-    return overrides.processor_for_conda(view.environ, tables.ARCHSPEC, _LEVELS[-1])
+    return overrides.conda_processor(view.environ, tables.ARCHSPEC, _LEVELS[-1])
 
 
 def of_level(level: str) -> Cpu:
