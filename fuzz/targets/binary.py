@@ -55,8 +55,8 @@ def check(data: bytes) -> None:
     except Unreadable as error:
         assert str(error).isprintable()
         return
-    assert all(name and name.isprintable() for name in symbols.exported | symbols.wanted)
-    assert symbols.weak <= symbols.wanted
+    assert all(name and name.isprintable() for name in symbols.exported | symbols.imported)
+    assert symbols.weak <= symbols.imported
     consumer = consumer_of([symbols])
     own = offer_of(Version("1"), "some", {"some.so": symbols}, consumer, AbiExports())
     bounds = derive(consumer, [own], AbiExports())

@@ -130,7 +130,11 @@ LINUX = 'description = "a"\nsystem = "Linux"\narchitecture = "x86_64"\n'
         ("answers.json", "[]", "answers.json is not what a recording writes"),
         ("answers.json", "[" * 100_000, "answers.json is not what a recording writes"),
         ("answers.json", '{"nvidia libraries": 3}', "answers.json is not what a recording writes"),
-        ("answers.json", '{"a": {"ending": "boom"}}', "answers.json is not what a recording writes"),
+        (
+            "answers.json",
+            '{"a": {"ending": "boom"}}',
+            "answers.json is not what a recording writes",
+        ),
         ("environ.json", '{"WHEELFIT_OVERRIDE_X86_64_LEVEL": 3}', "environ.json holds something"),
         ("expected.json", "[]", "expected.json is not what a recording writes"),
         ("expected.json", "", "expected.json cannot be read: Expecting value"),

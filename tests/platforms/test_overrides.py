@@ -225,8 +225,8 @@ class TestConda:
         assert detection.status is Status.DISABLED
         (warning,) = detection.warnings
         assert warning == (
-            "CONDA_OVERRIDE_ARCHSPEC='neoverse_v2' cannot be used: it must be the name of such a processor in "
-            "archspec, as zen6; the x86_64 provider is switched off"
+            "CONDA_OVERRIDE_ARCHSPEC='neoverse_v2' cannot be used: it must be the name of such a "
+            "processor in archspec, as zen6; the x86_64 provider is switched off"
         )
         assert _detect("aarch64", tmp_path, environ).status is Status.NOTHING
 

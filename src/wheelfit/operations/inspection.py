@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from wheelfit.operations.context import Context
     from wheelfit.wheels.binaries.facts import Binary
-    from wheelfit.wheels.binaries.properties import FoundProperties
+    from wheelfit.wheels.binaries.properties import ImpliedProperties
 
 
 class InspectRequest(ValidatedRequest):

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from wheelfit.core.properties import Property
     from wheelfit.operations.context import Context, Reporter
     from wheelfit.operations.rewriting import RewriteReport
-    from wheelfit.wheels.binaries.properties import FoundProperties
+    from wheelfit.wheels.binaries.properties import ImpliedProperties
 
 
 _MAX_NOTES = 10
@@ -100,7 +100,7 @@ def _lower_bound(properties: Sequence[Property]) -> Capability | None:
     return min(bounds, default=None)
 
 
-def _properties_of(wheel: Path, *, ptx: bool, bound: Capability | None) -> FoundProperties:
+def _properties_of(wheel: Path, *, ptx: bool, bound: Capability | None) -> ImpliedProperties:
     from wheelfit.wheels.binaries.properties import properties_of
     from wheelfit.wheels.binaries.reading import binaries_of
 

@@ -230,7 +230,7 @@ class TestSymbols:
         library = elf_file(exports=["f", "g"], imports=["h"], needed=["libc.so.6"])
         read = symbols_in(io.BytesIO(library))
         assert read.exported == {"f", "g"}
-        assert read.wanted == {"h"}
+        assert read.imported == {"h"}
         assert read.needed == ("libc.so.6",)
 
 

@@ -60,11 +60,11 @@ def test_targets(section: bytes, targets: tuple[str, ...]) -> None:
     ("section", "fault"),
     [
         (b"nothing of that kind, and long enough", "no bundle of code begins"),
-        (offload_bundle("gfx942")[:5000], "is longer than its place"),
+        (offload_bundle("gfx942")[:5000], "is longer than its section"),
         (offload_bundle("gfx942")[:24] + b"\xff" * 100, "no table that can be read"),
         (compressed(offload_bundle("gfx942"), method=1), "compressed by zstd"),
         (compressed(offload_bundle("gfx942"), version=9), "the unknown version 9"),
-        (compressed(offload_bundle("gfx942"))[:-40], "longer than its place"),
+        (compressed(offload_bundle("gfx942"))[:-40], "longer than its section"),
         (compressed(offload_bundle("gfx942"))[:32] + bytes(90), "is damaged"),
     ],
 )

@@ -8,7 +8,7 @@ import pytest
 
 from wheelfit.testing.binaries import elf_file, fat_binary
 from wheelfit.wheels.binaries.facts import Binaries
-from wheelfit.wheels.binaries.properties import FoundProperties, properties_of
+from wheelfit.wheels.binaries.properties import ImpliedProperties, properties_of
 from wheelfit.wheels.binaries.ptx import refused_ptx
 from wheelfit.wheels.binaries.reading import read_binary
 from wheelfit_runtime.platforms.providers.nvidia.facts import Capability
@@ -30,7 +30,7 @@ def library(*images: str, runtime: int | None = None, machine: int = 62) -> byte
     return elf_file(machine=machine, needed=needed, sections={".nv_fatbin": fat_binary(*images)})
 
 
-def bound_and_values(found: FoundProperties) -> tuple[str | None, set[str]]:
+def bound_and_values(found: ImpliedProperties) -> tuple[str | None, set[str]]:
     """Return the lower bound of the driver and the values of ``sm_arch``."""
     bounds = [one.value for one in found.properties if one.feature == "cuda_version_lower_bound"]
     values = {one.value for one in found.properties if one.feature == "sm_arch"}

@@ -122,7 +122,7 @@ class TestFormats:
         data = elf_file(soname="liba.so", exports=["f", "g"], imports=["f", "h"])
         found = symbols_in(io.BytesIO(data), frozenset({"f", "x"}))
         assert found.soname == "liba.so"
-        assert found.exported == found.wanted == {"f"}
+        assert found.exported == found.imported == {"f"}
 
     def test_unknown_level(self) -> None:
         """P-102: a level that is not known yet is not guessed."""
@@ -397,7 +397,7 @@ def test_as_readelf_says(compiled: Path) -> None:
         r"^ +\d+: \w+ +\d+ \w+ +(?:GLOBAL|WEAK) +\w+ +(\w+) (\S+)", said, re.MULTILINE
     )
     imported = {name.replace("@@", "@") for index, name in table if index == "UND"}
-    assert symbols.wanted == imported
+    assert symbols.imported == imported
     assert symbols.exported == {name for index, name in table if index != "UND"}
 
 

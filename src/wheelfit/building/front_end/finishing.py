@@ -227,7 +227,7 @@ def notes_above_level(path: Path, properties: PropertySet) -> Iterator[str]:
 
     try:
         with WheelArchive(path) as archive:
-            binaries = binaries_of(archive, is_wanted=is_wanted, described=with_instructions)
+            binaries = binaries_of(archive, is_wanted=is_wanted, add_facts=with_instructions)
     except NeedsExtra:
         return
     claim = f"claims {claimed}" if features else "claims no level"

@@ -20,7 +20,12 @@ from wheelfit.checking.wheels.stable_abi import stable_abi_findings
 from wheelfit.core.sizes import size_in_words
 from wheelfit.core.versions import parse_version
 from wheelfit.wheels.binaries.facts import CodeKind, is_below
-from wheelfit.wheels.binaries.gpus import cuda_majors, cuda_of_ptx, takers, unserved
+from wheelfit.wheels.binaries.gpus import (
+    accepting_gpus,
+    cuda_majors,
+    cuda_of_ptx,
+    gpus_without_code,
+)
 from wheelfit.wheels.binaries.offload import values_of
 from wheelfit.wheels.binaries.ptx import has_boards, refused_ptx
 from wheelfit.wheels.binaries.unguarded_instructions import claimed_level, unguarded_code
@@ -117,7 +122,7 @@ def _code_findings(
         return
     present = listed([str(code) for code in binaries.code])
     for value in values:
-        if takers(value) is None:
+        if accepting_gpus(value) is None:
             continue  # unknown-value reports it
         lacking_members = {
             binary.member: gpus

@@ -1,10 +1,10 @@
 """Read ELF files: their targets, dependencies, and exported and imported symbols.
 
-The one importer of pyelftools, for symbols and debug information: it creates objects for all that
-it reads, which is slow for hundreds of libraries, so the facts needed of every library are read by
+Only this module imports pyelftools, for symbols and debug information. Its many objects make it
+slow for hundreds of libraries, so the facts needed of every library are read by
 `wheelfit.wheels.binaries.elf_layout`. pyelftools trusts a file, so it reads it through a
 `wheelfit.wheels.binaries.bounded_reader.Window`, which counts reads; any error of it means that the
-file is not valid. Where it is not installed, `NeedsExtra` is raised.
+file is not valid. `NeedsExtra` is raised where it is not installed.
 """
 
 from __future__ import annotations
@@ -74,29 +74,29 @@ def _open(window: Window) -> ELFFile:
     class File(ELFFile):
         """An ELF file whose hash tables are not read.
 
-        The library reads them entry by entry to list any sections, and a library with a million
-        symbols has so many entries that it looked as if it had no end.
+        To list any sections pyelftools reads them entry by entry, which takes minutes for a
+        million symbols.
         """
 
-        def _make_elf_hash_section(self, section_header: Any, name: str) -> Any:
-            return Part(section_header, name, self)
+        def _make_elf_hash_section(self, sectionheader: Any, name: str) -> Any:
+            return Part(sectionheader, name, self)
 
-        def _make_gnu_hash_section(self, section_header: Any, name: str) -> Any:
-            return Part(section_header, name, self)
+        def _make_gnu_hash_section(self, sectionheader: Any, name: str) -> Any:
+            return Part(sectionheader, name, self)
 
     return File(Stream(window))  # type: ignore[arg-type]  # all it needs of a file
 
 
 @contextmanager
-def _taken_at_its_word() -> Iterator[None]:
-    """Raise `Unreadable` for any error of the library about a faulty file."""
+def _library_errors() -> Iterator[None]:
+    """Raise `Unreadable` for any error of pyelftools about a faulty file."""
     try:
         yield
     except (Unreadable, NeedsExtra):
         raise
-    except Exception as error:  # it checks little, so any kind may come
+    except Exception as error:  # pyelftools checks little, so any kind may come
         cause: BaseException | None = error
-        while cause is not None:  # the library wraps what it met in errors of its own
+        while cause is not None:  # pyelftools wraps errors of its stream in its own
             if isinstance(cause, Unreadable):
                 raise cause from None
             cause = cause.__context__
@@ -121,16 +121,16 @@ def _cubin(window: Window) -> DeviceCode:
     compilers state ``a`` or ``f`` there.
     """
     (version,) = window.unpack("<B", 8)
-    wide = window.unpack("<B", 4) == (2,)
-    (flags,) = window.unpack("<I", 48 if wide else 36)
+    is_wide = window.unpack("<B", 4) == (2,)
+    (flags,) = window.unpack("<I", 48 if is_wide else 36)
     number = (flags >> 8) & 0xFF if version >= 8 else flags & 0xFF
     if not number:
-        raise Unreadable("it does not say for which GPUs it is")
+        raise Unreadable("it does not name its GPU architecture")
     return DeviceCode(CodeKind.MACHINE, number, ANY_SUFFIX if number >= 90 else "")
 
 
 def _tables(file: ELFFile, kind: str) -> Iterator[Any]:
-    """Yield sections of a kind, each of a class of its own that the library does not annotate."""
+    """Yield sections of a kind, as untyped objects of pyelftools."""
     yield from file.iter_sections(kind)
 
 
@@ -145,15 +145,15 @@ def _binary(window: Window, layout: ElfLayout, member: str) -> Binary:
     code: list[DeviceCode] = []
     unlinked: list[DeviceCode] = []
     targets: list[str] = []
-    sections = [one for one in numbered if one.is_in_file]
+    sections = [section for section in numbered if section.is_in_file]
     for section in sections:
-        name, place = section.name, (section.start, section.size)
+        name, span = section.name, (section.start, section.size)
         if name in fatbin.LOADED_SECTIONS:
-            code += collected(partial(fatbin.read_images, window, *place), faults)
+            code += collected(partial(fatbin.read_images, window, *span), faults)
         elif name in fatbin.UNLINKED_SECTIONS:
-            unlinked += collected(partial(fatbin.read_images, window, *place), faults)
+            unlinked += collected(partial(fatbin.read_images, window, *span), faults)
         elif name in offload.SECTIONS:
-            targets += collected(partial(offload.read_targets, window, *place), faults)
+            targets += collected(partial(offload.read_targets, window, *span), faults)
     return Binary(
         member,
         Format.ELF,
@@ -167,7 +167,7 @@ def _binary(window: Window, layout: ElfLayout, member: str) -> Binary:
             level_of_bits(bits.get(_NEEDED_LEVELS, 0)), level_of_bits(bits.get(_USED_LEVELS, 0))
         ),
         code=in_order(code),
-        debug=sum(one.size for one in sections if one.name.startswith(_DEBUG)),
+        debug=sum(section.size for section in sections if section.name.startswith(_DEBUG)),
         unlinked=in_order(unlinked),
         targets=tuple(sorted(set(targets))),
         faults=tuple(dict.fromkeys(faults)),
@@ -188,13 +188,13 @@ class Symbols(Struct, frozen=True):
     soname: str | None
     needed: tuple[str, ...]
     exported: frozenset[str]
-    """With their versions, as ``memcpy@GLIBC_2.14``, where they have some."""
-    wanted: frozenset[str]
-    """Those that something else must offer, likewise."""
+    """Defined symbols; those with a version as ``memcpy@GLIBC_2.14``."""
+    imported: frozenset[str]
+    """Undefined symbols, likewise."""
     weak: frozenset[str]
-    """Those of the wanted ones that may be missing."""
+    """The imported symbols that may be missing."""
     providers: tuple[tuple[str, str], ...] = ()
-    """Of wanted symbols with a version: the symbol, and the library that is to offer it."""
+    """Imported symbols with a version, each with the library that must define it."""
     has_debug: bool = False
     """Whether types can be compared (DWARF); most published libraries are stripped."""
 
@@ -202,9 +202,9 @@ class Symbols(Struct, frozen=True):
 def read_symbols(window: Window, only: frozenset[str] | None = None) -> Symbols:
     """Return the dynamic symbols of an ELF file.
 
-    :param only: names of the symbols that count; None: all.
+    :param only: names of the symbols to read; None: all.
     """
-    with _taken_at_its_word():
+    with _library_errors():
         return _symbols(window, _open(window), only)
 
 
@@ -213,27 +213,27 @@ def _symbols(window: Window, file: ELFFile, only: frozenset[str] | None) -> Symb
     table = next(_tables(file, "SHT_DYNSYM"), None)
     if table is None:
         raise Unreadable("the table of dynamic symbols is missing")
-    known = dict(_version_names(file))
-    exported, wanted, weak = set(), set(), set()
+    version_names = dict(_version_names(file))
+    exported, imported, weak = set(), set(), set()
     providers = {}
     for entry in _entries(window, file, table, only):
-        if not entry.name or entry.binding not in _SEEN:
+        if not entry.name or entry.binding not in _VISIBLE_BINDINGS:
             continue
-        version, library = known.get(entry.version & _VERSION, ("", ""))
-        full = f"{entry.name}@{version}" if version else entry.name
+        version, library = version_names.get(entry.version & _VERSION, ("", ""))
+        symbol = f"{entry.name}@{version}" if version else entry.name
         if entry.section == _UNDEFINED:
-            wanted.add(full)
+            imported.add(symbol)
             if entry.binding == _WEAK:
-                weak.add(full)
+                weak.add(symbol)
             if library:
-                providers[full] = library
-        elif entry.visibility in _OFFERED:
-            exported.add(full)
+                providers[symbol] = library
+        elif entry.visibility in _EXPORTED_VISIBILITIES:
+            exported.add(symbol)
     return Symbols(
         dynamic.sonames[0] if dynamic.sonames else None,
         tuple(dynamic.needed),
         frozenset(exported),
-        frozenset(wanted),
+        frozenset(imported),
         frozenset(weak),
         tuple(sorted(providers.items())),
         any(section.name == ".debug_info" for section in file.iter_sections()),
@@ -241,10 +241,10 @@ def _symbols(window: Window, file: ELFFile, only: frozenset[str] | None) -> Symb
 
 
 _WEAK = 2
-_SEEN = (1, _WEAK, 10)
-"""Bindings of symbols that other files see: global, weak, unique."""
-_OFFERED = (0, 3)
-"""Visibilities of symbols that others may use: default, protected."""
+_VISIBLE_BINDINGS = (1, _WEAK, 10)
+"""Bindings of symbols visible to other files: global, weak, unique."""
+_EXPORTED_VISIBILITIES = (0, 3)
+"""Visibilities of symbols that other files may use: default, protected."""
 _UNDEFINED = 0
 _VERSION = 0x7FFF
 
@@ -262,44 +262,44 @@ class _Entry(NamedTuple):
 def _entries(
     window: Window, file: ELFFile, table: Any, only: frozenset[str] | None
 ) -> Iterator[_Entry]:
-    """Yield the entries of a table of symbols; read at once, for there may be a million."""
-    counting = None if only is None else frozenset(one.encode() for one in only)
+    """Yield the entries of a table of symbols, which is read as a whole: it may have a million."""
+    encoded_names = None if only is None else frozenset(row.encode() for row in only)
     order, is_64 = "<" if file.little_endian else ">", file.elfclass == 64
-    form = struct.Struct(f"{order}{'IBBHQQ' if is_64 else 'IIIBBH'}")
-    if table["sh_entsize"] != form.size:
+    row_format = struct.Struct(f"{order}{'IBBHQQ' if is_64 else 'IIIBBH'}")
+    if table["sh_entsize"] != row_format.size:
         raise Unreadable(f"its symbols have {table['sh_entsize']} bytes")
     data = window.read(table["sh_offset"], table["sh_size"])
-    linked = file.get_section(table["sh_link"])
-    names = window.read(linked["sh_offset"], linked["sh_size"])
+    string_table = file.get_section(table["sh_link"])
+    names = window.read(string_table["sh_offset"], string_table["sh_size"])
     versions: Sequence[int] = ()
     if (numbers := next(_tables(file, "SHT_GNU_versym"), None)) is not None:
         raw = window.read(numbers["sh_offset"], numbers["sh_size"])
         versions = struct.unpack(f"{order}{len(raw) // 2}H", raw[: len(raw) // 2 * 2])
-    left = _SHARED * len(names) + _SHORT
-    count = len(data) // form.size
-    for number, one in enumerate(form.iter_unpack(data[: count * form.size])):
-        start, info, other, section = one[:4] if is_64 else (one[0], *one[3:])
-        end = names.find(b"\0", start, start + left)
+    bytes_left = _SHARED * len(names) + _SHORT
+    count = len(data) // row_format.size
+    for number, row in enumerate(row_format.iter_unpack(data[: count * row_format.size])):
+        start, info, other, section = row[:4] if is_64 else (row[0], *row[3:])
+        end = names.find(b"\0", start, start + bytes_left)
         if end < 0:
             raise Unreadable("the name of a symbol does not end, or is outside of its table")
-        left -= end - start  # long names that share an end cost as much as if they did not
+        bytes_left -= end - start  # names that share an end count separately
         name = names[start:end]
-        if counting is not None and name not in counting:
+        if encoded_names is not None and name not in encoded_names:
             continue
         version = versions[number] if number < len(versions) else 0
         yield _Entry(printable(name), info >> 4, other & 3, section, version)
 
 
 _SHARED, _SHORT = 4, 1 << 20
-"""How many bytes all names of symbols have: so many times those of their table, and these."""
+"""All names of symbols together have at most so many times the bytes of their table, plus these."""
 
 
 def _version_names(file: ELFFile) -> Iterator[tuple[int, tuple[str, str]]]:
-    """Yield versions by their numbers: their names, and the libraries that have them."""
+    """Yield numbers of versions with their names, and the libraries that define them."""
     for section in _tables(file, "SHT_GNU_verneed"):
-        for library, wanted in section.iter_versions():
-            for one in wanted:
-                yield one["vna_other"], (printable(one.name), printable(library.name))
+        for library, needed in section.iter_versions():
+            for auxiliary in needed:
+                yield auxiliary["vna_other"], (printable(auxiliary.name), printable(library.name))
     for section in _tables(file, "SHT_GNU_verdef"):
         for version, names in section.iter_versions():
             if version["vd_flags"] & 1:  # the name of the library itself
@@ -317,7 +317,7 @@ def read_producers(window: Window) -> tuple[tuple[str, str], ...]:
     :return: file name of the source and ``DW_AT_producer``, one pair for each unit; empty where
         there is no debug information.
     """
-    with _taken_at_its_word():
+    with _library_errors():
         file = _open(window)
         if not file.has_dwarf_info(strict=True):
             return ()

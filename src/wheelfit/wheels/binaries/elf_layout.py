@@ -1,7 +1,7 @@
 """Read the tables of an ELF file: sections, segments, and dynamic entries.
 
-Each table is read once, because a wheel may have hundreds of libraries. Offsets and counts are the
-file's own and may be wrong, so all reads go through a `bounded_reader.Window`.
+Each table is read once, because a wheel may have hundreds of libraries. Offsets and counts of the
+file may be wrong, so all reads go through a `bounded_reader.Window`.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class ElfLayout:
         _, _, _, _, names_start, names_size, _ = rows[names_index]
         names = _StringTable(self._window, names_start, names_size)
         return [
-            Section(names.at(name), kind, start, size, link)
+            Section(names.string_at(name), kind, start, size, link)
             for name, kind, _, _, start, size, link in rows
         ]
 
@@ -140,11 +140,11 @@ class ElfLayout:
             names = _StringTable(self._window, start, self._window.size - start)
             for kind, value in entries:
                 if kind == _DT_NEEDED:
-                    dynamic.needed.append(names.at(value))
+                    dynamic.needed.append(names.string_at(value))
                 elif kind == _DT_SONAME:
-                    dynamic.sonames.append(names.at(value))
+                    dynamic.sonames.append(names.string_at(value))
                 elif kind in (_DT_RPATH, _DT_RUNPATH):
-                    dynamic.rpath.extend(names.at(value, _MAX_FOLDERS).split(":"))
+                    dynamic.rpath.extend(names.string_at(value, _MAX_FOLDERS).split(":"))
         return dynamic
 
     def needed_versions(self, sections: list[Section]) -> Iterator[tuple[str, str]]:
@@ -162,7 +162,7 @@ class ElfLayout:
                 version_offset, next_version = offset + versions, 1
                 while next_version:
                     _, _, _, version, next_version = self._unpack("IHHII", data, version_offset)
-                    yield names.at(library), names.at(version)
+                    yield names.string_at(library), names.string_at(version)
                     version_offset += next_version
                     if (count := count + 1) == MAX_ENTRIES:
                         raise Unreadable(f"it needs more than {MAX_ENTRIES} symbol versions")
@@ -233,20 +233,20 @@ class _StringTable:
     """A table of strings that end with a NUL.
 
     :param start: its offset in the file.
-    :param size: bytes of the table; only the beginning of a long one is kept in memory.
+    :param size: bytes of the table; only the beginning of a long one is in memory.
     """
 
-    _KEPT = 1 << 16
+    _MAX_IN_MEMORY = 1 << 16
 
     def __init__(self, window: Window, start: int, size: int) -> None:
         self._window, self._start = window, start
-        self._data = window.read_some(start, min(max(size, 0), self._KEPT))
+        self._data = window.read_some(start, min(max(size, 0), self._MAX_IN_MEMORY))
 
-    def at(self, offset: int, longest: int = 4096) -> str:
+    def string_at(self, offset: int, max_size: int = 4096) -> str:
         """Return the string at an offset."""
         end = self._data.find(b"\0", offset)
         if end < 0 or offset < 0:
-            return self._window.text(self._start + offset, longest)
+            return self._window.text(self._start + offset, max_size)
         return printable(self._data[offset:end])
 
 

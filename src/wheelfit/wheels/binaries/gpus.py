@@ -1,4 +1,4 @@
-"""Which GPUs run some code, and which take a wheel for a value of ``sm_arch`` (P-83, P-90)."""
+"""The GPUs that run some code, or accept a wheel for a value of ``sm_arch`` (P-83, P-90)."""
 
 from __future__ import annotations
 
@@ -43,13 +43,15 @@ def runs_on(code: DeviceCode, capability: Capability) -> bool:
     return not _supported(capability).isdisjoint(code.values)
 
 
-def takers(value: str) -> tuple[frozenset[Capability], CodeKind] | None:
-    """Return the GPUs that take a wheel for a value, and the code they expect; None: unknown.
+def accepting_gpus(value: str) -> tuple[frozenset[Capability], CodeKind] | None:
+    """Return the GPUs that accept a wheel for a value, and the kind of code they expect.
 
-    Of PTX that is the oldest GPU, any newer one runs what that one does.
+    For PTX only the oldest GPU is returned; any newer one runs the same.
 
-    >>> takers("120f_real")[0] == {Capability(12, 0), Capability(12, 1)}
+    >>> accepting_gpus("120f_real")[0] == {Capability(12, 0), Capability(12, 1)}
     True
+
+    :return: None for an unknown value.
     """
     match = _VALUE.fullmatch(value)
     if match is None:
@@ -63,25 +65,25 @@ def takers(value: str) -> tuple[frozenset[Capability], CodeKind] | None:
     if suffix == "f":
         return tables.SM_FAMILIES.get(own, frozenset([own])), CodeKind.MACHINE
     alike = {
-        one
-        for one in tables.CAPABILITIES
-        if one.major == own.major
-        and one.minor > own.minor
-        and (one in tables.TEGRA) == (own in tables.TEGRA)
+        capability
+        for capability in tables.CAPABILITIES
+        if capability.major == own.major
+        and capability.minor > own.minor
+        and (capability in tables.TEGRA) == (own in tables.TEGRA)
     }
     return frozenset({own, *alike}), CodeKind.MACHINE
 
 
-def unserved(value: str, code: Iterable[DeviceCode]) -> tuple[Capability, ...] | None:
-    """Return the GPUs that take a wheel for a value, and find no code of that kind in it.
+def gpus_without_code(value: str, code: Iterable[DeviceCode]) -> tuple[Capability, ...] | None:
+    """Return the GPUs that accept a wheel for a value without finding such code in it.
 
-    :return: the oldest first; None for a value that is not known.
+    :return: the oldest first; None for an unknown value.
     """
-    taken = takers(value)
-    if taken is None:
+    accepted = accepting_gpus(value)
+    if accepted is None:
         return None
-    capabilities, kind = taken
-    images = [one for one in code if one.kind is kind]
+    capabilities, kind = accepted
+    images = [image for image in code if image.kind is kind]
     return tuple(
         capability
         for capability in sorted(capabilities)
@@ -90,7 +92,7 @@ def unserved(value: str, code: Iterable[DeviceCode]) -> tuple[Capability, ...] |
 
 
 def cuda_of_ptx(version: tuple[int, int]) -> Capability | None:
-    """Return the first CUDA version whose drivers understand PTX; None: unknown (P-91)."""
+    """Return the first CUDA version whose drivers compile a PTX version; None: unknown (P-91)."""
     toolkits = [cuda for cuda, ptx in tables.PTX_OF_TOOLKIT.items() if tuple(ptx) >= version]
     return min(toolkits, default=None)
 
@@ -101,7 +103,7 @@ def cuda_majors(needed: Iterable[str]) -> frozenset[int]:
     >>> sorted(cuda_majors(["libcudart.so.12", "libcufft.so.11", "cudart64_110.dll"]))
     [11, 12]
 
-    :param needed: names of libraries; of most the number is not that of CUDA, they are left out.
+    :param needed: names of libraries; those whose number is not the CUDA major are ignored.
     """
     matches = (_RUNTIME.fullmatch(name) for name in needed)
     return frozenset(int(match[1] or match[2]) for match in matches if match is not None)

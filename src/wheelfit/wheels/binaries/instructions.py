@@ -41,7 +41,7 @@ _PIECE_SIZE = 4 << 20
 _MAX_INSTRUCTION_SIZE = 15
 """Bytes."""
 _VARIABLE_SIZES = (1, 2, 4, 8)
-"""Bytes of a variable that is not a vector; an address that is only computed has none."""
+"""Bytes of a variable that is not a vector; only computing an address has size 0."""
 _CODE = Allowance(100_000, 4 << 30, _PIECE_SIZE)
 
 # Features that each level adds to the one before; all others belong to v1. LAHF, of v2, has no
@@ -52,7 +52,7 @@ _NEW_FEATURES = {
     "v4": ("AVX512F", "AVX512BW", "AVX512CD", "AVX512DQ", "AVX512VL"),
 }
 _VECTOR_FEATURES = ("SSE", "SSE2", "SSE3", "SSSE3", "SSE4_1", "SSE4_2", "AES", "PCLMULQDQ")
-"""Features whose instructions a compiler writes in their AVX form if it may use AVX."""
+"""Features whose instructions have an AVX form, which compilers prefer where AVX is allowed."""
 _SCALAR_FEATURES = ("BMI1", "BMI2", "LZCNT", "MOVBE")
 """Features of v3 without vectors."""
 _MAX_FUNCTION_SIZE = 1 << 20
@@ -63,18 +63,18 @@ class _Group(Enum):
 
     OTHER = auto()
     SSE = auto()
-    """With SSE registers, in the form that a compiler does not write if it may use AVX."""
+    """With SSE registers, in the form that compilers do not use where AVX is allowed."""
     AVX = auto()
     SCALAR = auto()
-    """Of v3, without vectors: shifts and multiplications of BMI2, for instance."""
+    """Of v3, without vectors, as shifts of BMI2."""
     DETECTION = auto()
-    """Detects the processor: CPUID and XGETBV."""
+    """CPUID and XGETBV, which detect the processor."""
 
 
 def with_instructions(binary: Binary, file: BinaryIO) -> Binary:
-    """Return the facts about a binary, completed by the number of instructions of each level.
+    """Return the facts about a binary, with the number of instructions of each level.
 
-    Only ELF and PE files for x86-64 are counted; other facts are returned as they are.
+    Facts about other files than ELF and PE for x86-64 are returned unchanged.
 
     :raises NeedsExtra: the disassembler is not installed.
     """
@@ -156,7 +156,7 @@ def _count_codes(
             piece = window.read(offset, min(_PIECE_SIZE, stop - offset))
             start = section.address + offset - section.start
             size = len(piece)
-            # An instruction that may be cut off is left for the next piece.
+            # An instruction that may be truncated is read with the next piece.
             is_last = offset + size == stop
             limit = start + (size if is_last else max(1, size - _MAX_INSTRUCTION_SIZE))
             function_end = start
@@ -176,7 +176,7 @@ def _count_codes(
 
 
 class _InstructionKinds(dict[int, bool]):
-    """The kinds of instructions; as a mapping, whether the function of one matters, by its code."""
+    """The kinds of instructions; as a mapping by code, whether the containing function matters."""
 
     def __init__(self, library: Any) -> None:
         super().__init__()
@@ -194,7 +194,7 @@ class _InstructionKinds(dict[int, bool]):
         self._detection = (library.Mnemonic.CPUID, library.Mnemonic.XGETBV)
 
     def level(self, code: int) -> str | None:
-        """Return the level that introduced an instruction; None for bytes that are none."""
+        """Return the level that introduced an instruction; None for an invalid one."""
         return self._kinds[code][0]
 
     def group(self, code: int) -> _Group:
@@ -213,7 +213,7 @@ class _InstructionKinds(dict[int, bool]):
         if not instruction.code:
             return None
         if instruction.mnemonic == self._library.Mnemonic.TZCNT:
-            return "v1"  # older processors read it as BSF, and compilers write it for them too
+            return "v1"  # older processors run it as BSF, and compilers use it for them too
         levels = (self._levels.get(feature, "v1") for feature in instruction.cpuid_features())
         return max(levels, default="v1")
 
@@ -262,29 +262,29 @@ class FrameUse:
     accesses: int = 0
     """Accesses to a variable below the frame pointer."""
     reloads: int = 0
-    """Accesses that read what the instruction before has written."""
+    """Reads of the variable that the previous instruction has written."""
     prologues: int = 0
-    """Beginnings of functions that set up a frame pointer."""
+    """Set-ups of a frame pointer."""
     returns: int = 0
 
 
 def count_frame_use(window: Window, sections: Iterable[tuple[int, int]]) -> FrameUse:
     """Return the use of stack frames by code, or by its first 4 MiB.
 
-    Only accesses of up to eight bytes count: optimised code, too, saves vectors there.
+    Only accesses of up to eight bytes count, as optimised code saves vectors there too.
 
     :param sections: offset and size of each section with code.
     """
     library = _library()
     pointer, no_register = library.Register.RBP, library.Register.NONE
     memory, size_of = library.OpKind.MEMORY, library.MemorySizeExt.size
-    move, push, back = (getattr(library.Mnemonic, name) for name in ("MOV", "PUSH", "RET"))
+    move, push, ret = (getattr(library.Mnemonic, name) for name in ("MOV", "PUSH", "RET"))
     instructions = accesses = reloads = prologues = returns = 0
-    left = _PIECE_SIZE
+    bytes_left = _PIECE_SIZE
     for start, length in sorted(sections):
-        piece = window.read(start, min(length, left))
-        left -= len(piece)
-        written: int | None = None  # displacement of the variable just written
+        piece = window.read(start, min(length, bytes_left))
+        bytes_left -= len(piece)
+        written_displacement: int | None = None  # displacement of the variable just written
         is_pushed = False  # whether the frame pointer was just pushed
         for instruction in library.Decoder(64, piece, ip=0):
             instructions += 1
@@ -297,13 +297,13 @@ def count_frame_use(window: Window, sections: Iterable[tuple[int, int]]) -> Fram
             )
             is_write = is_access and instruction.op0_kind == memory
             accesses += bool(is_access)
-            reloads += bool(is_access and not is_write and displacement == written)
-            written = displacement if is_write else None
+            reloads += bool(is_access and not is_write and displacement == written_displacement)
+            written_displacement = displacement if is_write else None
             mnemonic = instruction.mnemonic
             is_pointer = instruction.op0_register == pointer
             prologues += is_pushed and mnemonic == move and is_pointer
             is_pushed = mnemonic == push and is_pointer
-            returns += mnemonic == back
+            returns += mnemonic == ret
     return FrameUse(instructions, accesses, reloads, prologues, returns)
 
 

@@ -1,6 +1,6 @@
-"""Read Mach-O files, as macOS has them, also universal ones: machines, libraries, oldest system.
+"""Read Mach-O files of macOS, also universal ones: machines, libraries, oldest system.
 
-By ourselves: what reads such files opens them by itself and believes every count.
+Without a library: existing ones open files themselves, and trust every count in them.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ _MACHINES = {
     0x0100000C: "aarch64",
     0x01000012: "ppc64",
 }
-_MOST_SLICES = 16  # classes of Java begin alike, and have a number from 45 on there
-_MOST_COMMANDS = 10_000
+_MAX_SLICES = 16  # a Java class begins with the same bytes, and has a number from 45 on there
+_MAX_COMMANDS = 10_000
 _LIBRARIES = frozenset([0xC, 0x20, 0x80000018, 0x8000001F, 0x80000023])
 _OWN_NAME, _RPATH = 0xD, 0x8000001C
 _OLD_MINIMUM, _MINIMUM = 0x24, 0x32
 _MACOS = 1
 _SEGMENTS = {0x1: ("I", 36), 0x19: ("Q", 48)}
-"""Commands that name a segment, with the form and place of its size in the file."""
+"""Commands that name a segment, with the format and offset of its size in the file."""
 _DEBUG_SEGMENT = b"__DWARF"
 
 
 @dataclass(slots=True)
-class _Found:
-    """The facts that the slices state."""
+class _SliceFacts:
+    """The facts of all slices."""
 
     machines: list[str] = field(default_factory=list)
     needed: list[str] = field(default_factory=list)
@@ -60,12 +60,12 @@ class _Found:
 def read_macho(window: Window, member: str) -> Binary | None:
     """Return the description of a Mach-O file; None for a Java class."""
     magic = window.read(0, 4)
-    facts = _Found()
+    facts = _SliceFacts()
     if magic in _THIN:
         _slice(window, 0, facts)
     else:
         (count,) = window.unpack(">I", 4)
-        if count > _MOST_SLICES:
+        if count > _MAX_SLICES:
             return None
         for start in _slices(window, count, wide=magic == _UNIVERSAL_64):
             try:
@@ -73,7 +73,7 @@ def read_macho(window: Window, member: str) -> Binary | None:
             except Unreadable as error:
                 facts.faults.append(str(error))
     if not facts.machines:
-        raise Unreadable(facts.faults[0] if facts.faults else "it has code for no machine")
+        raise Unreadable(facts.faults[0] if facts.faults else "it has no code")
     return Binary(
         member,
         Format.MACHO,
@@ -96,53 +96,53 @@ def _slices(window: Window, count: int, *, wide: bool) -> Iterator[int]:
             yield window.unpack(">I", 8 + 20 * number + 8)[0]
 
 
-def _slice(window: Window, start: int, facts: _Found) -> None:
+def _slice(window: Window, start: int, facts: _SliceFacts) -> None:
     order, header = _THIN.get(window.read(start, 4), ("", 0))
     if not order:
-        raise Unreadable(f"its part at {start} is not a program for a machine")
+        raise Unreadable(f"its slice at {start} is not a Mach-O file")
     cpu, _, _, count, size = window.unpack(f"{order}5I", start + 4)
     machine = _MACHINES.get(cpu, f"0x{cpu:x}")
     facts.machines.append(machine)
-    if count > _MOST_COMMANDS:
-        raise Unreadable(f"its part for {machine} has {count} commands")
-    place, stop = start + header, start + header + size
+    if count > _MAX_COMMANDS:
+        raise Unreadable(f"its slice for {machine} has {count} commands")
+    position, stop = start + header, start + header + size
     for _ in range(count):
-        command, length = window.unpack(f"{order}II", place)
-        if length < 8 or place + length > stop:
-            raise Unreadable(f"a command of its part for {machine} is longer than its place")
+        command, length = window.unpack(f"{order}II", position)
+        if length < 8 or position + length > stop:
+            raise Unreadable(f"a command of its slice for {machine} exceeds the commands' size")
         try:
-            _command(window, place, order, (command, length), (machine, facts))
+            _command(window, position, order, (command, length), (machine, facts))
         except Unreadable as error:
             facts.faults.append(str(error))
-        place += length
+        position += length
 
 
 def _command(
     window: Window,
-    place: int,
+    position: int,
     order: str,
     command: tuple[int, int],
-    into: tuple[str, _Found],
+    target: tuple[str, _SliceFacts],
 ) -> None:
     kind, length = command
-    machine, facts = into
+    machine, facts = target
     if kind in _LIBRARIES or kind in (_OWN_NAME, _RPATH):
-        (offset,) = window.unpack(f"{order}I", place + 8)
+        (offset,) = window.unpack(f"{order}I", position + 8)
         if not 12 <= offset < length:
-            raise Unreadable(f"a name of its part for {machine} lies behind its place")
-        text = window.text(place + offset, length - offset)
-        wanted = {_OWN_NAME: facts.names, _RPATH: facts.rpath}.get(kind, facts.needed)
-        wanted.append(text)
+            raise Unreadable(f"a name of its slice for {machine} lies outside of its command")
+        text = window.text(position + offset, length - offset)
+        names = {_OWN_NAME: facts.names, _RPATH: facts.rpath}.get(kind, facts.needed)
+        names.append(text)
     elif kind == _MINIMUM:
-        platform, version = window.unpack(f"{order}II", place + 8)
+        platform, version = window.unpack(f"{order}II", position + 8)
         if platform == _MACOS:
             facts.systems.append(_minimum(machine, version))
     elif kind in _SEGMENTS:
-        if window.read(place + 8, 16).rstrip(b"\0") == _DEBUG_SEGMENT:
-            form, where = _SEGMENTS[kind]
-            facts.debug += window.unpack(f"{order}{form}", place + where)[0]
+        if window.read(position + 8, 16).rstrip(b"\0") == _DEBUG_SEGMENT:
+            field_format, field_offset = _SEGMENTS[kind]
+            facts.debug += window.unpack(f"{order}{field_format}", position + field_offset)[0]
     elif kind == _OLD_MINIMUM:
-        facts.systems.append(_minimum(machine, *window.unpack(f"{order}I", place + 8)))
+        facts.systems.append(_minimum(machine, *window.unpack(f"{order}I", position + 8)))
 
 
 def _minimum(machine: str, version: int) -> MinimumSystem:

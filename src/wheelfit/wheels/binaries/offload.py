@@ -2,8 +2,8 @@
 
 LLVM documents the layout (``clang-offload-bundler``): a magic text, the number of entries, and for
 each of them offset, size, and an identifier as ``hipv4-amdgcn-amd-amdhsa--gfx90a:xnack+``. Each
-unit of compilation has a bundle of its own, and they begin at pages. A compressed bundle has its
-sizes in its head; what is compressed by zstd is not looked into.
+unit of compilation has a bundle of its own, which begins at a page. A compressed bundle has its
+sizes in its header; bundles compressed by zstd are not read.
 """
 
 from __future__ import annotations
@@ -19,43 +19,43 @@ if TYPE_CHECKING:
 
     from wheelfit.wheels.binaries.bounded_reader import Window
 
-# The name of the section in ELF, and as much of it as fits into those of PE.
+# The name of the section in ELF, and its first eight characters in PE.
 SECTIONS = frozenset([".hip_fatbin", ".hip_fat"])
 
 _MAGIC = b"__CLANG_OFFLOAD_BUNDLE__"
 _COMPRESSED = b"CCOB"
 _ZLIB = 0
 _PAGE = 4096
-_MOST_ENTRIES = 1000
-_LONGEST = 256
+_MAX_ENTRIES = 1000
+_MAX_NAME_SIZE = 256
 _KINDS = ("hip-", "hipv4-")
 _HEAD = 1 << 13
-"""Bytes of a bundle in which its table stands."""
+"""Bytes at the beginning of a bundle, which contain its table."""
 
 
 def read_targets(window: Window, start: int, size: int) -> Iterator[str]:
     """Yield the targets of adjacent bundles, as ``gfx90a:xnack+``.
 
-    :param size: bytes of all of them; zeros may stand between.
-    :raises Unreadable: something does not fit; what came before is right.
+    :param size: bytes of all bundles, with zeros between them.
+    :raises Unreadable: a bundle is invalid; the targets before it are right.
     """
     if start < 0 or size < 0 or start + size > window.size:
         raise Unreadable("its bundle of code for AMD's GPUs lies behind its end")
-    place, stop = start, start + size
-    while stop - place >= len(_MAGIC):
-        head = window.read(place, min(_HEAD, stop - place))
+    position, stop = start, start + size
+    while stop - position >= len(_MAGIC):
+        head = window.read(position, min(_HEAD, stop - position))
         if head.startswith(_MAGIC):
-            targets, length = _table(head, stop - place)
+            targets, length = _table(head, stop - position)
             yield from targets
         elif head.startswith(_COMPRESSED):
-            inside, length = _unpacked(head)
-            yield from _table(inside, None)[0]
+            content, length = _unpack(head)
+            yield from _table(content, None)[0]
         elif not head.strip(b"\0"):
             length = len(head)
         else:
-            raise Unreadable(f"no bundle of code begins at {place}, where one should")
-        place += length
-        place += -(place - start) % _PAGE
+            raise Unreadable(f"no bundle of code begins at {position}, where one should")
+        position += length
+        position += -(position - start) % _PAGE
 
 
 _NAME = pattern(r"gfx[0-9a-f]{3,5}")
@@ -82,38 +82,43 @@ def values_of(target: str) -> tuple[str, ...]:
 def _table(data: bytes, size: int | None) -> tuple[list[str], int]:
     """Return the targets of a bundle, and its size.
 
-    :param size: bytes that it may have; None: the table is looked at, and nothing else.
+    :param size: bytes that it may have; None: unknown.
     """
-    place = len(_MAGIC) + 8
-    count = int.from_bytes(data[place - 8 : place], "little")
-    if not data.startswith(_MAGIC) or count > _MOST_ENTRIES:
+    position = len(_MAGIC) + 8
+    count = int.from_bytes(data[position - 8 : position], "little")
+    if not data.startswith(_MAGIC) or count > _MAX_ENTRIES:
         raise Unreadable("a bundle of code for AMD's GPUs has no table that can be read")
-    targets, end = [], place
+    targets, end = [], position
     for _ in range(count):
-        offset, length, letters = (
-            int.from_bytes(data[place + at : place + at + 8], "little") for at in (0, 8, 16)
+        offset, length, name_size = (
+            int.from_bytes(data[position + field : position + field + 8], "little")
+            for field in (0, 8, 16)
         )
-        place += 24 + letters
-        if letters > _LONGEST or place > len(data) or (size is not None and offset + length > size):
-            raise Unreadable("a bundle of code for AMD's GPUs is longer than its place")
-        end = max(end, place, offset + length)
-        name = printable(data[place - letters : place])
+        position += 24 + name_size
+        if (
+            name_size > _MAX_NAME_SIZE
+            or position > len(data)
+            or (size is not None and offset + length > size)
+        ):
+            raise Unreadable("a bundle of code for AMD's GPUs is longer than its section")
+        end = max(end, position, offset + length)
+        name = printable(data[position - name_size : position])
         _, separator, target = name.partition("--")
         if separator and name.startswith(_KINDS):
             targets.append(target)
     return targets, end
 
 
-def _unpacked(head: bytes) -> tuple[bytes, int]:
+def _unpack(head: bytes) -> tuple[bytes, int]:
     """Return the beginning of a compressed bundle's content, and the bundle's size."""
-    version, method = (int.from_bytes(head[at : at + 2], "little") for at in (4, 6))
-    wide = 8 if version >= 3 else 4
-    length = int.from_bytes(head[8 : 8 + wide], "little")
-    data = 8 + 2 * wide + 8
+    version, method = (int.from_bytes(head[field : field + 2], "little") for field in (4, 6))
+    field_size = 8 if version >= 3 else 4
+    length = int.from_bytes(head[8 : 8 + field_size], "little")
+    data = 8 + 2 * field_size + 8
     if version not in (2, 3) or length <= data:
         raise Unreadable(f"a compressed bundle has the unknown version {version}")
     if method != _ZLIB:
-        raise Unreadable("code for AMD's GPUs is compressed by zstd, and is not looked into")
+        raise Unreadable("code for AMD's GPUs is compressed by zstd, and is not read")
     try:
         return zlib.decompressobj().decompress(head[data:length], _HEAD), length
     except zlib.error:

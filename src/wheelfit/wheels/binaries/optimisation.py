@@ -29,12 +29,12 @@ _DEBUG = Allowance(12_000_000, 2 << 30, 256 << 20)
 _CODE = Allowance(100_000, 4 << 30, 4 << 20)
 _PIECE = 4 << 20
 _ASSERTIONS = frozenset({"__assert_fail", "__assert_rtn", "__assert_func", "__assert"})
-"""What C libraries call when an assertion fails."""
+"""Functions of C libraries that are called when an assertion fails."""
 _RANKS = {level: rank for rank, level in enumerate(("0", "g", "1", "z", "s", "2", "3", "fast"))}
-_ACCESSES, _RELOADS, _PROLOGUES, _FEW = 0.1, 0.01, 0.25, 16
-"""Code without optimisation keeps every variable in memory: a fifth to a half of its instructions
-access the frame, of these one in fifty at least reads what was written just before, and every
-function sets up a frame pointer. Optimised code may do one of these, as where vectors need room."""
+_ACCESSES, _RELOADS, _PROLOGUES, _MIN_ACCESSES = 0.1, 0.01, 0.25, 16
+"""Unoptimised code has every variable in memory: a fifth to a half of its instructions access the
+frame, at least one in fifty of these reads the variable just written, and every function sets up a
+frame pointer. Optimised code may do one of these, as where vectors need room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Optimisation:
     """The facts about the compilation of a library."""
 
     levels: Mapping[str, str] = field(default_factory=dict, hash=False)
-    """By the name of a source file: the lowest level that it was compiled with, as ``3``."""
+    """By the name of a source file, the lowest level it was compiled with, as ``3``."""
     has_assertions: bool = False
     frames: FrameUse = FrameUse()
     """Of x86-64."""
@@ -68,10 +68,10 @@ class Optimisation:
 
     @property
     def is_unoptimised(self) -> bool:
-        """Whether the instructions are those of compilers without optimisation."""
+        """Whether the instructions look unoptimised."""
         frames = self.frames
         return (
-            frames.accesses >= max(_FEW, _ACCESSES * frames.instructions)
+            frames.accesses >= max(_MIN_ACCESSES, _ACCESSES * frames.instructions)
             and frames.reloads >= _RELOADS * frames.accesses
             and frames.prologues >= _PROLOGUES * frames.returns
         )
@@ -100,13 +100,13 @@ def read_optimisation(file: BinaryIO, name: str) -> Optimisation | None:
     if binary is None or binary.format is not Format.ELF:
         return None
     producers: tuple[tuple[str, str], ...] = ()
-    wanted: frozenset[str] = frozenset()
+    imported: frozenset[str] = frozenset()
     sections: list[tuple[int, int]] = []
     frames, digest = FrameUse(), ""
     with suppress(Unreadable):
         producers = elf.read_producers(Window(file, _DEBUG))
     with suppress(Unreadable):
-        wanted = elf.read_symbols(Window(file, SYMBOLS)).wanted
+        imported = elf.read_symbols(Window(file, SYMBOLS)).imported
     with suppress(Unreadable):
         sections = elf.executable_sections(Window(file, FACTS))
         digest = _digest(Window(file, _CODE), sections)
@@ -114,12 +114,12 @@ def read_optimisation(file: BinaryIO, name: str) -> Optimisation | None:
     if "x86_64" in binary.machines:
         with suppress(Unreadable):
             frames = count_frame_use(Window(file, _CODE), sections)
-    has_assertions = not _ASSERTIONS.isdisjoint(name.partition("@")[0] for name in wanted)
+    has_assertions = not _ASSERTIONS.isdisjoint(name.partition("@")[0] for name in imported)
     return Optimisation(levels, has_assertions, frames, digest)
 
 
 def _levels(producers: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return the lowest level of each source; there is none for one without its options."""
+    """Return the lowest level of each source whose options are known."""
     levels: dict[str, str] = {}
     for name, producer in producers:
         options = [word for word in producer.split() if word.startswith("-")]
@@ -136,6 +136,6 @@ def _levels(producers: Iterable[tuple[str, str]]) -> dict[str, str]:
 def _digest(window: Window, sections: Iterable[tuple[int, int]]) -> str:
     digest = hashlib.sha256()
     for start, size in sections:
-        for place in range(start, start + size, _PIECE):
-            digest.update(window.read(place, min(_PIECE, start + size - place)))
+        for position in range(start, start + size, _PIECE):
+            digest.update(window.read(position, min(_PIECE, start + size - position)))
     return digest.hexdigest()

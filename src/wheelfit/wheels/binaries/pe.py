@@ -1,4 +1,4 @@
-"""Read PE files, as Windows has them: the machine, the libraries, and code for GPUs.
+"""Read PE files of Windows: the machine, the libraries, and code for GPUs.
 
 Without a library: existing ones read files into memory as a whole, and follow every table without
 bounds.
@@ -26,9 +26,9 @@ MAGIC = b"MZ"
 _MACHINES = {0x8664: "x86_64", 0xAA64: "aarch64", 0x14C: "i686", 0x1C4: "armv7l"}
 _SUFFIXES = (".dll", ".exe", ".pyd")
 _HEADER_AT = 0x3C
-_DIRECTORIES = {0x10B: 96, 0x20B: 112}  # where the optional header of each kind has them
+_DIRECTORIES = {0x10B: 96, 0x20B: 112}  # their offset in each kind of optional header
 _IMPORTS, _DELAYED = 1, 13
-_MOST = 10_000
+_MAX_LIBRARIES = 10_000
 
 
 class _Section(Struct, frozen=True):
@@ -65,7 +65,7 @@ def read_pe(window: Window, member: str) -> Binary | None:
         (header,) = window.unpack("<I", _HEADER_AT)
         is_pe = window.read(header, 4) == b"PE\0\0"
     except Unreadable:
-        if member.lower().endswith(_SUFFIXES):  # it should be one, and is cut off
+        if member.lower().endswith(_SUFFIXES):  # a truncated PE file
             raise
         is_pe = False
     if not is_pe:
@@ -81,13 +81,13 @@ def read_pe(window: Window, member: str) -> Binary | None:
     needed = collected(lambda: _libraries(window, optional, sections), faults)
     debug = collected(lambda: [_debug_size(window, header, sections)], faults)
     for section in sections:
-        place = (section.start, section.size_in_file)
+        span = (section.start, section.size_in_file)
         if section.name in fatbin.LOADED_SECTIONS:
-            code += collected(partial(fatbin.read_images, window, *place), faults)
+            code += collected(partial(fatbin.read_images, window, *span), faults)
         elif section.name in fatbin.UNLINKED_SECTIONS:
-            unlinked += collected(partial(fatbin.read_images, window, *place), faults)
+            unlinked += collected(partial(fatbin.read_images, window, *span), faults)
         elif section.name in offload.SECTIONS:
-            targets += collected(partial(offload.read_targets, window, *place), faults)
+            targets += collected(partial(offload.read_targets, window, *span), faults)
     return Binary(
         member,
         Format.PE,
@@ -103,17 +103,17 @@ def read_pe(window: Window, member: str) -> Binary | None:
 
 
 def _sections(window: Window, start: int, count: int) -> Iterator[_Section]:
-    for place in range(start, start + 40 * count, 40):
-        name = window.read(place, 8).rstrip(b"\0").decode("ascii", "replace")
-        extent, address, size, offset = window.unpack("<IIII", place + 8)
-        (flags,) = window.unpack("<I", place + 36)
+    for position in range(start, start + 40 * count, 40):
+        name = window.read(position, 8).rstrip(b"\0").decode("ascii", "replace")
+        extent, address, size, offset = window.unpack("<IIII", position + 8)
+        (flags,) = window.unpack("<I", position + 36)
         yield _Section(name, address, extent, offset, size, bool(flags & _EXECUTABLE))
 
 
 def _debug_size(window: Window, header: int, sections: Sequence[_Section]) -> int:
     """Return the bytes of debug information in sections, as MinGW writes it.
 
-    Longer names than eight letters lie behind the table of symbols: ``/4`` is the offset.
+    A section name of more than eight letters is ``/4``, an offset after the table of symbols.
     """
     long_names = [
         section for section in sections if section.name[:1] == "/" and section.name[1:].isdecimal()
@@ -133,27 +133,27 @@ _SYMBOL_SIZE = 18
 
 
 def _libraries(window: Window, optional: int, sections: Sequence[_Section]) -> Iterator[str]:
-    """Yield the names of the libraries that are loaded, also those that are loaded late."""
+    """Yield the names of imported libraries, also of those with delayed loading."""
     (kind,) = window.unpack("<H", optional)
     if kind not in _DIRECTORIES:
         raise Unreadable("its optional header is of an unknown kind")
     directories = optional + _DIRECTORIES[kind]
-    (known,) = window.unpack("<I", directories - 4)
-    for number, size, at in ((_IMPORTS, 20, 12), (_DELAYED, 32, 4)):
-        if known <= number:
+    (directory_count,) = window.unpack("<I", directories - 4)
+    for number, size, name_field in ((_IMPORTS, 20, 12), (_DELAYED, 32, 4)):
+        if directory_count <= number:
             continue
         address, length = window.unpack("<II", directories + 8 * number)
         if not address or not length:
             continue
         row = _position(sections, address)
-        for _ in range(_MOST):
+        for _ in range(_MAX_LIBRARIES):
             values = window.unpack(f"<{size // 4}I", row)
             if not any(values):
                 break
-            yield window.text(_position(sections, values[at // 4]), 512)
+            yield window.text(_position(sections, values[name_field // 4]), 512)
             row += size
         else:
-            raise Unreadable("its list of libraries has no end")
+            raise Unreadable(f"it has more than {_MAX_LIBRARIES} libraries")
 
 
 def _position(sections: Sequence[_Section], address: int) -> int:
@@ -161,4 +161,4 @@ def _position(sections: Sequence[_Section], address: int) -> int:
     for section in sections:
         if section.address <= address < section.address + max(section.extent, section.size):
             return section.start + address - section.address
-    raise Unreadable(f"it points to the address {address:#x}, where it has nothing")
+    raise Unreadable(f"it points to the address {address:#x}, which is in none of its sections")

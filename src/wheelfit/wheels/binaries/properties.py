@@ -1,4 +1,4 @@
-"""The properties a wheel may claim by its binaries (P-90 to P-93, P-102)."""
+"""The properties that the binaries of a wheel imply (P-90 to P-93, P-102)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.core.properties import Property, PropertySet
 from wheelfit.wheels.binaries.facts import ANY_SUFFIX, LEVELS, CodeKind
-from wheelfit.wheels.binaries.gpus import cuda_majors, cuda_of_ptx, unserved
+from wheelfit.wheels.binaries.gpus import cuda_majors, cuda_of_ptx, gpus_without_code
 from wheelfit.wheels.binaries.offload import values_of
 from wheelfit.wheels.binaries.ptx import has_boards, refused_ptx
 from wheelfit_runtime.platforms.providers.nvidia.facts import Capability
@@ -20,21 +20,21 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class FoundProperties:
+class ImpliedProperties:
     """The properties that the binaries of a wheel imply."""
 
     properties: PropertySet
     notes: tuple[str, ...]
-    """What they leave open, one sentence each, without a final full stop."""
+    """Unknown and excluded properties, one sentence each, without a final full stop."""
 
 
 def properties_of(
     binaries: Binaries, *, ptx: bool = True, bound: Capability | None = None
-) -> FoundProperties:
-    """Return the properties that the binaries of a wheel show.
+) -> ImpliedProperties:
+    """Return the properties that the binaries of a wheel imply.
 
-    A value of ``sm_arch`` is among them if every binary that has code for GPUs has some that the
-    GPUs of that value run, with any driver that the lower bound admits.
+    A value of ``sm_arch`` is implied if every binary with code for GPUs has code that runs on the
+    GPUs of that value, with any driver that the lower bound admits.
 
     :param bound: the lower bound of the driver that the wheel will claim; None: the first
         release of the toolkit's major (P-92).
@@ -46,19 +46,19 @@ def properties_of(
         *_amd(binaries, notes),
     ]
     notes += [f"{binary.member}: {fault}" for binary in binaries for fault in binary.faults]
-    return FoundProperties(PropertySet(properties), tuple(dict.fromkeys(notes)))
+    return ImpliedProperties(PropertySet(properties), tuple(dict.fromkeys(notes)))
 
 
 def _level(binaries: Binaries, notes: list[str]) -> Iterator[Property]:
     """Yield the level that the loader requires (P-102)."""
     native = [binary for binary in binaries if "x86_64" in binary.machines]
-    levels = {one.levels.needed for one in native} - {None}
+    levels = {binary.levels.needed for binary in native} - {None}
     highest = max((LEVELS.index(level) for level in levels if level is not None), default=0)
     if highest:
         yield Property("x86_64", "level", LEVELS[highest])
     elif native and not levels:
         notes.append(
-            "no binary says which x86-64 level it needs (the linker option -z x86-64-v3 makes it)"
+            "no binary states the x86-64 level it needs (the linker option -z x86-64-v3 adds it)"
         )
 
 
@@ -69,7 +69,9 @@ def _nvidia(
     values = sorted({value for carrier in carriers for value in _candidates(carrier, ptx=ptx)})
     shared = []
     for value in values:
-        lacking = [carrier.member for carrier in carriers if unserved(value, carrier.code) != ()]
+        lacking = [
+            carrier.member for carrier in carriers if gpus_without_code(value, carrier.code) != ()
+        ]
         if lacking:
             notes.append(f"{value} is left out, because {_first(lacking)} has no code for it")
         else:
@@ -85,10 +87,10 @@ def _nvidia(
 
 
 def _amd(binaries: Binaries, notes: list[str]) -> Iterator[Property]:
-    """Yield the GPUs of AMD for which every binary with such code has some."""
+    """Yield the GPUs of AMD for which every binary with code for AMD's GPUs has code."""
     carriers = {
-        with_target.member: {value for target in with_target.targets for value in values_of(target)}
-        for with_target in binaries.with_targets
+        binary.member: {value for target in binary.targets for value in values_of(target)}
+        for binary in binaries.with_targets
     }
     for value in sorted({value for values in carriers.values() for value in values}):
         lacking = [member for member, values in carriers.items() if value not in values]
@@ -99,7 +101,7 @@ def _amd(binaries: Binaries, notes: list[str]) -> Iterator[Property]:
 
 
 def _candidates(binary: Binary, *, ptx: bool) -> Iterator[str]:
-    """Yield values that a binary may stand for, also the plain ones of special code."""
+    """Yield the values that the code of a binary may imply, also plain ones of special code."""
     for code in binary.code:
         if code.kind is CodeKind.PTX and (code.suffix == "f" or not ptx):
             continue  # no GPU lists 100f_virtual
@@ -109,7 +111,7 @@ def _candidates(binary: Binary, *, ptx: bool) -> Iterator[str]:
         yield from code.values
         if code.kind is CodeKind.MACHINE and code.suffix:
             plain = f"{code.number}_real"
-            if unserved(plain, (code,)) == ():  # tools that know no families find it by this
+            if gpus_without_code(plain, (code,)) == ():  # for tools without families of GPUs
                 yield plain
 
 
@@ -118,8 +120,8 @@ def _bound(binaries: Binaries, notes: list[str]) -> Capability | None:
     majors = sorted({major for binary in binaries for major in cuda_majors(binary.needed)})
     if len(majors) > 1:
         notes.append(
-            f"there are binaries for CUDA {listed(map(str, majors))}, so no lower bound of "
-            "the driver is said"
+            f"there are binaries for CUDA {listed(map(str, majors))}, so the lower bound of the "
+            "driver is unknown"
         )
         return None
     if majors:
@@ -138,19 +140,19 @@ def _bound(binaries: Binaries, notes: list[str]) -> Capability | None:
 def _is_compiled(
     value: str, binaries: Binaries, bound: Capability | None, notes: list[str]
 ) -> bool:
-    """Return whether all drivers can compile the PTX of a value where a GPU has nothing else.
+    """Return whether all drivers can compile the PTX of a value for GPUs without machine code.
 
-    PTX that only newer GPUs need is claimed: their drivers are newer as well.
+    PTX that only newer GPUs need is claimed, as their drivers are newer too.
     """
     boards = has_boards(binaries)
-    for one in binaries.with_code:
-        refused = refused_ptx(value, one.code, bound, boards=boards)
+    for binary in binaries.with_code:
+        refused = refused_ptx(value, binary.code, bound, boards=boards)
         if refused:
             code = refused[min(refused)]
             gpus = ", ".join(map(str, sorted(refused)))
             needed = cuda_of_ptx(code.version or (0, 0))
             notes.append(
-                f"{value} is left out: {gpus} would run {code} of {one.member}, which "
+                f"{value} is left out: {gpus} would run {code} of {binary.member}, which "
                 + (
                     "no known driver compiles"
                     if needed is None
@@ -165,9 +167,9 @@ def _is_compiled(
 def _bound_of_ptx(
     binaries: Binaries, values: list[str], bound: Capability | None, notes: list[str]
 ) -> Capability | None:
-    """Return the first CUDA version whose driver compiles all PTX, where nothing else is claimed.
+    """Return the first CUDA version whose driver compiles all PTX, for values of PTX only.
 
-    No GPU has machine code of everything then, so that no machine is excluded needlessly.
+    No GPU has machine code then, so this excludes no machine that could run the wheel.
     """
     newest = max(_texts(binaries), default=None)
     if newest is None:
@@ -175,7 +177,7 @@ def _bound_of_ptx(
     cuda = cuda_of_ptx(newest)
     version = f"{newest[0]}.{newest[1]}"
     if cuda is None:
-        notes.append(f"which driver understands PTX {version} is not known")
+        notes.append(f"the first driver that compiles PTX {version} is unknown")
         return bound
     notes.append(
         f"there is only PTX for {', '.join(values)}, and PTX {version} needs a driver for CUDA "
@@ -187,7 +189,9 @@ def _bound_of_ptx(
 def _texts(binaries: Binaries) -> list[tuple[int, int]]:
     """Return the versions of all PTX."""
     return [
-        one.version for one in binaries.code if one.kind is CodeKind.PTX and one.version is not None
+        code.version
+        for code in binaries.code
+        if code.kind is CodeKind.PTX and code.version is not None
     ]
 
 

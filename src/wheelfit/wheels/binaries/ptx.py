@@ -1,7 +1,7 @@
 """GPUs that can run a wheel only by its PTX, and drivers that cannot compile it (P-91, P-93).
 
-A driver compiles PTX up to its own CUDA version. Machine code needs no compiler, so PTX limits
-only the GPUs that have none. A GPU that is newer than the PTX has a driver that is newer too.
+A driver compiles PTX up to its own CUDA version. Machine code needs no compiler, so PTX matters
+only for GPUs without it. A GPU that is newer than the PTX has a driver that is newer too.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wheelfit.wheels.binaries.facts import CodeKind
-from wheelfit.wheels.binaries.gpus import cuda_of_ptx, runs_on, takers
+from wheelfit.wheels.binaries.gpus import accepting_gpus, cuda_of_ptx, runs_on
 from wheelfit_runtime.platforms.providers.nvidia import tables
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def has_boards(binaries: Binaries) -> bool:
-    """Return whether binaries can run on Jetson and DRIVE boards, whose processors are ARM."""
+    """Return whether binaries can run on Jetson and DRIVE boards, whose processors are Arm."""
     machines = {machine for binary in binaries for machine in binary.machines}
     return not machines or "aarch64" in machines
 
@@ -28,7 +28,7 @@ def has_boards(binaries: Binaries) -> bool:
 def refused_ptx(
     value: str, code: Iterable[DeviceCode], bound: Capability | None, *, boards: bool = True
 ) -> dict[Capability, DeviceCode]:
-    """Return the GPUs that take a wheel for a value of PTX and may have a driver that refuses it.
+    """Return the GPUs that accept a wheel for a value of PTX, but may have a too old driver.
 
     >>> from wheelfit_runtime.platforms.facts import Capability
     >>> from wheelfit.wheels.binaries.facts import CodeKind, DeviceCode
@@ -36,11 +36,11 @@ def refused_ptx(
     >>> sorted(map(str, refused_ptx("80_virtual", code, Capability(12, 0), boards=False)))
     ['9.0']
 
-    10.0 has no machine code there either, but all of its drivers are newer than CUDA 12.4.
+    There is no machine code for 10.0 either, but all of its drivers are newer than CUDA 12.4.
 
     :param value: a value of ``sm_arch``; for machine code nothing is returned.
-    :param bound: the oldest CUDA version of drivers that take the wheel; None: any.
-    :param boards: whether GPUs of Jetson and DRIVE boards count.
+    :param bound: the oldest CUDA version of drivers that accept the wheel; None: any.
+    :param boards: whether GPUs of Jetson and DRIVE boards are included.
     :return: by GPU, the newest PTX for it.
     """
     images = list(code)
@@ -49,9 +49,9 @@ def refused_ptx(
         usable = [image for image in images if runs_on(image, capability)]
         if capability in tables.TEGRA and not boards:
             continue
-        if any(one.kind is CodeKind.MACHINE for one in usable):
+        if any(image.kind is CodeKind.MACHINE for image in usable):
             continue
-        texts = [one for one in usable if one.version is not None]
+        texts = [image for image in usable if image.version is not None]
         if not texts:
             continue
         newest = max(texts, key=lambda text: text.version or (0, 0))
@@ -65,11 +65,11 @@ def refused_ptx(
 
 
 def _takers_of_ptx(value: str) -> list[Capability]:
-    """Return the known GPUs that take a wheel for a value of PTX, the oldest first."""
-    taken = takers(value)
-    if taken is None or taken[1] is not CodeKind.PTX:
+    """Return the known GPUs that accept a wheel for a value of PTX, the oldest first."""
+    accepted = accepting_gpus(value)
+    if accepted is None or accepted[1] is not CodeKind.PTX:
         return []
-    own = min(taken[0])
+    own = min(accepted[0])
     if not value.removesuffix("_virtual").isdigit():  # for one GPU only
         return [own]
-    return sorted(one for one in tables.CAPABILITIES if one >= own)
+    return sorted(capability for capability in tables.CAPABILITIES if capability >= own)

@@ -1,7 +1,7 @@
-"""Read the binaries in a wheel, or one that lies by itself.
+"""Read the binaries in a wheel, or a single binary file.
 
-Each is unpacked once, a large one to a temporary file; what has a name of texts or the first bytes
-of no binary is not unpacked at all.
+Each is unpacked once, a large one to a temporary file. Members with the suffix of a text or without
+the first bytes of a binary are not unpacked.
 """
 
 from __future__ import annotations
@@ -31,25 +31,24 @@ _TEXTS = frozenset(
     pyx qml rst sh svg tcl toml ts ttf tsv txt wav woff woff2 xml yaml yml
     """.split()  # noqa: SIM905  # a list of words is read more easily as text
 )
-"""Suffixes of files that are no binaries. Of others the first bytes are read."""
+"""Suffixes of files that are no binaries; the first bytes of other files are read."""
 _LARGE = 32 << 20
-"""Bytes from which a file is not kept in memory; some threads may have one each."""
-_LARGEST = 8 << 30
+"""Bytes of a file that is too large for memory; several threads may have one each."""
+_MAX_SIZE = 8 << 30
 _FIRST = 64
-_LONGEST_PTX = 1 << 20
+_MAX_PTX_SIZE = 1 << 20
 
 
 def binaries_of(
     archive: WheelArchive,
     *,
     is_wanted: Callable[[Member], bool] = lambda _member: True,
-    described: Callable[[Binary, BinaryIO], Binary] = lambda binary, _file: binary,
+    add_facts: Callable[[Binary, BinaryIO], Binary] = lambda binary, _file: binary,
 ) -> Binaries:
-    """Return the binaries of a wheel (B-60).
+    """Return the binaries of a wheel (B-60); contradictions in a binary are among its faults.
 
-    The headers of a binary are not trusted: contradictions are among its faults.
-
-    :param described: adds facts from other readers.
+    :param is_wanted: whether to read a member.
+    :param add_facts: adds facts to a binary from its content.
     :raises InvalidWheel: a member is damaged.
     :raises FileProblem: there is no space for unpacked files.
     """
@@ -57,17 +56,17 @@ def binaries_of(
     for member, file in unpacked_binaries(archive, is_wanted=is_wanted):
         binary = read_binary(file, member.name)
         if binary is not None:
-            binaries.append(described(binary, file))
+            binaries.append(add_facts(binary, file))
     return Binaries(tuple(binaries))
 
 
 def unpacked_binaries(
     archive: WheelArchive, *, is_wanted: Callable[[Member], bool] = lambda _: True
 ) -> Iterator[tuple[Member, BinaryIO]]:
-    """Yield possible binaries with their content, which is gone with the next one."""
+    """Yield possible binaries with their content, a file that is closed before the next one."""
     for member in archive.members:
         if not member.is_folder and not _is_text(member.name) and is_wanted(member):
-            file = _unpacked(archive, member)
+            file = _unpack(archive, member)
             if file is not None:
                 with file:
                     yield member, file
@@ -98,7 +97,7 @@ def _is_text(name: str) -> bool:
     return bool(dot) and suffix.lower() in _TEXTS
 
 
-def _unpacked(archive: WheelArchive, member: Member) -> BinaryIO | None:
+def _unpack(archive: WheelArchive, member: Member) -> BinaryIO | None:
     """Return the content of a member; None if it begins like no binary."""
     first = archive.beginning(member.name)
     if _kind(first, member.name) is None:
@@ -110,9 +109,9 @@ def _unpacked(archive: WheelArchive, member: Member) -> BinaryIO | None:
     try:
         file: BinaryIO = TemporaryFile()  # noqa: SIM115
         try:
-            # Of a very large one nothing is known but its beginning.
-            is_read = member.size <= _LARGEST
-            file.writelines(archive.chunks(member.name) if is_read else [first])
+            # Of a very large member only the beginning is read.
+            is_small = member.size <= _MAX_SIZE
+            file.writelines(archive.chunks(member.name) if is_small else [first])
         except BaseException:
             file.close()
             raise
@@ -155,7 +154,7 @@ def read_binary(file: BinaryIO, name: str) -> Binary | None:
             case Format.MACHO:
                 return macho.read_macho(window, name)
             case Format.PTX:
-                text = window.read_some(0, _LONGEST_PTX)
+                text = window.read_some(0, _MAX_PTX_SIZE)
                 return Binary(name, kind, window.size, code=(fatbin.ptx_code(text),))
             case _:
                 faults: list[str] = []
@@ -166,9 +165,9 @@ def read_binary(file: BinaryIO, name: str) -> Binary | None:
 
 
 def code_sections(file: BinaryIO, binary: Binary) -> list[tuple[int, int]]:
-    """Return the positions and sizes of the sections with code; none where they are not known.
+    """Return the positions and sizes of the sections with code of an ELF file; else none.
 
-    Those of other formats may have texts, too.
+    In other formats such sections may have texts, too.
     """
     if binary.format is Format.ELF:
         with suppress(Unreadable):
@@ -195,7 +194,7 @@ def python_symbols(file: BinaryIO) -> tuple[str, ...]:
         symbols = symbols_in(file)
     except Unreadable:
         return ()
-    if not any(one.startswith(_MODULE) for one in symbols.exported):
+    if not any(symbol.startswith(_MODULE) for symbol in symbols.exported):
         return ()
-    wanted = {one.partition("@")[0] for one in symbols.wanted - symbols.weak}
-    return tuple(sorted(one for one in wanted if one.startswith(("Py", "_Py"))))
+    names = {symbol.partition("@")[0] for symbol in symbols.imported - symbols.weak}
+    return tuple(sorted(symbol for symbol in names if symbol.startswith(("Py", "_Py"))))

@@ -1,8 +1,8 @@
 """Functions of an ELF library that the loader and Python call on every processor.
 
-These are initialisers, ``PyInit_NAME``, and the methods and slots of the module that it makes.
-Functions a library chooses by the processor it calls itself, by pointers or after a check; they are
-not among these.
+These are initialisers, ``PyInit_NAME``, and the methods and slots of the module that it creates.
+The loader and Python do not call the functions that a library chooses by the processor: it calls
+them itself, by pointers or after a check.
 """
 
 from __future__ import annotations
@@ -19,27 +19,32 @@ if TYPE_CHECKING:
 
     from wheelfit.wheels.binaries.bounded_reader import Window
 
-_LARGEST_TABLE = 64 << 20
+_MAX_TABLE_SIZE = 64 << 20
 _NOWHERE = 1 << 64
-_METHODS = 10_000
-"""Entries of one table of methods that are looked at."""
-_MODULES = 16
-"""Modules that one library makes, and definitions of modules that are looked at."""
-_SEGMENTS = 100
-"""Segments that a sound file has at most; most have ten."""
-_REFERENCES = 10_000
-"""Addresses that may be that of a definition."""
-_LONGEST_NAME = 256
+_MAX_METHODS = 10_000
+"""Entries of one table of methods."""
+_MAX_MODULES = 16
+"""Modules of one library, and definitions of modules."""
+_MAX_SEGMENTS = 100
+"""Segments of a valid file; most have ten."""
+_MAX_REFERENCES = 10_000
+"""Addresses that may be that of a module's definition."""
+_MAX_NAME_SIZE = 256
 
 _RELA, _DYNSYM, _INIT_ARRAY = 4, 11, 14
 _LOADED, _DYNAMIC_SEGMENT, _FRAMES = 1, 2, 0x6474E550
 _EXECUTABLE, _ALLOCATED = 4, 2
-_ABSOLUTE, _GLOBAL, _RELATIVE, _CHOSEN = 1, 6, 8, 37  # R_X86_64_64, GLOB_DAT, RELATIVE, IRELATIVE
-_CHOSEN_SYMBOL = 10  # STT_GNU_IFUNC
+_ABSOLUTE, _GLOBAL, _RELATIVE, _IRELATIVE = (
+    1,
+    6,
+    8,
+    37,
+)  # R_X86_64_64, GLOB_DAT, RELATIVE, IRELATIVE
+_GNU_IFUNC = 10  # STT_GNU_IFUNC
 _SORTED_TABLE = b"\x01\x1b\x03\x3b"
-"""How compilers write the table of functions: 32-bit numbers, relative to its beginning."""
+"""The first bytes of a table of functions by 32-bit numbers relative to its beginning."""
 
-_QUESTIONS = (b"__cpu_model", b"__cpu_indicator_init", b"__cpu_features2", b"getauxval")
+_DETECTION_SYMBOLS = (b"__cpu_model", b"__cpu_indicator_init", b"__cpu_features2", b"getauxval")
 """Symbols of a library that detects which processor it runs on."""
 
 # Offsets in PyModuleDef: name, methods, slots. Objects of free-threaded builds are longer.
@@ -63,24 +68,24 @@ class Startup:
 
     sections: tuple[CodeSection, ...]
     functions: tuple[int, ...] = ()
-    """Addresses of all functions, sorted; empty where the library does not list them."""
+    """Addresses of all functions, sorted; empty if the library does not list them."""
     records: tuple[int, ...] = ()
     """For each function the address of its record, which has its size."""
     initialisers: frozenset[int] = frozenset()
     """Addresses of functions that the loader calls."""
     modules: tuple[tuple[str, int], ...] = ()
-    """Names and addresses of the functions that make modules."""
+    """Names of modules, with the addresses of their functions ``PyInit_NAME``."""
     detects_processor: bool = False
-    """Whether it detects the processor when it is loaded."""
+    """Whether the library detects the processor when it is loaded."""
 
     def end_of_function(self, address: int) -> int:
         """Return the end of the function at an address, if known."""
-        place = bisect_right(self.functions, address)
-        return self.functions[place] if place < len(self.functions) else _NOWHERE
+        index = bisect_right(self.functions, address)
+        return self.functions[index] if index < len(self.functions) else _NOWHERE
 
 
 class _Image:
-    """The memory of a library as the loader lays it out."""
+    """The memory of a library after loading."""
 
     def __init__(self, window: Window) -> None:
         self._window = window
@@ -88,47 +93,49 @@ class _Image:
             raise Unreadable("it is not an ELF file for 64 bits")
         segments, sections = window.unpack("<QQ", 32)
         size, count, row, rows = window.unpack("<HHHH", 54)
-        if count > _SEGMENTS:
-            raise Unreadable("it has more segments than any sound file does")
+        if count > _MAX_SEGMENTS:
+            raise Unreadable(f"it has more than {_MAX_SEGMENTS} segments")
         self.segments = [
             window.unpack("<IIQQQQQQ", segments + size * number) for number in range(count)
         ]
         self.rows = [window.unpack("<IIQQQQIIQQ", sections + row * n) for n in range(rows)]
         self.pointers: dict[int, int] = {}
 
-    def place(self, address: int) -> int | None:
-        """Return the position in the file of an address; None: it has none."""
+    def offset_of(self, address: int) -> int | None:
+        """Return the offset in the file of an address; None: it has none."""
         for kind, _, offset, start, _, size, *_ in self.segments:
             if kind == _LOADED and start <= address < start + size:
                 return offset + address - start
         return None
 
     def pointer(self, address: int) -> int:
-        """Return the value the loader writes to an address, or its content; 0: nothing."""
+        """Return the pointer at an address after loading; 0: none."""
         target = self.pointers.get(address)
         if target is None:
-            place = self.place(address)
-            target = 0 if place is None else self._window.unpack("<Q", place)[0]
+            position = self.offset_of(address)
+            target = 0 if position is None else self._window.unpack("<Q", position)[0]
         return target
 
     def number(self, address: int) -> int:
-        """Return the integer of 32 bits at an address; 0 where there is nothing."""
-        place = self.place(address)
-        return 0 if place is None else self._window.unpack("<I", place)[0]
+        """Return the 32-bit integer at an address; 0: none."""
+        position = self.offset_of(address)
+        return 0 if position is None else self._window.unpack("<I", position)[0]
 
     def text(self, address: int) -> bytes:
         """Return the text at an address; empty where there is none."""
-        place = self.place(address)
-        if place is None:
+        position = self.offset_of(address)
+        if position is None:
             return b""
-        return self._window.read_some(place, _LONGEST_NAME).partition(b"\0")[0]
+        return self._window.read_some(position, _MAX_NAME_SIZE).partition(b"\0")[0]
 
     def table(self, kind: int) -> Iterator[tuple[int, bytes, int]]:
-        """Yield the address, the content and the link of sections of a kind that are loaded."""
+        """Yield the address, content and link of the loaded sections of a kind."""
         for _, kind_of_row, flags, address, offset, size, link, *_ in self.rows:
             if kind_of_row == kind and flags & _ALLOCATED:
-                if size > _LARGEST_TABLE:
-                    raise Unreadable("it has a table that is longer than can be looked at")
+                if size > _MAX_TABLE_SIZE:
+                    raise Unreadable(
+                        f"one of its tables is larger than {_MAX_TABLE_SIZE >> 20} MiB"
+                    )
                 yield address, self._window.read(offset, size), link
 
 
@@ -147,63 +154,63 @@ def _read(image: _Image, window: Window) -> Startup:
             if kind == 1 and flags & _EXECUTABLE
         )
         initialisers = {
-            image.pointer(address + place)
+            image.pointer(address + item_offset)
             for address, data, _ in image.table(_INIT_ARRAY)
-            for place in range(0, len(data), 8)
+            for item_offset in range(0, len(data), 8)
         }
         functions, records = _functions(image, window)
     except struct.error as error:
         raise Unreadable("a table in it ends too early") from error
-    known = set(functions)
-    initialisers &= known
+    function_starts = set(functions)
+    initialisers &= function_starts
     return Startup(
         sections, functions, records, frozenset(initialisers), tuple(modules), detects_processor
     )
 
 
 def _symbols(image: _Image, window: Window) -> tuple[list[int], list[tuple[str, int]], bool]:
-    """Return dynamic symbols' values, module initialisers, and whether it detects CPUs."""
+    """Return the values of dynamic symbols, module initialisers, and whether a CPU is detected."""
     values: list[int] = []
     modules: list[tuple[str, int]] = []
     detects_processor = False
     for _, data, link in image.table(_DYNSYM):
         if link >= len(image.rows):
             raise Unreadable("its symbols have no names")
-        texts = window.read(image.rows[link][4], min(image.rows[link][5], _LARGEST_TABLE))
+        texts = window.read(image.rows[link][4], min(image.rows[link][5], _MAX_TABLE_SIZE))
         for name, info, _, section, value, _ in struct.iter_unpack("<IBBHQQ", data):
             values.append(value)
-            detects_processor |= info & 0xF == _CHOSEN_SYMBOL
-            if section == 0 and texts.startswith(_QUESTIONS, name):
+            detects_processor |= info & 0xF == _GNU_IFUNC
+            if section == 0 and texts.startswith(_DETECTION_SYMBOLS, name):
                 detects_processor = True
-            elif section and texts.startswith(b"PyInit_", name) and len(modules) < _MODULES:
+            elif section and texts.startswith(b"PyInit_", name) and len(modules) < _MAX_MODULES:
                 text = texts[name + 7 : texts.find(b"\0", name)]
                 modules.append((text.decode("ascii", "replace"), value))
     return values, modules, detects_processor
 
 
 def _relocate(image: _Image, values: list[int]) -> bool:
-    """Write down the pointers that the loader makes, and return if some are chosen then."""
-    chosen = False
+    """Add the pointers that the loader writes; return whether it chooses functions for some."""
+    has_chosen = False
     for _, data, _ in image.table(_RELA):
-        for place, info, addend in struct.iter_unpack("<QQq", data):
+        for address, info, addend in struct.iter_unpack("<QQq", data):
             kind = info & 0xFFFFFFFF
             if kind == _RELATIVE:
-                image.pointers[place] = addend
+                image.pointers[address] = addend
             elif kind in (_ABSOLUTE, _GLOBAL) and info >> 32 < len(values):
                 value = values[info >> 32]
-                image.pointers[place] = value + (addend if value and kind == _ABSOLUTE else 0)
-            chosen |= kind == _CHOSEN
-    return chosen
+                image.pointers[address] = value + (addend if value and kind == _ABSOLUTE else 0)
+            has_chosen |= kind == _IRELATIVE
+    return has_chosen
 
 
 def _functions(image: _Image, window: Window) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the starts of functions in the table for exceptions, and of their records."""
+    """Return the addresses of functions in the table for exceptions, and of their records."""
     for kind, _, offset, address, _, size, *_ in image.segments:
         if kind != _FRAMES or size < 12 or window.read(offset, 4) != _SORTED_TABLE:
             continue
         (count,) = window.unpack("<I", offset + 8)
-        if 8 * count > min(size - 12, _LARGEST_TABLE):
-            raise Unreadable("its table of functions is longer than its place")
+        if 8 * count > min(size - 12, _MAX_TABLE_SIZE):
+            raise Unreadable("its table of functions is longer than its segment")
         rows = struct.unpack(f"<{2 * count}i", window.read(offset + 12, 8 * count))
         pairs = sorted(zip(rows[::2], rows[1::2], strict=True))
         return (
@@ -216,20 +223,19 @@ def _functions(image: _Image, window: Window) -> tuple[tuple[int, ...], tuple[in
 def with_ends(window: Window, startup: Startup, functions: frozenset[int]) -> Startup:
     """Return the start-up functions of a library with the ends of some functions added.
 
-    Code of an assembler may follow a function, and no table lists it.
+    A function may be followed by assembler code, which no table lists.
     """
     if not functions:
-        return startup  # as of another format, which has no such records
+        return startup  # another format, which has no such records
     image = _Image(window)
     ends = set()
     for address in functions:
         record = startup.records[bisect_left(startup.functions, address)]
-        place = image.place(record)
-        if place is None:
+        position = image.offset_of(record)
+        if position is None:
             continue
-        # Length, where the common part is, and with 32-bit numbers relative to their own places:
-        # where the function begins; its size.
-        _, _, start, size = window.unpack("<IIiI", place)
+        # Length, offset of the common part, start of the function relative to this field, its size.
+        _, _, start, size = window.unpack("<IIiI", position)
         if record + 8 + start == address:
             ends.add(address + size)
     return replace(startup, functions=tuple(sorted(ends.union(startup.functions))), records=())
@@ -238,8 +244,8 @@ def with_ends(window: Window, startup: Startup, functions: frozenset[int]) -> St
 def module_functions(window: Window, startup: Startup, referred: frozenset[int]) -> frozenset[int]:
     """Return the functions that Python calls: module initialisers, methods and slots.
 
-    :param referred: addresses that the functions which make modules refer to; the definition of
-        the module is among them.
+    :param referred: addresses to which ``PyInit_NAME`` functions refer, the definitions of modules
+        among them.
     """
     if not startup.modules:
         return frozenset()
@@ -249,12 +255,12 @@ def module_functions(window: Window, startup: Startup, referred: frozenset[int])
         values, _, _ = _symbols(image, window)
         _relocate(image, values)
         names = {name.encode() for name, _ in startup.modules}
-        left = _MODULES
-        for address in sorted(referred)[:_REFERENCES]:
+        modules_left = _MAX_MODULES
+        for address in sorted(referred)[:_MAX_REFERENCES]:
             for name, methods, slots in _LAYOUTS:
                 text = image.text(image.pointer(address + name))
-                if text.rpartition(b".")[2] in names and left:
-                    left -= 1
+                if text.rpartition(b".")[2] in names and modules_left:
+                    modules_left -= 1
                     addresses.update(_methods(image, image.pointer(address + methods)))
                     addresses.update(_slots(image, image.pointer(address + slots)))
     except struct.error as error:
@@ -263,7 +269,7 @@ def module_functions(window: Window, startup: Startup, referred: frozenset[int])
 
 
 def _methods(image: _Image, table: int) -> Iterator[int]:
-    for number in range(_METHODS):
+    for number in range(_MAX_METHODS):
         row = table + number * _METHOD_SIZE
         if not table or not image.pointer(row):
             return
@@ -271,7 +277,7 @@ def _methods(image: _Image, table: int) -> Iterator[int]:
 
 
 def _slots(image: _Image, table: int) -> Iterator[int]:
-    for number in range(_METHODS):
+    for number in range(_MAX_METHODS):
         row = table + number * _SLOT_SIZE
         kind = image.number(row) if table else 0
         if not kind:

@@ -1,12 +1,12 @@
 """Code for newer processors that runs without a check of the processor (P-102).
 
-``-march=native`` makes a wheel that dies of an illegal instruction on other machines. Its code
-looks like that of libraries which choose by the processor when they run. So the evidence is:
+A wheel built with ``-march=native`` crashes on other machines with an illegal instruction. Its code
+looks like that of libraries which choose functions by the processor at run time. The evidence is:
 
-1. functions that the loader and Python call on any processor: their code always runs;
-2. whether code for older processors is left at all: a compiler that may use AVX writes every
-   instruction with vectors and floating-point numbers in that form;
-3. whether any code in the wheel detects the processor.
+1. newer instructions in functions that the loader and Python call on every processor;
+2. no code for older processors: a compiler that may use AVX uses it for all vectors and
+   floating-point numbers;
+3. no code in the wheel that detects the processor.
 
 A file whose path names a processor, as ``lib_avx2.so``, is one of several to choose from.
 """
@@ -31,19 +31,19 @@ _NAMED_FOR = pattern(
     r"cooperlake|alderlake|sapphirerapids|spr|zen[1-9]|x86[-_]64[-_]v[34]|v[34])(?![a-z])"
 )
 _SHARE = 50
-"""One of so many instructions with vectors may be in the older form: code of other compilers."""
-_FEW = 16
-"""Instructions of a higher level that may be data among the code."""
+"""One of so many vector instructions may have the older form, as of code from other compilers."""
+_MIN_COUNT = 16
+"""Fewer instructions of a higher level may be data among the code."""
 
 
 class UnguardedCode(Struct, frozen=True):
-    """Code of a binary that needs a higher level than is claimed."""
+    """Code of a binary that needs a higher level than the wheel claims."""
 
     member: str
     level: str
     """The highest level that it needs."""
     count: int
-    """How many instructions of levels above the one that is claimed."""
+    """Instructions of levels above the claimed one."""
     reason: str
     """The reason it runs on every processor, as the end of a sentence."""
 
@@ -74,22 +74,22 @@ def unguarded_code(
     :param is_whole: whether these are all binaries of the wheel; a missing one may detect the
         processor.
     """
-    counted = [(one, one.levels.use) for one in binaries if one.levels.use is not None]
-    asks = not is_whole or any(use.detects_processor for _, use in counted)
+    uses = [(one, one.levels.use) for one in binaries if one.levels.use is not None]
+    may_detect = not is_whole or any(use.detects_processor for _, use in uses)
     unguarded = []
-    for binary, use in counted:
+    for binary, use in uses:
         at_start = _above(use.at_start, claimed)
         newer = _above(use.newer, claimed)
         if not newer or _NAMED_FOR.search(binary.member.lower()):
             continue
         if at_start:
             number = sum(count for _, count in at_start)
-            reason = f"{number:,} of them in functions that the loader or Python calls itself"
-        elif is_below(claimed, "v3") and use.avx >= _FEW and use.avx >= use.sse * _SHARE:
+            reason = f"{number:,} of them in functions that the loader or Python calls"
+        elif is_below(claimed, "v3") and use.avx >= _MIN_COUNT and use.avx >= use.sse * _SHARE:
             newer = [one for one in newer if one[0] == "v3"] or newer
             reason = f"which leaves {use.sse:,} instructions of SSE for other processors"
-        elif not asks and sum(count for _, count in newer) >= _FEW:
-            reason = "and nothing in the wheel asks which processor it runs on"
+        elif not may_detect and sum(count for _, count in newer) >= _MIN_COUNT:
+            reason = "and no code in the wheel detects the processor"
         else:
             continue
         level = max(level for level, _ in at_start or newer)
