@@ -20,7 +20,7 @@ from wheelfit_runtime import VariantWarning
 from wheelfit_runtime.errors import NoImplementation
 from wheelfit_runtime.loader.caller_warnings import warn
 from wheelfit_runtime.loader.declaration_files import FOLDER
-from wheelfit_runtime.loader.evidence import Sources
+from wheelfit_runtime.loader.evidence import EvidenceGatherer
 from wheelfit_runtime.loader.exporting import export, offer_submodules
 from wheelfit_runtime.loader.loading import Loader
 from wheelfit_runtime.loader.process import Process
@@ -219,8 +219,8 @@ class TestSubmodules:
             told = {"schema": 1, "group": "eggs", "implementation": name, "properties": needs}
             text = json.dumps({**told, "module": f"eggs_{name}"})
             (site / FOLDER / f"{name}.json").write_text(text)
-        sources = Sources(
-            environ=dict, paths=lambda: [str(site)], look=lambda *_, **__: Process({})
+        sources = EvidenceGatherer(
+            environ=dict, paths=lambda: [str(site)], detect=lambda *_, **__: Process({})
         )
         loader = Loader(lambda: sources, warn=warn)
         importlib.import_module("eggs")

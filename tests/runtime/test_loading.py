@@ -14,7 +14,7 @@ import pytest
 
 from wheelfit_runtime.errors import NoFit, NoImplementation
 from wheelfit_runtime.loader.declaration_files import FOLDER
-from wheelfit_runtime.loader.evidence import Sources
+from wheelfit_runtime.loader.evidence import EvidenceGatherer
 from wheelfit_runtime.loader.loading import Loader
 from wheelfit_runtime.loader.planning import LoadedValue
 from wheelfit_runtime.loader.process import Process
@@ -32,7 +32,7 @@ class World:
         self.environ: dict[str, str] = {}
         self.driver: tuple[str, ...] = DRIVER
         self.without_driver = Status.NOTHING
-        self.held: list[LoadedValue] = []
+        self.loaded: list[LoadedValue] = []
         self.broken: dict[str, Exception] = {}
         self.imported: list[str] = []
         self.looked: list[tuple[tuple[str, ...], bool]] = []
@@ -44,10 +44,10 @@ class World:
     def start(self, longest_wait: float = 10.0) -> Loader:
         """Return what a process begins with."""
         return Loader(
-            lambda: Sources(
-                environ=lambda: self.environ, paths=lambda: [str(self.site)], look=self.look
+            lambda: EvidenceGatherer(
+                environ=lambda: self.environ, paths=lambda: [str(self.site)], detect=self.look
             ),
-            bring=self.bring,
+            import_module=self.bring,
             warn=self.warnings.append,
             longest_wait=longest_wait,
         )
@@ -90,7 +90,7 @@ class World:
             "nvidia": there if self.driver else nothing,
             "x86_64": Detection("x86_64", (level,), status=Status.SUPPORTED),
         }
-        return Process({n: every[n] for n in names if n in every}, tuple(self.held))
+        return Process({n: every[n] for n in names if n in every}, tuple(self.loaded))
 
     def bring(self, name: str) -> ModuleType:
         """Import a module, or fail as it does."""
@@ -193,7 +193,7 @@ class TestChoice:
 
     def test_what_the_process_has(self, spam: World) -> None:
         """A GPU that another package keeps from being used, by what it has loaded, is told of."""
-        spam.held.append(LoadedValue("cuda", "13", "libcudart.so.13 is loaded"))
+        spam.loaded.append(LoadedValue("cuda", "13", "libcudart.so.13 is loaded"))
         assert spam.chosen() == "spam_avx2"
         (words,) = spam.warnings
         assert "this process has CUDA 13: libcudart.so.13 is loaded" in words
@@ -293,7 +293,7 @@ class TestFallingBack:
             spam.loader.load("spam")
 
         spam.on_import = ask_for_itself
-        with pytest.raises(NoImplementation, match="spam is asked for while its own"):
+        with pytest.raises(NoImplementation, match="spam is loaded while its own"):
             spam.chosen()
 
     def test_what_it_will_be(self, spam: World) -> None:
@@ -351,14 +351,14 @@ class TestOneProcess:
 
     def test_loaded_by_somebody(self, spam: World) -> None:
         """CUDA 13 that somebody loaded leaves no CUDA 12 to spam."""
-        spam.held = [LoadedValue("cuda", "13", "/x/libcudart.so.13 is loaded")]
+        spam.loaded = [LoadedValue("cuda", "13", "/x/libcudart.so.13 is loaded")]
         assert spam.chosen() == "spam_avx2"
         assert "this process has CUDA 13: /x/libcudart.so.13 is loaded" in spam.warnings[0]
 
     @pytest.mark.parametrize("value", ["cuda", "all", "mpi, cuda"])
     def test_mixing_on_demand(self, spam: World, value: str) -> None:
         """Who knows that two majors go together may say so."""
-        spam.held = [LoadedValue("cuda", "13", "/x/libcudart.so.13 is loaded")]
+        spam.loaded = [LoadedValue("cuda", "13", "/x/libcudart.so.13 is loaded")]
         spam.environ["WHEELFIT_MIX"] = value
         assert spam.chosen() == "spam_cu12"
 
@@ -394,7 +394,7 @@ class TestDemands:
         """What is demanded and fails is an error; nothing else is taken instead."""
         spam.environ["SPAM_IMPLEMENTATION"] = "cu12"
         spam.broken["spam_cu12"] = OSError("no libcudart")
-        with pytest.raises(NoImplementation, match="was demanded of spam, and it fails"):
+        with pytest.raises(NoImplementation, match="which cannot be used"):
             spam.chosen()
         assert spam.imported == ["spam_cu12"]
 

@@ -126,7 +126,7 @@ class TestReasons:
         [
             (cuda("s-a", "13.0"), "needs an NVIDIA driver for CUDA 13.0 or newer; here it is 12.4"),
             (SPAM[2], "needs x86_64 :: level :: v4; here it is v3"),
-            (implementation("s-a", "acme :: x :: 1"), "nothing here knows what acme :: x is"),
+            (implementation("s-a", "acme :: x :: 1"), "no provider detects acme :: x"),
             (
                 implementation("s-a", "nvidia :: sm_arch :: 90_real"),
                 "needs nvidia :: sm_arch :: 90_real; no nvidia :: sm_arch here",
@@ -275,9 +275,9 @@ class TestAllGroups:
         """What somebody demands of a group that may never be imported takes nothing from others."""
         found = [judge(one, DRIVER_12) for one in (cuda("spam-cu12", "12.0"), self.EGGS)]
         found[1] = found[1]._replace(forced=True)
-        assert set(plan(found, asked="spam").chosen) == {"spam", "eggs"}
+        assert set(plan(found, imported_group="spam").chosen) == {"spam", "eggs"}
         found.append(judge(implementation("spam-any"), DRIVER_12))
-        assert plan(found, asked="spam").chosen["spam"].implementation.name == "any"
+        assert plan(found, imported_group="spam").chosen["spam"].implementation.name == "any"
 
     @pytest.mark.parametrize("names", ["a", "abcdef"])
     def test_who_asks_is_served_among_many_values(self, names: str) -> None:
@@ -289,7 +289,7 @@ class TestAllGroups:
             return judge(implementation(f"{group}-i{value}", *asked), {}, (), wire)
 
         found = [one(f"g{number}", value) for number in range(3) for value in range(30)]
-        assert plan([*found, one("spam", 99)], asked="spam").agreed[str(wire[0])] == "99"
+        assert plan([*found, one("spam", 99)], imported_group="spam").agreed[str(wire[0])] == "99"
 
     def test_many_values(self) -> None:
         """However much is declared, a plan is made; those that are missed fall back."""
@@ -321,10 +321,10 @@ def _offers(draw: st.DrawFn) -> list[Judgement]:
 @given(_offers(), st.sampled_from("abd"), st.randoms())
 def test_no_plan_is_better(offers: list[Judgement], asked: str, chance: Random) -> None:
     """As a search of all sets of implementations; the order of files does not matter."""
-    made = plan(offers, asked=asked)
+    made = plan(offers, imported_group=asked)
     turned = list(offers)
     chance.shuffle(turned)
-    assert plan(turned, asked=asked) == made
+    assert plan(turned, imported_group=asked) == made
     for one in made.chosen.values():
         assert all(made.agreed[dimension] in values for dimension, values in one.claims.items())
 

@@ -14,11 +14,11 @@ from sampled_cases import sampled
 
 from wheelfit.testing.drivers import FakeDriver, add_nvidia_gpu
 from wheelfit_runtime.loader.process import (
-    held_by,
-    look,
+    detect,
+    loaded_values,
     process_view,
-    visible,
-    without_initialising,
+    query_driver,
+    visible_gpus,
 )
 from wheelfit_runtime.platforms.probes.mapped_libraries import MappedFile
 from wheelfit_runtime.platforms.providers.nvidia.facts import Capability, NvidiaGpu
@@ -31,8 +31,8 @@ T4 = NvidiaGpu(2, "T4", Capability(7, 5), "GPU-cccc")
 _ASK = """
 import json, os, sys
 from wheelfit_runtime.platforms.system_view import SystemView
-from wheelfit_runtime.loader.process import without_initialising
-found = without_initialising(SystemView(root=sys.argv[1]), devices=bool(sys.argv[2:]))
+from wheelfit_runtime.loader.process import query_driver
+found = query_driver(SystemView(root=sys.argv[1]), devices=bool(sys.argv[2:]))
 ready, go = os.pipe()
 child = os.fork()
 if not child:
@@ -127,13 +127,13 @@ class TestDriver:
         """P-99: a container that was not given the libraries."""
         (tmp_path / "dev").mkdir()
         (tmp_path / "dev/nvidiactl").touch()
-        found = without_initialising(SystemView(root=str(tmp_path), environ={}))
+        found = query_driver(SystemView(root=str(tmp_path), environ={}))
         assert "NVIDIA Container Toolkit" in found.problem
 
 
 def test_no_sign(tmp_path: Path) -> None:
     """Where nothing tells of NVIDIA, nothing is asked."""
-    found = look(["nvidia", "acme"], SystemView(root=str(tmp_path), environ={}, system="Linux"))
+    found = detect(["nvidia", "acme"], SystemView(root=str(tmp_path), environ={}, system="Linux"))
     assert set(found.detections) == {"nvidia"}
     assert found.detections["nvidia"].warnings == (
         "there is no sign of an NVIDIA GPU or driver here",
@@ -146,7 +146,7 @@ def test_overrides_replace_looking(tmp_path: Path) -> None:
         "WHEELFIT_OVERRIDE_NVIDIA_CUDA_VERSION_LOWER_BOUND": "12.4,12.0",
         "WHEELFIT_OVERRIDE_X86_64_LEVEL": "v2,v1",
     }
-    found = look(["nvidia", "x86_64"], SystemView(root=str(tmp_path), environ=environ))
+    found = detect(["nvidia", "x86_64"], SystemView(root=str(tmp_path), environ=environ))
     features = {
         (name, feature.name): feature.values
         for name, detection in found.detections.items()
@@ -173,11 +173,11 @@ def test_overrides_replace_looking(tmp_path: Path) -> None:
 )
 def test_masks(mask: str | None, order: str, indices: list[int]) -> None:
     """A mask ends at its first wrong entry; what it means for unlike GPUs may be uncertain."""
-    assert [gpu.index for gpu in visible([H100, H100_TOO, T4], mask, order)] == indices
+    assert [gpu.index for gpu in visible_gpus([H100, H100_TOO, T4], mask, order)] == indices
 
 
 @pytest.mark.parametrize(
-    ("name", "held"),
+    ("name", "loaded"),
     [
         ("libcudart.so.12", ("cuda", "12")),
         ("libcufft.so.12.0.0", ("cuda", "13")),
@@ -195,11 +195,11 @@ def test_masks(mask: str | None, order: str, indices: list[int]) -> None:
         ("libc.so.6", None),
     ],
 )
-def test_what_a_library_settles(name: str, held: tuple[str, str] | None) -> None:
+def test_what_a_library_settles(name: str, loaded: tuple[str, str] | None) -> None:
     """Libraries settle a major or a family; private copies and shared names settle nothing."""
-    found = held_by([MappedFile(f"/x/{name}")])
-    assert [(one.dimension, one.value) for one in found] == ([held] if held else [])
-    assert all(one.because == f"/x/{name} is loaded" for one in found)
+    found = loaded_values([MappedFile(f"/x/{name}")])
+    assert [(one.dimension, one.value) for one in found] == ([loaded] if loaded else [])
+    assert all(one.reason == f"/x/{name} is loaded" for one in found)
 
 
 _FROZEN = """
@@ -207,10 +207,10 @@ import json, os, sys
 sys.frozen = True
 sys.executable = sys.argv[2]
 from wheelfit_runtime.platforms.system_view import SystemView
-from wheelfit_runtime.loader.process import process_view, without_initialising
+from wheelfit_runtime.loader.process import process_view, query_driver
 here = process_view(os.environ)
 assert here.interpreter is None
-found = without_initialising(SystemView(root=sys.argv[1]), devices=True)
+found = query_driver(SystemView(root=sys.argv[1]), devices=True)
 print(json.dumps([os.getpid(), found.cuda_version, len(found.gpus), found.problem]))
 """
 
@@ -249,7 +249,7 @@ import json, sys
 from wheelfit_runtime.platforms.system_view import SystemView
 from wheelfit_runtime.loader.declarations import Feature, Implementation, Property
 from wheelfit_runtime.loader.planning import judge
-from wheelfit_runtime.loader.process import look
+from wheelfit_runtime.loader.process import detect
 
 def needs(name, bound):
     told = Property(Feature("nvidia", "cuda_version_lower_bound"), (bound,))
@@ -258,7 +258,7 @@ def needs(name, bound):
 answer = []
 for devices, environ in json.loads(sys.argv[2]):
     here = SystemView(root=sys.argv[1], environ=environ)
-    found = look(["nvidia"], here, devices=devices).detections
+    found = detect(["nvidia"], here, devices=devices).detections
     both = [judge(needs(*one), found).reasons for one in (("cu13", "13.0"), ("cu12", "12.0"))]
     answer.append(both)
 print(json.dumps(answer))

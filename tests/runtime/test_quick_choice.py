@@ -20,7 +20,7 @@ import wheelfit_runtime
 from wheelfit_runtime.loader import quick_choice
 from wheelfit_runtime.loader.declaration_files import FOLDER
 from wheelfit_runtime.loader.declarations import read
-from wheelfit_runtime.loader.evidence import Sources
+from wheelfit_runtime.loader.evidence import EvidenceGatherer
 from wheelfit_runtime.loader.loading import Loader
 from wheelfit_runtime.loader.process import Process
 from wheelfit_runtime.platforms import recording
@@ -128,7 +128,7 @@ def test_as_the_whole_loader(
     assert told == documents
     quick = quick_choice.choose("spam", told, "x86_64", supported)
     news: list[str] = []
-    sources = Sources(environ=dict, paths=lambda: [str(site)], look=look)
+    sources = EvidenceGatherer(environ=dict, paths=lambda: [str(site)], detect=look)
     if quick is None:
         fits = [one for one in documents if one["group"] == "spam"]
         # A second file about one implementation does not count.
@@ -136,7 +136,7 @@ def test_as_the_whole_loader(
         needs = [one["properties"] for one in firsts.values()]
         assert all(each and not {p[-2:] for p in each} & set(LEVELS) for each in needs)
         return
-    loader = Loader(lambda: sources, bring=ModuleType, warn=news.append)
+    loader = Loader(lambda: sources, import_module=ModuleType, warn=news.append)
     assert loader.load("spam").__name__ == quick.module
     assert news == []
 

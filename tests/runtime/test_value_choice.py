@@ -97,7 +97,7 @@ def test_no_match() -> None:
         cases.choose(OLD)
     assert caught.value.note == (
         "x86_64 :: level :: v3: needs x86_64 :: level :: v3; here it is v2\n"
-        "nvidia :: sm_arch :: 80_real: nothing here knows what nvidia :: sm_arch is"
+        "nvidia :: sm_arch :: 80_real: no provider detects nvidia :: sm_arch"
     )
     # Nobody renders what ends an import.
     assert caught.value.__notes__ == [caught.value.note]
@@ -131,7 +131,7 @@ def test_explained() -> None:
     assert str(cases.choose(NEW)) == (
         "also: x86_64 :: level :: v2\n"
         "chosen: x86_64 :: level :: v3\n"
-        "no: nvidia :: sm_arch :: 90_real (nothing here knows what nvidia :: sm_arch is)"
+        "no: nvidia :: sm_arch :: 90_real (no provider detects nvidia :: sm_arch)"
     )
     assert str(Cases({V3: 1}, default=0).choose(OLD)).endswith("\nchosen: the default")
 
@@ -139,8 +139,8 @@ def test_explained() -> None:
 def test_what_is_asked() -> None:
     """Only what conditions name is asked of the machine, and GPUs only where they matter."""
     assert Cases({V2: 1}).namespaces == ("x86_64",)
-    assert not Cases({"nvidia :: cuda_version_lower_bound :: 12.0": 1}).asks_for_devices
-    assert Cases({HOPPER: 1, V2: 0}).asks_for_devices
+    assert not Cases({"nvidia :: cuda_version_lower_bound :: 12.0": 1}).needs_devices
+    assert Cases({HOPPER: 1, V2: 0}).needs_devices
 
 
 def test_values_that_cannot_be_compared() -> None:

@@ -1,28 +1,28 @@
-"""Warn users of wheelfit, at the line of their code that called it."""
+"""Warnings that name the line of code which called wheelfit."""
 
 from __future__ import annotations
 
 import sys
 
 
-def warn(words: str) -> None:
-    """Issue a `VariantWarning` in the name of the first caller that is none of ours."""
+def warn(message: str) -> None:
+    """Issue a `VariantWarning` for the first caller outside of wheelfit and the import system."""
     import warnings
 
     from wheelfit_runtime import VariantWarning
 
-    # No `stacklevel`: `warnings` counts the frames of an import sometimes only.
+    # No `stacklevel`, as `warnings` counts the frames of an import only sometimes.
     frame = sys._getframe(1)  # noqa: SLF001 - as `warnings` itself
     while frame.f_back and _is_of_import(frame.f_globals.get("__name__", "")):
         frame = frame.f_back
-    there = frame.f_globals
+    names = frame.f_globals
     warnings.warn_explicit(
-        words,
+        message,
         VariantWarning,
         frame.f_code.co_filename,
         frame.f_lineno,
-        module=there.get("__name__"),
-        registry=there.setdefault("__warningregistry__", {}),
+        module=names.get("__name__"),
+        registry=names.setdefault("__warningregistry__", {}),
     )
 
 

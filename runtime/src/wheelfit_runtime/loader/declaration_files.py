@@ -1,12 +1,11 @@
 """The files in which implementations and their groups declare themselves.
 
-They are in the folder ``wheelfit_implementations`` of any entry of ``sys.path``, so that listing
-one folder for each entry finds the files of all groups, in a fraction of the time that entry points
-take. Editable installations may have the folder elsewhere; there importlib finds it. `declarations`
-parses the files.
+They are in the folder ``wheelfit_implementations`` of any entry of ``sys.path``: listing one folder
+for each entry finds the files of all groups, in a fraction of the time that entry points take.
+importlib finds such folders of editable installations. `declarations` parses the files.
 """
 
-# This runs at every start of a program: paths are text, and only what is needed is imported.
+# Imported at every start of a program: paths are text, and few modules are imported.
 # ruff: noqa: PTH100, PTH118
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 FOLDER = "wheelfit_implementations"
 """The name of the folder with the files."""
 TABLE = "wheelfit_implementation_table"
-"""The module with the same content, which a frozen application may have instead."""
+"""The module with the same content, which a frozen application may have instead of files."""
 MAX_FILE_SIZE = 64 * 1024
 """Bytes of a file; real ones have some hundreds."""
 MAX_FILES = 1000
@@ -49,14 +48,14 @@ def declaration_paths(
     :param folders: further folders with files, as `linked_folders` returns them.
     :param problems: a list that the faults of folders are added to.
     """
-    for place in dict.fromkeys((*_below(paths), *folders)):
-        for name in _listed(place, [] if problems is None else problems):
-            yield os.path.join(place, name)
+    for folder in dict.fromkeys((*_declaration_folders(paths), *folders)):
+        for name in _file_names(folder, [] if problems is None else problems):
+            yield os.path.join(folder, name)
 
 
-def _below(paths: Iterable[object]) -> Iterator[str]:
+def _declaration_folders(paths: Iterable[object]) -> Iterator[str]:
     for path in paths:
-        if isinstance(path, str):  # importlib does not look at others either
+        if isinstance(path, str):  # importlib ignores others too
             try:
                 top = os.path.abspath(path)
             except OSError:  # the current folder is gone
@@ -65,11 +64,11 @@ def _below(paths: Iterable[object]) -> Iterator[str]:
 
 
 def linked_folders() -> tuple[str, ...]:
-    """Return the folders that importlib finds, also those of packages installed for editing."""
+    """Return the folders that importlib finds, also those of editable installations."""
     module = sys.modules.get(FOLDER)
     try:
         spec = find_module(FOLDER, None) if module is None else module.__spec__
-    except (AttributeError, ImportError, ValueError):  # there is a foreign module of that name
+    except (AttributeError, ImportError, ValueError):  # another module has this name
         return ()
     return () if spec is None else tuple(spec.submodule_search_locations or ())
 
@@ -79,37 +78,37 @@ def find_module(
     path: Sequence[str] | None,
     target: ModuleType | None = None,
     *,
-    without: object = None,
+    skip: object = None,
 ) -> ModuleSpec | None:
     """Return the spec of a module by the finders of this process, without importing it.
 
     `importlib.util` does the same, and takes milliseconds to import.
 
     :param path: the ``__path__`` of the parent; None: ``sys.path``.
-    :param without: a finder to skip.
+    :param skip: a finder to skip.
     """
-    for one in sys.meta_path:
-        if one is not without and hasattr(one, "find_spec"):
-            spec: ModuleSpec | None = one.find_spec(fullname, path, target)
+    for finder in sys.meta_path:
+        if finder is not skip and hasattr(finder, "find_spec"):
+            spec: ModuleSpec | None = finder.find_spec(fullname, path, target)
             if spec is not None:
                 return spec
     return None
 
 
-def _listed(place: str, problems: list[str]) -> list[str]:
-    """Return the names of the files of a folder, in order; most entries of a path have none."""
+def _file_names(folder: str, problems: list[str]) -> list[str]:
+    """Return the names of the files of a folder, in order; most folders do not exist."""
     try:
-        names = os.listdir(place)  # noqa: PTH208
+        names = os.listdir(folder)  # noqa: PTH208
     except (FileNotFoundError, NotADirectoryError, ValueError):
         return []
     except OSError as error:
-        if os.path.lexists(place):  # else the entry of the path is closed
-            problems.append(f"{plain(place)}: {_why(error)}")
+        if os.path.lexists(folder):  # else its parent may not be read
+            problems.append(f"{escaped(folder)}: {_read_fault(error)}")
         return []
-    found = sorted(name for name in names if name.endswith(".json") and name[0] != ".")
-    if len(found) > MAX_FILES:
-        problems.append(f"{plain(place)}: has {len(found)} files; {MAX_FILES} are read")
-    return found[:MAX_FILES]
+    files = sorted(name for name in names if name.endswith(".json") and name[0] != ".")
+    if len(files) > MAX_FILES:
+        problems.append(f"{escaped(folder)}: has {len(files)} files; {MAX_FILES} are read")
+    return files[:MAX_FILES]
 
 
 def read_file(where: str) -> bytes:
@@ -119,25 +118,25 @@ def read_file(where: str) -> bytes:
     """
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
     try:
-        # At once, and looked at when it is open: a pipe would wait, a device would not end.
-        handle = os.open(where, flags | getattr(os, "O_BINARY", 0))
+        # Its type is checked when it is open; a pipe would block, and a device would not end.
+        descriptor = os.open(where, flags | getattr(os, "O_BINARY", 0))
         try:
-            if not stat.S_ISREG(os.fstat(handle).st_mode):
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise InvalidDeclaration("is not a regular file")
             data = b""
-            while len(data) <= MAX_FILE_SIZE and (piece := os.read(handle, MAX_FILE_SIZE + 1)):
+            while len(data) <= MAX_FILE_SIZE and (piece := os.read(descriptor, MAX_FILE_SIZE + 1)):
                 data += piece
         finally:
-            os.close(handle)
+            os.close(descriptor)
     except OSError as error:
-        raise InvalidDeclaration(_why(error)) from None
+        raise InvalidDeclaration(_read_fault(error)) from None
     return data
 
 
-def _why(error: OSError) -> str:
+def _read_fault(error: OSError) -> str:
     return f"cannot be read ({error.strerror or type(error).__name__})"
 
 
-def plain(text: str) -> str:
-    """Return words of others as part of a line of a terminal: they cannot end or change it."""
+def escaped(text: str) -> str:
+    """Return a text for one line of a terminal, with control characters escaped."""
     return text if text.isprintable() else ascii(text)[1:-1]

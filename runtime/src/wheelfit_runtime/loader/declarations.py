@@ -1,8 +1,7 @@
 """Read the small files in which implementations and their groups declare themselves.
 
 `declaration_files` finds them. A frozen application has them as data files, or as a module of data.
-
-A faulty file never makes an import fail: the fault is reported, and the file is ignored.
+A faulty file is reported and ignored, so that no import fails.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from wheelfit_runtime.loader.declaration_files import (
     TABLE,
     InvalidDeclaration,
     declaration_paths,
-    plain,
+    escaped,
     read_file,
 )
 from wheelfit_runtime.patterns import pattern
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 REQUIREMENT = "requirement"
-"""The kind of a feature of which a process has one value, in a declaration."""
+"""The text in a declaration for a feature of which a process has one value."""
 
 _SCHEMA = 1
 
@@ -66,20 +65,21 @@ class Implementation(NamedTuple):
     group: str
     """The group it implements, as ``spam``."""
     name: str
-    """Its name for users, as ``cu12``; one for each of the group."""
+    """Its name for users, as ``cu12``, unique in the group."""
     module: str
     """The module to import, as ``spam_cu12``."""
     properties: tuple[Property, ...] = ()
     """The required properties; empty: it runs everywhere."""
     priority: int = 0
-    """Higher comes first, before any properties."""
+    """Higher ones come first, before properties count."""
     distribution: str = ""
     """The installed distribution, as ``spam-cu12``; empty if not stated."""
     requirements: tuple[Feature, ...] = ()
-    """Features of its own of which a process has one value."""
+    """Declared features of which a process has one value."""
     ranks: tuple[Property, ...] = ()
-    """Features of its own that every machine supports, with their values in order."""
+    """Declared features that every machine supports, with their values in order."""
     where: str = ""
+    """The path of the file."""
 
     @property
     def title(self) -> str:
@@ -88,7 +88,7 @@ class Implementation(NamedTuple):
 
 
 class KnownImplementation(NamedTuple):
-    """One implementation that exists, whether it is installed or not."""
+    """An existing implementation of a group, installed or not."""
 
     name: str
     install: str
@@ -100,11 +100,11 @@ class Declarations(NamedTuple):
     """The declarations of all files."""
 
     implementations: tuple[Implementation, ...] = ()
-    """In the order of their groups and names."""
+    """Sorted by group and name."""
     known: Mapping[str, tuple[KnownImplementation, ...]] = {}
-    """By group: which implementations exist."""
+    """The existing implementations, by group."""
     problems: tuple[str, ...] = ()
-    """The faults of files, each beginning with the file."""
+    """The faults of files, each beginning with the path."""
 
 
 def scan(
@@ -112,7 +112,7 @@ def scan(
     table: Mapping[str, object] | None = None,
     folders: Iterable[str] = (),
 ) -> Declarations:
-    """Return the declarations in the folders on a path; never raises for their content.
+    """Return the declarations in the folders on a path; their faults are in the result.
 
     The first on the path takes precedence, as with modules.
 
@@ -122,11 +122,11 @@ def scan(
     known: dict[str, tuple[KnownImplementation, ...]] = {}
     problems: list[str] = []
 
-    def take(where: str, document: object) -> None:
+    def add(where: str, document: object) -> None:
         try:
-            declared = _parsed(document, where)
+            declared = _parse(document, where)
         except InvalidDeclaration as error:
-            problems.append(f"{plain(where)}: {error}")
+            problems.append(f"{escaped(where)}: {error}")
             return
         if isinstance(declared, Implementation):
             implementations.setdefault((declared.group, declared.name), declared)
@@ -137,11 +137,11 @@ def scan(
         try:
             document = _parse_json(read_file(where))
         except InvalidDeclaration as error:
-            problems.append(f"{plain(where)}: {error}")
+            problems.append(f"{escaped(where)}: {error}")
         else:
-            take(where, document)
+            add(where, document)
     for name, document in (table or {}).items():
-        take(f"{TABLE}:{name}", document)
+        add(f"{TABLE}:{name}", document)
     ordered = tuple(implementations[key] for key in sorted(implementations))
     return Declarations(ordered, known, tuple(problems))
 
@@ -149,9 +149,9 @@ def scan(
 def read(data: bytes, where: str) -> Implementation | tuple[str, tuple[KnownImplementation, ...]]:
     """Return the declaration in a file: an implementation, or the known ones of a group.
 
-    :param data: all of it; of a larger file than `MAX_FILE_SIZE` one byte more.
+    :param data: the content, of which `MAX_FILE_SIZE` and one byte are enough.
     """
-    return _parsed(_parse_json(data), where)
+    return _parse(_parse_json(data), where)
 
 
 def as_table(paths: Iterable[object], folders: Iterable[str] = ()) -> str:
@@ -163,12 +163,12 @@ def as_table(paths: Iterable[object], folders: Iterable[str] = ()) -> str:
             documents.setdefault(name, _parse_json(read_file(where)))
         except InvalidDeclaration:
             continue
-    # As JSON, of which anything can be written down; Python knows no NaN, nor 200 brackets.
+    # As JSON, since Python has no literal NaN, and no 200 nested brackets.
     lines = "".join(
         f"    {name!r}: json.loads({json.dumps(document)!r}),\n"
         for name, document in sorted(documents.items())
     )
-    title = f'"""What the folders {FOLDER} held when this was written."""'
+    title = f'"""The declarations in the folders {FOLDER} when this was written."""'
     return f"{title}\n\nimport json\n\nTABLE = {{\n{lines}}}\n"
 
 
@@ -182,18 +182,18 @@ def _parse_json(data: bytes) -> object:
         raise InvalidDeclaration(f"is not JSON ({str(error)[:200]})") from None
 
 
-def _parsed(
+def _parse(
     document: object, where: str
 ) -> Implementation | tuple[str, tuple[KnownImplementation, ...]]:
     """Return the declaration in a document: an implementation, or the known ones of a group."""
     if not isinstance(document, dict):
-        raise InvalidDeclaration("holds no object")
+        raise InvalidDeclaration("is not a JSON object")
     schema = _number(document, "schema", 0, 1, 1 << 30)
     if schema > _SCHEMA:
         raise InvalidDeclaration(f"has schema {schema}, written for a newer wheelfit")
     group = _name(document, "group")
     if "implementation" not in document:
-        return group, _known(document)
+        return group, _known_implementations(document)
     requirements, ranks = _dimensions(document)
     return Implementation(
         group,
@@ -201,17 +201,17 @@ def _parsed(
         _matching(document, "module", _MODULE),
         _properties(document),
         _number(document, "priority", 0, -MAX_PRIORITY, MAX_PRIORITY),
-        _words(document, "distribution") if "distribution" in document else "",
+        _text(document, "distribution") if "distribution" in document else "",
         requirements,
         ranks,
         where,
     )
 
 
-def _known(document: dict[str, Any]) -> tuple[KnownImplementation, ...]:
+def _known_implementations(document: dict[str, Any]) -> tuple[KnownImplementation, ...]:
     return tuple(
         KnownImplementation(
-            _name(item, "implementation"), _words(item, "install"), _properties(item)
+            _name(item, "implementation"), _text(item, "install"), _properties(item)
         )
         for item in _objects(document, "known")
     )
@@ -220,7 +220,7 @@ def _known(document: dict[str, Any]) -> tuple[KnownImplementation, ...]:
 def _objects(document: dict[str, Any], key: str) -> list[dict[str, Any]]:
     items = _items(document, key)
     if not all(isinstance(item, dict) for item in items):
-        raise InvalidDeclaration(f"{key} holds something that is not an object")
+        raise InvalidDeclaration(f"{key} has an entry that is not an object")
     return items
 
 
@@ -239,7 +239,7 @@ def _properties(document: dict[str, Any]) -> tuple[Property, ...]:
         match = _PROPERTY.fullmatch(text) if isinstance(text, str) else None
         if match is None:
             raise InvalidDeclaration(
-                f"properties: {_shown(text)} is not a property, as x86_64 :: level :: v3"
+                f"properties: {_quoted(text)} is not a property, as x86_64 :: level :: v3"
             )
         values.setdefault(Feature(match[1], match[2]), []).append(match[3])
     return tuple(
@@ -249,15 +249,15 @@ def _properties(document: dict[str, Any]) -> tuple[Property, ...]:
 
 def _dimensions(document: dict[str, Any]) -> tuple[tuple[Feature, ...], tuple[Property, ...]]:
     """Return the declared dimensions: features without a built-in meaning."""
-    said = document.get("dimensions", {})
-    if not isinstance(said, dict) or len(said) > MAX_ITEMS:
+    dimensions = document.get("dimensions", {})
+    if not isinstance(dimensions, dict) or len(dimensions) > MAX_ITEMS:
         raise InvalidDeclaration("dimensions is not an object, or too large")
     requirements, ranks = [], []
-    for text, kind in said.items():
+    for text, kind in dimensions.items():
         match = _FEATURE.fullmatch(text)
         if match is None:
             raise InvalidDeclaration(
-                f"dimensions: {_shown(text)} is not a feature, as acme :: protocol"
+                f"dimensions: {_quoted(text)} is not a feature, as acme :: protocol"
             )
         feature = Feature(match[1], match[2])
         if kind == REQUIREMENT:
@@ -275,10 +275,10 @@ def _is_value(value: object) -> bool:
     return isinstance(value, str) and _VALUE.fullmatch(value) is not None
 
 
-def _number(document: dict[str, Any], key: str, otherwise: int, low: int, high: int) -> int:
-    value = document.get(key, otherwise)
+def _number(document: dict[str, Any], key: str, default: int, low: int, high: int) -> int:
+    value = document.get(key, default)
     if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-        raise InvalidDeclaration(f"{key} is missing, or no number from {low} to {high}")
+        raise InvalidDeclaration(f"{key} is missing, or not a number from {low} to {high}")
     return value
 
 
@@ -286,24 +286,24 @@ def _name(document: dict[str, Any], key: str) -> str:
     return _matching(document, key, _NAME)
 
 
-def _words(document: dict[str, Any], key: str) -> str:
+def _text(document: dict[str, Any], key: str) -> str:
     value = document.get(key)
     if (
         not isinstance(value, str)
         or not value.isprintable()
         or not 0 < len(value) <= MAX_TEXT_LENGTH
     ):
-        raise InvalidDeclaration(f"{key} is missing or no name: {_shown(value)}")
+        raise InvalidDeclaration(f"{key} is missing or no name: {_quoted(value)}")
     return value
 
 
-def _matching(document: dict[str, Any], key: str, wanted: Any) -> str:
+def _matching(document: dict[str, Any], key: str, form: Any) -> str:
     value = document.get(key)
-    if not isinstance(value, str) or wanted.fullmatch(value) is None:
-        raise InvalidDeclaration(f"{key} is missing or no name: {_shown(value)}")
+    if not isinstance(value, str) or form.fullmatch(value) is None:
+        raise InvalidDeclaration(f"{key} is missing or no name: {_quoted(value)}")
     return value
 
 
-def _shown(value: object) -> str:
+def _quoted(value: object) -> str:
     text = value if isinstance(value, str) else type(value).__name__
     return repr(text[:80])

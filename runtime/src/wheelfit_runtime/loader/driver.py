@@ -3,7 +3,7 @@
 ``cuDriverGetVersion`` needs no ``cuInit``, so the call is safe before a fork. No device is touched.
 """
 
-# A later start of a program comes here: nothing is imported that it could do without.
+# Imported at every start of a program with shared libraries, so it imports as little as possible.
 # ruff: noqa: PTH110, PTH118, PTH123, PTH208
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from wheelfit_runtime.platforms.providers.nvidia.kernel import KernelGpu
 
 MASK = "CUDA_VISIBLE_DEVICES"
-"""The variable that leaves a process some of the GPUs."""
+"""The variable with the GPUs that a process may use."""
 
 _LIBRARIES = (nvidia_kernel.LIBRARY, f"{nvidia_kernel.WSL_FOLDER}/{nvidia_kernel.LIBRARY}")
 
@@ -26,8 +26,8 @@ _LIBRARIES = (nvidia_kernel.LIBRARY, f"{nvidia_kernel.WSL_FOLDER}/{nvidia_kernel
 class Driver:
     """The facts about a driver.
 
-    :param cuda: the CUDA version it offers; None: there is no driver, or it is unknown.
-    :param kernel: release of the kernel's part, as ``560.35.03``.
+    :param cuda: its CUDA version; None: there is no driver, or it is unknown.
+    :param kernel: release of the kernel module, as ``560.35.03``.
     :param gpus: GPUs listed by the kernel module; empty: none, or unknown.
     """
 
@@ -42,7 +42,7 @@ class Driver:
 
     @property
     def version(self) -> str:
-        """The CUDA version as text; ``none`` where there is no driver."""
+        """The CUDA version as text, or ``none``."""
         return "none" if self.cuda is None else f"{self.cuda[0]}.{self.cuda[1]}"
 
     @property
@@ -58,44 +58,46 @@ def read_driver(root: str = "/", libraries: Iterable[str] = _LIBRARIES) -> Drive
     :param libraries: names of the user-mode driver, tried in order.
     """
 
-    def place(name: str) -> str:
+    def path_of(name: str) -> str:
         return os.path.join(root, name[1:])
 
     def text(name: str) -> str:
         try:
-            with open(place(name), encoding="utf-8", errors="replace") as file:
+            with open(path_of(name), encoding="utf-8", errors="replace") as file:
                 return file.read()
         except OSError:
             return ""
 
     def children(folder: str) -> list[str]:
         try:
-            return os.listdir(place(folder))
+            return os.listdir(path_of(folder))
         except OSError:
             return []
 
     def exists(name: str) -> bool:
-        return os.path.exists(place(name))
+        return os.path.exists(path_of(name))
 
     kernel = nvidia_kernel.release(text) or ""
-    return Driver(offered(libraries), kernel, nvidia_kernel.gpus(text, children, exists))
+    return Driver(
+        driver_cuda_version(libraries), kernel, nvidia_kernel.gpus(text, children, exists)
+    )
 
 
-def offered(libraries: Iterable[str]) -> tuple[int, int] | None:
-    """Return the CUDA version that the user-mode driver offers; None: it cannot be queried."""
-    import ctypes  # 3 ms, only to load libraries
+def driver_cuda_version(libraries: Iterable[str]) -> tuple[int, int] | None:
+    """Return the CUDA version of the user-mode driver; None: it cannot be queried."""
+    import ctypes  # takes 3 ms
 
     for name in libraries:
         try:
-            ask = ctypes.CDLL(name).cuDriverGetVersion
+            get_version = ctypes.CDLL(name).cuDriverGetVersion
         except (OSError, AttributeError):
             continue
         number = ctypes.c_int()
-        if ask(ctypes.byref(number)) == 0 and number.value >= 1000:
+        if get_version(ctypes.byref(number)) == 0 and number.value >= 1000:
             return number.value // 1000, number.value % 1000 // 10
     return None
 
 
 def hides_all(mask: str) -> bool:
-    """Return whether a mask leaves a process no GPU: the first entry that names none ends it."""
+    """Return whether a mask hides all GPUs: it ends at the first entry that names none."""
     return not mask.strip().startswith(("GPU-", "MIG-", *"0123456789"))

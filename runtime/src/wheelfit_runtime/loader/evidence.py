@@ -1,4 +1,4 @@
-"""Gather the evidence for a decision: declarations, detections, loaded libraries, and demands."""
+"""Gather the evidence for a choice: declarations, detections, loaded libraries, and variables."""
 
 from __future__ import annotations
 
@@ -16,26 +16,28 @@ if TYPE_CHECKING:
     from wheelfit_runtime.platforms.features import Detection
 
 MIX = "WHEELFIT_MIX"
-"""The variable with what a process may have several values of, as ``cuda,openmp``, or ``all``."""
+"""The variable with dimensions that may have several values, as ``cuda,openmp``, or ``all``."""
 
 _SM = Feature("nvidia", "sm_arch")
 
 
 class Evidence(NamedTuple):
-    """The evidence for a decision."""
+    """The evidence for a choice."""
 
     declarations: Declarations
     environ: Mapping[str, str]
     process: Process
-    held: tuple[LoadedValue, ...]
-    judged: tuple[Judgement, ...]
+    loaded: tuple[LoadedValue, ...]
+    judgements: tuple[Judgement, ...]
 
     def of(self, group: str) -> list[Judgement]:
         """Return the judgements of a group's installed implementations."""
-        return [judgement for judgement in self.judged if judgement.implementation.group == group]
+        return [
+            judgement for judgement in self.judgements if judgement.implementation.group == group
+        ]
 
-    def demanded(self, group: str) -> str:
-        """Return the implementation the user forces for a group; empty: none."""
+    def forced(self, group: str) -> str:
+        """Return the name of the implementation that the user forces for a group; empty: none."""
         return self.environ.get(variable_of(group), "").strip()
 
 
@@ -49,17 +51,16 @@ class MachineDetection(Protocol):
         ...
 
 
-class Sources:
-    """The evidence about one process, for one thread at a time.
+class EvidenceGatherer:
+    """A gatherer of the evidence about one process, for one thread at a time.
 
-    Each namespace is detected once, while the environment stays the same.
+    Each namespace is detected once, unless the environment changes.
 
     :param environ: returns the environment.
     :param paths: returns the search path of modules.
-    :param look: detects the machine: called with namespaces, the environment, and whether devices
-        are needed.
+    :param detect: detects the support of the machine.
     :param folders: returns further folders with declarations.
-    :param table: returns the declarations of an application that has them as a module.
+    :param table: returns the declarations that a frozen application has as a module.
     """
 
     def __init__(
@@ -67,67 +68,73 @@ class Sources:
         *,
         environ: Callable[[], Mapping[str, str]],
         paths: Callable[[], Iterable[object]],
-        look: MachineDetection,
+        detect: MachineDetection,
         folders: Callable[[], Iterable[str]] = tuple,
         table: Callable[[], Mapping[str, object] | None] = lambda: None,
     ) -> None:
         self._environ = environ
         self._paths = paths
-        self._look = look
+        self._detect = detect
         self._folders = folders
         self._table = table
-        self._looked_by: dict[str, str] = {}
+        self._environ_of_detections: dict[str, str] = {}
         self._detections: dict[tuple[str, bool], Detection] = {}
 
     def gather(
         self,
         claimed: Iterable[LoadedValue],
         failed: Mapping[tuple[str, str], str],
-        known_of: Iterable[str] | None = (),
+        known_groups: Iterable[str] | None = (),
     ) -> Evidence:
         """Read the declarations, and detect the namespaces they name.
 
-        :param known_of: groups whose known, uninstalled implementations are judged too; None: all.
+        :param claimed: the values that groups already imported use.
+        :param failed: the reasons of failed imports, by group and implementation.
+        :param known_groups: groups of which uninstalled implementations count as well; None: all.
         """
         environ = self._environ()
         declared = scan(self._paths(), self._table(), self._folders())
-        everything = declared.implementations
-        wanted = {item.feature for each in everything for item in each.properties}
-        for group in declared.known if known_of is None else known_of:
+        implementations = declared.implementations
+        features = {
+            item.feature for implementation in implementations for item in implementation.properties
+        }
+        for group in declared.known if known_groups is None else known_groups:
             for known in declared.known.get(group, ()):
-                wanted |= {item.feature for item in known.properties}
+                features |= {item.feature for item in known.properties}
         process = self._process(
-            {feature.namespace for feature in wanted}, environ, devices=_SM in wanted
+            {feature.namespace for feature in features}, environ, devices=_SM in features
         )
-        free = {word.strip() for word in environ.get(MIX, "").split(",")} - {""}
-        held = tuple(
-            value for value in (*process.held, *claimed) if not free & {"all", value.dimension}
+        mixed = {word.strip() for word in environ.get(MIX, "").split(",")} - {""}
+        loaded = tuple(
+            value for value in (*process.loaded, *claimed) if not mixed & {"all", value.dimension}
         )
-        requirements = {feature for each in everything for feature in each.requirements}
-        judged = []
-        for implementation in everything:
-            judgement = judge(implementation, process.detections, held, requirements)
-            claims = {d: v for d, v in judgement.claims.items() if not free & {"all", d}}
+        requirements = {
+            feature for implementation in implementations for feature in implementation.requirements
+        }
+        judgements = []
+        for implementation in implementations:
+            judgement = judge(implementation, process.detections, loaded, requirements)
+            claims = {d: v for d, v in judgement.claims.items() if not mixed & {"all", d}}
             judgement = judgement._replace(claims=claims)
-            judged.append(
-                _as_demanded(
+            judgements.append(
+                _with_user_choice(
                     judgement, failed.get((implementation.group, implementation.name), ""), environ
                 )
             )
-        return Evidence(declared, environ, process, held, tuple(judged))
+        return Evidence(declared, environ, process, loaded, tuple(judgements))
 
     def _process(
         self, namespaces: Iterable[str], environ: Mapping[str, str], *, devices: bool
     ) -> Process:
-        """Detect namespaces not detected in this environment yet, and always loaded libraries."""
-        if self._looked_by != environ:  # a mask or an override may be new
-            self._looked_by = dict(environ)
+        """Read the loaded libraries, and detect namespaces that are new in this environment."""
+        if self._environ_of_detections != environ:  # a mask or an override may have changed
+            self._environ_of_detections = dict(environ)
             self._detections.clear()
         names = sorted(namespaces)
         missing = [name for name in names if (name, devices) not in self._detections]
-        process = self._look(missing, environ, devices=devices)
+        process = self._detect(missing, environ, devices=devices)
         self._detections.update(
-            ((n, devices), detections) for n, detections in process.detections.items()
+            ((name, devices), detection) for name, detection in process.detections.items()
         )
         detections = {
             name: self._detections[name, devices]
@@ -137,18 +144,18 @@ class Sources:
         return replace(process, detections=detections)
 
 
-def _as_demanded(judgement: Judgement, failed: str, environ: Mapping[str, str]) -> Judgement:
-    """Add failed imports, and the user's demands, to a judgement.
+def _with_user_choice(judgement: Judgement, failure: str, environ: Mapping[str, str]) -> Judgement:
+    """Add a failed import, and the user's choice, to a judgement.
 
-    :param failed: why it could not be imported; empty: no import has failed.
+    :param failure: the reason it could not be imported; empty: no import has failed.
     """
     implementation = judgement.implementation
-    if failed:
-        judgement = judgement._replace(reasons=(*judgement.reasons, failed), failed=True)
+    if failure:
+        judgement = judgement._replace(reasons=(*judgement.reasons, failure), failed=True)
     variable = variable_of(implementation.group)
     name = environ.get(variable, "").strip()
     if not name:
         return judgement
     if name == implementation.name:
-        return judgement._replace(forced=not failed)
+        return judgement._replace(forced=not failure)
     return judgement._replace(reasons=(f"{variable}={name}", *judgement.reasons))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from wheelfit_runtime import VariantWarning
 from wheelfit_runtime.errors import NoImplementation
-from wheelfit_runtime.loader.declaration_files import find_module, plain
+from wheelfit_runtime.loader.declaration_files import escaped, find_module
 from wheelfit_runtime.loader.exporting import load
 from wheelfit_runtime.loader.loading import explain
 from wheelfit_runtime.loader.quick_choice import variable_of
@@ -32,23 +32,23 @@ def run(
     err: TextIO,
 ) -> int:
     """Explain, and return 0 if every group has an implementation, else 3."""
-    asked = _parse(arguments)
-    explanation = explain(*asked.group)
-    if asked.tries:
+    options = _parse(arguments)
+    explanation = explain(*options.group)
+    if options.tries:
         interpreter = interpreter_of_this_process()
         if interpreter is None:
             err.write("error: --try needs a Python to start, and a frozen application has none\n")
             return 1
         add_trials(explanation, environ, interpreter, RealProcesses())
-    if asked.json:
+    if options.json:
         out.write(json.dumps(explanation, indent=2) + "\n")
     else:
-        out.writelines(f"{plain(line)}\n" for line in _lines(explanation))
-    return 0 if all(map(_has_one, explanation["groups"])) else 3
+        out.writelines(f"{escaped(line)}\n" for line in _lines(explanation))
+    return 0 if all(map(_has_implementation, explanation["groups"])) else 3
 
 
-def _has_one(group: Mapping[str, Any]) -> bool:
-    """Return whether a group has an implementation; where it was tried, whether it loads."""
+def _has_implementation(group: Mapping[str, Any]) -> bool:
+    """Return whether a group has an implementation, which loads if that was tried."""
     if "tried" in group:
         return bool(group["tried"]["implementation"])
     return bool(group["chosen"])
@@ -57,8 +57,8 @@ def _has_one(group: Mapping[str, Any]) -> bool:
 def _parse(arguments: Sequence[str]) -> Namespace:
     parser = ArgumentParser("python -m wheelfit_runtime explain", description=__doc__)
     parser.add_argument("group", nargs="*", help="a package with implementations; default: all")
-    words = "load each that fits in a child process, and tell what happens"
-    parser.add_argument("--try", dest="tries", action="store_true", help=words)
+    help_text = "load each compatible implementation in a child process, and show the outcome"
+    parser.add_argument("--try", dest="tries", action="store_true", help=help_text)
     parser.add_argument("--json", action="store_true", help="write JSON")
     return parser.parse_args(arguments)
 
@@ -71,24 +71,24 @@ def _lines(explanation: Mapping[str, Any]) -> Iterator[str]:
         yield from _group(group)
     for dimension, value in explanation["agreed"].items():
         yield f"all agree on {dimension} {value}"
-    for one in explanation["held"]:
-        yield f"this process has {one['dimension']} {one['value']}: {one['because']}"
-    asked = {
-        words.rpartition(" :: ")[0]
+    for value in explanation["loaded_values"]:
+        yield f"this process has {value['dimension']} {value['value']}: {value['reason']}"
+    features = {
+        text.rpartition(" :: ")[0]
         for group in explanation["groups"]
-        for each in group["implementations"]
-        for words in each["properties"]
+        for implementation in group["implementations"]
+        for text in implementation["properties"]
     }
     for namespace, detection in explanation["machine"].items():
-        best = {
+        best_values = {
             name: f"{name} {values[0]}" for name, values in detection["supported"].items() if values
         }
-        # Of the rest a machine has dozens, and nothing here depends on them.
-        wanted = [words for name, words in best.items() if f"{namespace} :: {name}" in asked]
-        shown = ", ".join(wanted or list(best.values())[:3])
+        # A machine has dozens of further features, which no implementation needs.
+        texts = [text for name, text in best_values.items() if f"{namespace} :: {name}" in features]
+        shown = ", ".join(texts or list(best_values.values())[:3])
         yield f"{namespace}: {shown or 'nothing is supported'}"
-        yield from (f"  {words}" for words in (*detection["warnings"], *detection["overrides"]))
-    yield from (f"warning: {words}" for words in explanation["problems"])
+        yield from (f"  {text}" for text in (*detection["warnings"], *detection["overrides"]))
+    yield from (f"warning: {text}" for text in explanation["problems"])
 
 
 def _group(group: Mapping[str, Any]) -> Iterator[str]:
@@ -97,31 +97,28 @@ def _group(group: Mapping[str, Any]) -> Iterator[str]:
     nothing = "nothing fits" if group["implementations"] else "no implementation is installed"
     yield f"{group['group']}: {chosen} {state}" if chosen else f"{group['group']}: {nothing}"
     if "tried" in group:
-        taken = group["tried"]["implementation"]
-        yield f"  tried: {f'{taken} is used' if taken else group['tried']['message']}"
-        yield from (f"    warning: {words}" for words in group["tried"]["warnings"])
-    if group["demanded"]:
-        named = any(
-            each["implementation"] == group["demanded"] for each in group["implementations"]
-        )
-        yield f"  {group['variable']}={group['demanded']} is set" + (
-            "" if named else ", which is none"
-        )
-    for each in group["implementations"]:
-        mark = {"chosen": "*", "fits": "+", "unsupported": "-"}[each["state"]]
-        needs = ", ".join(each["properties"]) or "needs nothing"
-        yield f"  {mark} {each['implementation']} ({each['module']}): {needs}"
-        yield from (f"      {words}" for words in each["reasons"])
-        if each.get("tried"):
-            is_loaded = each["tried"]["implementation"] is not None
-            result = f"loads in {each['tried']['seconds']:.1f} s"
-            yield f"      tried: {result if is_loaded else each['tried']['message']}"
+        name = group["tried"]["implementation"]
+        yield f"  tried: {f'{name} is used' if name else group['tried']['message']}"
+        yield from (f"    warning: {text}" for text in group["tried"]["warnings"])
+    if group["forced"]:
+        names = [item["implementation"] for item in group["implementations"]]
+        note = "" if group["forced"] in names else ", which is not installed"
+        yield f"  {group['variable']}={group['forced']} is set{note}"
+    for implementation in group["implementations"]:
+        mark = {"chosen": "*", "fits": "+", "unsupported": "-"}[implementation["state"]]
+        needs = ", ".join(implementation["properties"]) or "needs nothing"
+        yield f"  {mark} {implementation['implementation']} ({implementation['module']}): {needs}"
+        yield from (f"      {text}" for text in implementation["reasons"])
+        if implementation.get("tried"):
+            is_loaded = implementation["tried"]["implementation"] is not None
+            result = f"loads in {implementation['tried']['seconds']:.1f} s"
+            yield f"      tried: {result if is_loaded else implementation['tried']['message']}"
     if group["could_install"]:
         yield f"  this machine can also use: pip install {' '.join(group['could_install'])}"
 
 
 LOADED = "loaded"
-"""The outcome of an import that went well."""
+"""The outcome of a successful import."""
 DEADLINE = 120.0
 """Seconds an import may take; libraries of some gigabytes take a minute from a slow disk."""
 
@@ -130,7 +127,7 @@ _PROGRAM = (
     "import sys; sys.path[:] = sys.argv[2:]; "
     "from wheelfit_runtime.loader.explaining import report; report(sys.argv[1])"
 )
-_LONGEST = 500
+_MAX_LENGTH = 500
 
 
 def add_trials(
@@ -161,7 +158,7 @@ def _try(
 ) -> dict[str, Any]:
     """Return the outcome of importing a group in a child process."""
     start = time.monotonic()
-    # The program of a child stands before its path, which may have any number of entries.
+    # After the group come the entries of the child's path, of any number.
     arguments = (interpreter, "-c", _PROGRAM, group, *sys.path)
     answer = processes.ask(Question(f"import {group}", arguments, environ, DEADLINE))
     outcome = _outcome_of(answer)
@@ -189,8 +186,8 @@ def _ending(answer: Answer) -> str:
         return f"the process ends with status {answer.code}"
     if answer.ending is Ending.LATE:
         return f"the import takes longer than {DEADLINE:.0f} s"
-    words = answer.errors.decode("utf-8", "replace").strip()
-    return plain(f"{answer.ending}: {words}" if words else str(answer.ending))[:_LONGEST]
+    errors = answer.errors.decode("utf-8", "replace").strip()
+    return escaped(f"{answer.ending}: {errors}" if errors else str(answer.ending))[:_MAX_LENGTH]
 
 
 def _signal(number: int) -> str:
@@ -204,14 +201,14 @@ def _signal(number: int) -> str:
 
 def report(group: str) -> None:
     """Import a group in this process, and write the outcome; for a child process."""
-    with warnings.catch_warnings(record=True) as caught:
+    with warnings.catch_warnings(record=True) as recorded:
         warnings.simplefilter("always")
         outcome = _imported(group)
-    own = [
-        str(warning.message) for warning in caught if issubclass(warning.category, VariantWarning)
+    messages = [
+        str(warning.message) for warning in recorded if issubclass(warning.category, VariantWarning)
     ]
-    # On a line of its own, independent of output of the imported modules.
-    sys.stdout.write(f"\n{_MARK}{json.dumps({**outcome, 'warnings': own})}\n")
+    # On a separate line, whatever the imported modules print.
+    sys.stdout.write(f"\n{_MARK}{json.dumps({**outcome, 'warnings': messages})}\n")
     sys.stdout.flush()
 
 
@@ -221,16 +218,16 @@ def _imported(group: str) -> dict[str, Any]:
             __import__(group)
         load(group)
     except NoImplementation as error:
-        # Of a forced implementation only the error of its import matters.
+        # An implementation was forced, so only the error of its import matters.
         reasons: list[Any] = [detail["reasons"] for detail in error.details]
         failed = [
-            each
+            reason
             for reason_list in reasons
-            for each in reason_list
-            if each.startswith("cannot be loaded")
+            for reason in reason_list
+            if reason.startswith("cannot be loaded")
         ]
         return _outcome("not loadable", "; ".join(failed) or error.message)
-    except BaseException as error:  # noqa: BLE001 - whatever it is, a program would end with it
+    except BaseException as error:  # noqa: BLE001 - a program would end with any exception
         return _outcome("raised", f"{type(error).__name__}: {error}".rstrip(": "))
     from wheelfit_runtime.loader.loading import explain
 
@@ -238,5 +235,5 @@ def _imported(group: str) -> dict[str, Any]:
 
 
 def _outcome(outcome: str, message: str, implementation: str | None = None) -> dict[str, Any]:
-    words = plain("; ".join(message.splitlines()))[:_LONGEST]
+    words = escaped("; ".join(message.splitlines()))[:_MAX_LENGTH]
     return {"outcome": outcome, "implementation": implementation, "message": words}

@@ -1,7 +1,7 @@
 """Export the names and submodules of a package's implementation.
 
-A package imports this first, so it imports little itself: before `load` has begun, other threads
-cannot find submodules of the package.
+A package imports this first. It imports few modules, since other threads cannot find submodules of
+the package before `load` has begun.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 
     from wheelfit_runtime.loader.loading import Loader as GroupLoader
 else:
-    Loader = object  # a loader needs no base, and its module takes 20 ms
+    Loader = object  # a loader needs no base class, whose import takes 20 ms
     ModuleSpec = type(sys.__spec__)
 
-_NOTHING: object = object()
+_MISSING: object = object()
 
 
 def load(group: str, *, into: str | None = None, submodules: bool = False) -> ModuleType:
     """Return the best implementation of a group, imported.
 
-    Later calls in a process return the same one.
+    Later calls in a process return the same module.
 
     :param group: the name of the group, as ``spam``.
     :param into: name of a module that gets the public names, as ``__name__``; existing names stay.
@@ -55,128 +55,129 @@ def export(module: ModuleType, into: str) -> None:
     """Copy the public names of a module into another, without replacing names.
 
     :param into: name of the other, as ``spam``; it is being imported, or was.
-    :raises NoImplementation: the two are one and the same.
+    :raises NoImplementation: both are the same module.
     """
     other = sys.modules[into]
     if module is other:
         from wheelfit_runtime.errors import NoImplementation
 
         raise NoImplementation(f"{into} is declared to be its own implementation")
-    have, there = vars(other), vars(module)
+    target_names, source_names = vars(other), vars(module)
     public = getattr(module, "__all__", None)
-    names = [name for name in there if name[:1] != "_"] if public is None else list(public)
+    names = [name for name in source_names if name[:1] != "_"] if public is None else list(public)
 
     def is_hidden(name: str) -> bool:
         # A module below the package hides one of that name, imported or not.
-        below = sys.modules.get(f"{module.__name__}.{name}")
+        submodule = sys.modules.get(f"{module.__name__}.{name}")
         return (
-            below is not None
-            and below is there.get(name)
-            and "__path__" in have
-            and find_module(f"{into}.{name}", have["__path__"], without=_SUBMODULES) is not None
+            submodule is not None
+            and submodule is source_names.get(name)
+            and "__path__" in target_names
+            and find_module(f"{into}.{name}", target_names["__path__"], skip=_FINDER) is not None
         )
 
     def other_name(name: str) -> object:
-        # What comes later, or on demand; never what belongs to one module only.
-        value = _NOTHING if name[:2] == "__" else getattr(module, name, _NOTHING)
-        if value is not _NOTHING and not is_hidden(name):
+        # A name that is added later or on demand; dunder names belong to one module only.
+        value = _MISSING if name[:2] == "__" else getattr(module, name, _MISSING)
+        if value is not _MISSING and not is_hidden(name):
             return value
         raise AttributeError(f"module {into!r} has no attribute {name!r}")
 
     def all_names() -> list[str]:
-        # Also what is there on demand only.
-        return sorted({*have, *names})
+        # Also names that exist on demand only.
+        return sorted({*target_names, *names})
 
-    makes = have.get("__getattr__")
-    # A package that is imported again has ours.
-    makes_none = makes is None or getattr(makes, "__module__", "") == __name__
+    getter = target_names.get("__getattr__")
+    # A package that is imported again has `other_name`.
+    has_no_getter = getter is None or getattr(getter, "__module__", "") == __name__
     for name in names:
-        # What is made on demand the other has on demand too, unless it makes names itself.
-        is_ready = name in there or not makes_none
-        if is_ready and name not in have and not is_hidden(name):
+        # A name on demand stays on demand, unless the package has a `__getattr__` of its own.
+        is_ready = name in source_names or not has_no_getter
+        if is_ready and name not in target_names and not is_hidden(name):
             setattr(other, name, getattr(module, name))
-    if makes_none:
+    if has_no_getter:
         other.__getattr__ = other_name  # type: ignore[method-assign]
-    have.setdefault("__all__", names)
-    have.setdefault("__dir__", all_names)
-    if not have.get("__doc__"):
+    target_names.setdefault("__all__", names)
+    target_names.setdefault("__dir__", all_names)
+    if not target_names.get("__doc__"):
         other.__doc__ = module.__doc__
-    if into in _SUBMODULES.offered:
-        _SUBMODULES.known[into] = module.__name__
+    if into in _FINDER.implementations:
+        _FINDER.module_names[into] = module.__name__
 
 
 def offer_submodules(into: str, implementation: Callable[[], str]) -> None:
     """Make modules below an implementation importable below a package too.
 
-    This is done before the implementation is imported: another thread, or the implementation's own
-    imports, may need a module of a package that is not complete yet.
+    Call it before importing the implementation: another thread, or the implementation's own
+    imports, may need a submodule earlier.
 
-    :param implementation: returns the name of the other, as ``spam_cu12``; may wait for it.
+    :param implementation: returns the name of the implementation, as ``spam_cu12``; may block.
     """
     vars(sys.modules[into]).setdefault("__path__", [])  # one that is a single file
-    _SUBMODULES.offered[into] = implementation
-    _SUBMODULES.known.pop(into, None)  # of an earlier import
-    if _SUBMODULES not in sys.meta_path:
-        sys.meta_path.insert(0, _SUBMODULES)
+    _FINDER.implementations[into] = implementation
+    _FINDER.module_names.pop(into, None)  # of an earlier import
+    if _FINDER not in sys.meta_path:
+        sys.meta_path.insert(0, _FINDER)
 
 
-class Submodules:
-    """A finder of modules below a package in its implementation; they are the same modules.
+class SubmoduleFinder:
+    """A finder that makes submodules of an implementation submodules of its package.
 
-    A package's own modules come first. Finding neither imports nor waits, since the import system
-    holds a lock meanwhile that all threads need.
+    A package's own modules come first. Finding neither imports nor blocks, since the import system
+    has a lock meanwhile that all threads need.
     """
 
     def __init__(self) -> None:
-        self.offered: dict[str, Callable[[], str]] = {}
-        """Who knows, and may wait for, the name of the implementation, by that of the package."""
-        self.known: dict[str, str] = {}
+        self.implementations: dict[str, Callable[[], str]] = {}
+        """By package, a function that returns the name of its implementation, and may block."""
+        self.module_names: dict[str, str] = {}
+        """By package, the name of its implementation, if it is imported."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """Return the spec of a module; None for other packages' modules."""
         parent, _, last = fullname.rpartition(".")
-        implementation = self.offered.get(parent)
+        implementation = self.implementations.get(parent)
         if implementation is not None:
-            if find_module(fullname, path, target, without=self) is not None:
+            if find_module(fullname, path, target, skip=self) is not None:
                 return None
-            above = self.known.get(parent)
-            if above is None:
-                return ModuleSpec(fullname, _Same(lambda: f"{implementation()}.{last}"))
-            return _as(fullname, f"{above}.{last}")
+            parent_name = self.module_names.get(parent)
+            if parent_name is None:
+                return ModuleSpec(fullname, _AliasLoader(lambda: f"{implementation()}.{last}"))
+            return _alias_spec(fullname, f"{parent_name}.{last}")
         if not self._is_below(parent):
             return None
         name = getattr(sys.modules.get(parent), "__name__", parent)
-        return None if name == parent else _as(fullname, f"{name}.{last}")
+        return None if name == parent else _alias_spec(fullname, f"{name}.{last}")
 
     def _is_below(self, name: str) -> bool:
-        # A list, for other threads may add to it.
-        return any(name.startswith(f"{package}.") for package in list(self.offered))
+        # A copy, as other threads may add to it.
+        return any(name.startswith(f"{package}.") for package in list(self.implementations))
 
 
-_SUBMODULES = Submodules()
+_FINDER = SubmoduleFinder()
 
 
-def _as(fullname: str, name: str) -> ModuleSpec | None:
-    """Return the spec of a module under a second name; None where there is none."""
+def _alias_spec(fullname: str, name: str) -> ModuleSpec | None:
+    """Return a spec for a second name of a module; None: there is no such module."""
     module = sys.modules.get(name)
     if module is None:
         path = getattr(sys.modules.get(name.rpartition(".")[0]), "__path__", None)
-        # An implementation that is a single file has none below.
-        real = None if path is None else find_module(name, path, without=_SUBMODULES)
+        # An implementation that is a single file has no submodules.
+        real = None if path is None else find_module(name, path, skip=_FINDER)
         if real is None:
             return None
     else:
         real = getattr(module, "__spec__", None)
-    spec = ModuleSpec(fullname, _Same(lambda: name, real))
+    spec = ModuleSpec(fullname, _AliasLoader(lambda: name, real))
     if real is not None:
         spec.origin = real.origin
         spec.submodule_search_locations = real.submodule_search_locations
     return spec
 
 
-class _Same(Loader):
+class _AliasLoader(Loader):
     """An importer of one module under a second name.
 
     :param spec: its spec under the first name; None: unknown.
@@ -187,10 +188,10 @@ class _Same(Loader):
         self._spec = spec
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        """Return the module itself, so that no thread ever sees another."""
+        """Return the module itself, so that all threads get the same object."""
         name = self._name()
         try:
-            # As the statement: it takes what is half imported by a thread that waits for this one.
+            # Like the import statement, this accepts a partly imported module of another thread.
             __import__(name)
             module = sys.modules[name]
         except ModuleNotFoundError as error:

@@ -1,7 +1,7 @@
-"""Carry out a plan: import the implementation of a group, and fall back if it fails.
+"""Import the implementation of a group, and fall back to another one if that fails.
 
-Everything that is decided is decided under one lock, and no implementation is imported under it:
-an import has locks of its own, and two threads would wait for each other.
+Decisions are made under one lock. Imports are made without it, as they have locks of their own, and
+two threads would wait for each other.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ import os
 import sys
 import time
 
-try:  # `threading` has the same, and takes half of all that is spent here
+try:  # importing `threading` would double the time of importing this module
     from _thread import RLock, _local
 except ImportError:  # pragma: no cover - another Python
     from threading import RLock
     from threading import local as _local
 
-from wheelfit_runtime.loader.declaration_files import TABLE, linked_folders, plain
+from wheelfit_runtime.loader.declaration_files import TABLE, escaped, linked_folders
 from wheelfit_runtime.loader.quick_choice import QuickChoice, choose_here
 
 TYPE_CHECKING = False
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
-    from wheelfit_runtime.loader.evidence import Evidence, Sources
+    from wheelfit_runtime.loader.evidence import Evidence, EvidenceGatherer
     from wheelfit_runtime.loader.planning import Plan
     from wheelfit_runtime.loader.process import Process
 
 
 _PAUSES = (0.001, 0.01, 0.1)
-"""Seconds before an import that waited for a thread which waited for it is tried again."""
+"""Seconds before further attempts of an import that failed by a deadlock."""
 _LONGEST_WAIT = 20.0
-"""Seconds a fork waits for a decision; the longest one takes the deadline of a probe."""
+"""Seconds that a fork waits for a decision, which may take as long as the deadline of a probe."""
 
 
 def explain(*groups: str) -> dict[str, Any]:
@@ -47,40 +47,40 @@ def explain(*groups: str) -> dict[str, Any]:
 def import_whole(name: str) -> ModuleType:
     """Import a module; if that fails, remove it and its submodules from ``sys.modules``.
 
-    Otherwise a second import would mix parts of two.
+    Otherwise a second import would use submodules of the first.
     """
     for pause in (*_PAUSES, None):
         try:
             return _imported(name)
         except BaseException as error:
-            if name in sys.modules:  # another thread is at it
+            if name in sys.modules:  # another thread imports it
                 raise
             _forget_below(name)
             if pause is None or not is_deadlock(error):
                 raise
-        time.sleep(pause)  # that thread has what it waited for
-    raise AssertionError  # pragma: no cover - the last turn returns or raises
+        time.sleep(pause)  # the other thread can go on
+    raise AssertionError  # pragma: no cover - the last attempt returns or raises
 
 
 def _imported(name: str) -> ModuleType:
-    """Import a module as ``importlib.import_module`` does, which takes longer to be imported."""
+    """Import a module as ``importlib.import_module`` does, without importing `importlib`."""
     while True:
         __import__(name)
         module = sys.modules.get(name)
         if module is not None:
             return module
-        # Another thread imported it and failed, and the statement does not notice.
+        # Another thread imported it and failed, which `__import__` does not report.
 
 
 def is_deadlock(error: BaseException) -> bool:
-    """Return whether two threads waited for each other to import something, and one gave up."""
-    return type(error).__name__ == "_DeadlockError"  # importlib's own, and private
+    """Return whether imports of two threads waited for each other, and this one gave up."""
+    return type(error).__name__ == "_DeadlockError"  # private in importlib
 
 
 def forget(name: str) -> None:
-    """Forget a module and all below it, as if it had never been imported.
+    """Remove a module and its submodules from ``sys.modules``.
 
-    :param name: as ``spam_cu12``; empty: there is none.
+    :param name: as ``spam_cu12``; empty: no module.
     """
     if name:
         sys.modules.pop(name, None)
@@ -88,52 +88,53 @@ def forget(name: str) -> None:
 
 
 def _forget_below(name: str) -> None:
-    """Forget the modules below one, under all the names that they have."""
+    """Remove the submodules of a module from ``sys.modules``, under all their names."""
     start = f"{name}."
-    there = dict(sys.modules)
+    modules = dict(sys.modules)
     # Another package's module may have a second name here; keep it.
-    own = {
+    submodule_ids = {
         id(module)
-        for each, module in there.items()
-        if each.startswith(start) and getattr(module, "__name__", each).startswith(start)
+        for full_name, module in modules.items()
+        if full_name.startswith(start) and getattr(module, "__name__", full_name).startswith(start)
     }
-    for each, module in there.items():
-        if each.startswith(start) or id(module) in own:
-            sys.modules.pop(each, None)
-            parent, _, last = each.rpartition(".")
-            above = getattr(there.get(parent), "__dict__", {})
-            if above.get(last) is module:
-                del above[last]
+    for full_name, module in modules.items():
+        if full_name.startswith(start) or id(module) in submodule_ids:
+            sys.modules.pop(full_name, None)
+            parent, _, last = full_name.rpartition(".")
+            parent_names = getattr(modules.get(parent), "__dict__", {})
+            if parent_names.get(last) is module:
+                del parent_names[last]
 
 
-class _Choice:
+class _GroupChoice:
     """The implementation of a group, imported or to be imported.
 
     :param agreed: the values of shared dimensions it requires.
-    :param news: the warnings to show when it is imported.
+    :param warnings: the warnings to show when it is imported.
     """
 
-    __slots__ = ("agreed", "group", "module", "name", "news", "title")
+    __slots__ = ("agreed", "group", "module", "name", "title", "warnings")
 
     def __init__(
         self,
         group: str,
         chosen: QuickChoice,
         agreed: Mapping[str, str] | None = None,
-        news: tuple[str, ...] = (),
+        warnings: tuple[str, ...] = (),
     ) -> None:
         self.group = group
         self.name = chosen.name
         self.title = chosen.title
         self.module = chosen.module
         self.agreed = agreed or {}
-        self.news = news
+        self.warnings = warnings
 
 
 class Loader:
     """The loader of implementations of one process; safe to use from threads, and after a fork.
 
-    :param sources: returns the object that gathers evidence; called when it is needed.
+    :param sources: returns the gatherer of evidence; called when it is needed.
+    :param import_module: imports an implementation.
     :param warn: shows a warning.
     :param quick: returns the choice for a group in simple cases; None: the case is not simple.
     :param longest_wait: seconds that a fork waits for a decision.
@@ -141,25 +142,25 @@ class Loader:
 
     def __init__(
         self,
-        sources: Callable[[], Sources],
+        sources: Callable[[], EvidenceGatherer],
         *,
-        bring: Callable[[str], ModuleType] = import_whole,
+        import_module: Callable[[str], ModuleType] = import_whole,
         warn: Callable[[str], None],
         quick: Callable[[str], QuickChoice | None] = lambda _: None,
         longest_wait: float = _LONGEST_WAIT,
     ) -> None:
         self._sources = sources
-        self._gatherer: Sources | None = None
-        self._bring = bring
+        self._gatherer: EvidenceGatherer | None = None
+        self._import_module = import_module
         self._warn = warn
         self._quick = quick
         self._longest_wait = longest_wait
         self._lock = RLock()
-        self._here = _local()
+        self._local = _local()
         self._modules: dict[str, ModuleType] = {}
-        self._choices: dict[str, _Choice] = {}
+        self._choices: dict[str, _GroupChoice] = {}
         self._failed: dict[tuple[str, str], str] = {}
-        self._told: set[str] = set()
+        self._shown_warnings: set[str] = set()
 
     def load(self, group: str) -> ModuleType:
         """Return the implementation of a group, imported.
@@ -171,8 +172,8 @@ class Loader:
 
     def module_of(self, group: str) -> str:
         """Return the name of the implementation of a group, also while this thread imports it."""
-        # What this thread imports: another one, for which it fails, may take the choice back.
-        name = self._busy().get(group)
+        # Another thread may take the choice back while this one imports it.
+        name = self._importing().get(group)
         if name:
             return name
         try:
@@ -181,26 +182,26 @@ class Loader:
             choice = self._choices.get(group)
             if choice is None or not is_deadlock(error):
                 raise
-            # The thread that imports it waits for what this one imports: as Python does for any
-            # module, go on with what is there.
+            # The thread that imports it waits for this one: use the partly imported module, as
+            # Python does.
             return choice.module
 
-    def _busy(self) -> dict[str, str]:
-        """Return the modules this thread imports, by group; empty text: not decided yet."""
-        busy: dict[str, str] = self._here.__dict__.setdefault("busy", {})
-        return busy
+    def _importing(self) -> dict[str, str]:
+        """Return the modules that this thread imports, by group; empty: not decided yet."""
+        importing: dict[str, str] = self._local.__dict__.setdefault("importing", {})
+        return importing
 
     def _load(self, group: str) -> ModuleType:
-        busy = self._busy()
-        if group in busy:
+        importing = self._importing()
+        if group in importing:
             from wheelfit_runtime.errors import NoImplementation
 
-            raise NoImplementation(f"{group} is asked for while its own implementation is imported")
-        busy[group] = ""
+            raise NoImplementation(f"{group} is loaded while its own implementation is imported")
+        importing[group] = ""
         try:
             return self._import_best(group)
         finally:
-            del busy[group]
+            del importing[group]
 
     def _import_best(self, group: str) -> ModuleType:
         cause: Exception | None = None
@@ -208,7 +209,7 @@ class Loader:
         while True:
             try:
                 with self._lock:
-                    choice = self._decided(group, cause)
+                    choice = self._decide(group, cause)
             except BaseException:
                 forget(imported)
                 raise
@@ -216,40 +217,44 @@ class Loader:
             if name != imported:
                 forget(imported)
                 imported = ""
-            self._busy()[group] = name
+            self._importing()[group] = name
             try:
-                module = self._bring(name)
+                module = self._import_module(name)
             except (ImportError, OSError) as error:
                 cause = error
                 with self._lock:
                     self._give_up(choice, error)
                 continue
             except BaseException as error:
-                # Of a deadlock the other thread may go on with the same.
+                # After a deadlock the other thread may go on with the same module.
                 if not (is_deadlock(error) and name in sys.modules):
                     with self._lock:
                         self._give_up(choice)
                 raise
-            news: list[str] = []
+            warnings: list[str] = []
             with self._lock:
                 if self._choices.get(group) is not choice:
-                    # Taken back by a thread for which it failed: others may have chosen since,
-                    # and not with this one in mind. It can be imported, as is known now.
+                    # A thread for which it failed took it back, and others may have chosen without
+                    # it since. Now it is known that it can be imported.
                     self._failed.pop((group, choice.name), None)
                     imported = name
                     continue
                 if group not in self._modules:  # no other thread came first
                     self._modules[group] = module
-                    news = [words for words in choice.news if words not in self._told]
-                    self._told.update(news)
+                    warnings = [
+                        warning
+                        for warning in choice.warnings
+                        if warning not in self._shown_warnings
+                    ]
+                    self._shown_warnings.update(warnings)
                 module = self._modules[group]
-            for words in news:
-                self._warn(words)
+            for warning in warnings:
+                self._warn(warning)
             return module
 
     # --- under the lock -----------------------------------------------------------------------
 
-    def _decided(self, group: str, cause: Exception | None) -> _Choice:
+    def _decide(self, group: str, cause: Exception | None) -> _GroupChoice:
         """Return the choice for a group."""
         choice = self._choices.get(group)
         if choice is not None:
@@ -257,30 +262,32 @@ class Loader:
         if not any(failed == group for failed, _ in self._failed):
             quick = self._quick(group)
             if quick is not None:
-                self._choices[group] = _Choice(group, quick)
+                self._choices[group] = _GroupChoice(group, quick)
                 return self._choices[group]
         evidence = self._evidence()
-        made = self._planned(evidence, group)
-        judged = made.chosen.get(group)
-        from wheelfit_runtime.loader.reasons import nothing_left, passed_over
+        made_plan = self._make_plan(evidence, group)
+        judgement = made_plan.chosen.get(group)
+        from wheelfit_runtime.loader.reasons import choice_warnings, no_implementation_error
 
-        if judged is None:
+        if judgement is None:
             evidence = self._evidence((group,))
             for key in [key for key in self._failed if key[0] == group]:
                 del self._failed[key]  # an import may be tried again after a repair
-            raise nothing_left(group, evidence) from cause
-        # A forced one without any other claims what it is, even if the process has another.
-        agreed = {d: v for d, v in made.agreed.items() if d in judged.claims}
-        for value in evidence.held:
-            # It has the settled values too, even if the group that settled them fails in the end.
-            if value.value in judged.claims.get(value.dimension, ()):
+            raise no_implementation_error(group, evidence) from cause
+        # A forced implementation claims its values, even if the process has others.
+        agreed = {d: v for d, v in made_plan.agreed.items() if d in judgement.claims}
+        for value in evidence.loaded:
+            # It also uses the loaded values, even if the group that needed them fails later.
+            if value.value in judgement.claims.get(value.dimension, ()):
                 agreed.setdefault(value.dimension, value.value)
-        implementation = judged.implementation
+        implementation = judgement.implementation
         chosen = QuickChoice(implementation.name, implementation.title, implementation.module)
-        self._choices[group] = _Choice(group, chosen, agreed, passed_over(judged, evidence))
+        self._choices[group] = _GroupChoice(
+            group, chosen, agreed, choice_warnings(judgement, evidence)
+        )
         return self._choices[group]
 
-    def _evidence(self, known_of: Iterable[str] | None = ()) -> Evidence:
+    def _evidence(self, known_groups: Iterable[str] | None = ()) -> Evidence:
         from wheelfit_runtime.loader.planning import LoadedValue
 
         claimed = [
@@ -290,29 +297,29 @@ class Loader:
         ]
         if self._gatherer is None:
             self._gatherer = self._sources()
-        return self._gatherer.gather(claimed, self._failed, known_of)
+        return self._gatherer.gather(claimed, self._failed, known_groups)
 
-    def _planned(self, evidence: Evidence, asked: str) -> Plan:
-        """Plan for the groups that have nothing yet."""
+    def _make_plan(self, evidence: Evidence, imported_group: str) -> Plan:
+        """Return a plan for the groups without a choice."""
         from wheelfit_runtime.loader.planning import plan
 
-        still_open = [
+        judgements = [
             judgement
-            for judgement in evidence.judged
+            for judgement in evidence.judgements
             if judgement.implementation.group not in self._choices
         ]
-        return plan(still_open, evidence.held, asked)
+        return plan(judgements, evidence.loaded, imported_group)
 
-    def _give_up(self, choice: _Choice, error: Exception | None = None) -> None:
-        """Take back a choice that could not be imported; a thread may have come before.
+    def _give_up(self, choice: _GroupChoice, error: Exception | None = None) -> None:
+        """Take back a choice that could not be imported, unless another thread has done so.
 
-        :param error: why the implementation does not fit; None: another try may go well.
+        :param error: the fault of the implementation; None: a later import may succeed.
         """
         if self._choices.get(choice.group) is choice and choice.group not in self._modules:
             del self._choices[choice.group]
             if error is not None:
                 lines = filter(None, map(str.strip, str(error).splitlines()))
-                text = plain("; ".join(lines)[:500]) or type(error).__name__
+                text = escaped("; ".join(lines)[:500]) or type(error).__name__
                 self._failed[choice.group, choice.name] = f"cannot be loaded: {text}"
 
     # --- explaining ---------------------------------------------------------------------------
@@ -324,13 +331,14 @@ class Loader:
         with self._lock:
             groups = tuple(dict.fromkeys(groups))
             evidence = self._evidence(groups or None)
-            made = self._planned(evidence, groups[0] if groups else "")
+            made_plan = self._make_plan(evidence, groups[0] if groups else "")
             declared = evidence.declarations
             installed = {implementation.group for implementation in declared.implementations}
             chosen = {
-                group: judgement.implementation.name for group, judgement in made.chosen.items()
+                group: judgement.implementation.name
+                for group, judgement in made_plan.chosen.items()
             }
-            agreed = dict(made.agreed)
+            agreed = dict(made_plan.agreed)
             for group, choice in self._choices.items():
                 chosen[group] = choice.name
                 agreed.update(choice.agreed)
@@ -345,12 +353,12 @@ class Loader:
     # --- around a fork ------------------------------------------------------------------------
 
     def before_fork(self) -> None:
-        """Wait until nothing is being decided, so that a child has all of it or nothing."""
-        self._here.holds = self._lock.acquire(timeout=self._longest_wait)
+        """Wait for a decision in progress, so that the child has a consistent state."""
+        self._local.holds = self._lock.acquire(timeout=self._longest_wait)
 
     def after_fork_in_parent(self) -> None:
         """Release the lock."""
-        if self._here.holds:
+        if self._local.holds:
             self._lock.release()
 
     def after_fork_in_child(self) -> None:
@@ -361,10 +369,10 @@ class Loader:
 # --- this process ---------------------------------------------------------------------------------
 
 
-def _look_here(names: Sequence[str], environ: Mapping[str, str], *, devices: bool) -> Process:
+def _detect_here(names: Sequence[str], environ: Mapping[str, str], *, devices: bool) -> Process:
     from wheelfit_runtime.loader import process
 
-    return process.look(names, process.process_view(environ), devices=devices)
+    return process.detect(names, process.process_view(environ), devices=devices)
 
 
 def _table_here() -> Mapping[str, object] | None:
@@ -375,19 +383,19 @@ def _table_here() -> Mapping[str, object] | None:
     return table
 
 
-def _warn_here(words: str) -> None:
+def _warn_here(message: str) -> None:
     from wheelfit_runtime.loader.caller_warnings import warn
 
-    warn(words)
+    warn(message)
 
 
-def _sources_here() -> Sources:
-    from wheelfit_runtime.loader.evidence import Sources
+def _sources_here() -> EvidenceGatherer:
+    from wheelfit_runtime.loader.evidence import EvidenceGatherer
 
-    return Sources(
+    return EvidenceGatherer(
         environ=lambda: os.environ,
         paths=lambda: tuple(sys.path),
-        look=_look_here,
+        detect=_detect_here,
         folders=linked_folders,
         table=_table_here,
     )

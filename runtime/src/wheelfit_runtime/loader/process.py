@@ -1,10 +1,9 @@
 """The support of the machine for this process, and the libraries already loaded.
 
-Other than at installation, the process counts and not the machine: a mask takes GPUs away, and
-libraries that are loaded stay. CUDA is never initialised here, for a process in which it is cannot
-be forked any more (P-72). So this process queries only the version of the driver; a child process
-queries the devices if they are needed, or if the kernel has no driver although its library is
-there.
+Unlike at installation, the process matters and not the machine: a mask may hide GPUs, and loaded
+libraries stay. CUDA is never initialised here, because a process with CUDA cannot be forked (P-72).
+So this process queries only the version of the driver; a child process queries the devices if they
+are needed, or if the library of the driver exists without a kernel module.
 """
 # Names are the machine's, as in `wheelfit_runtime.platforms.system_view`.
 # ruff: noqa: PTH118
@@ -16,7 +15,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wheelfit_runtime.loader.driver import MASK, hides_all, offered
+from wheelfit_runtime.loader.driver import MASK, driver_cuda_version, hides_all
 from wheelfit_runtime.loader.planning import LoadedValue
 from wheelfit_runtime.platforms import overrides
 from wheelfit_runtime.platforms.accelerator_libraries import MPI_OF_SONAME, identify
@@ -44,7 +43,7 @@ _NVIDIA = "nvidia"
 _BOUND = "cuda_version_lower_bound"
 _ORDER = "CUDA_DEVICE_ORDER"
 _INDEX = re.compile(r"[0-9]{1,4}")
-# A copy under a name of its own, as wheels bring: its symbols do not affect others.
+# A copy of a wheel under a name of its own, whose symbols do not affect others.
 _PRIVATE_BLAS = re.compile(r"libscipy_openblas|.*-[0-9a-f]{8}\.")
 _MPI = re.compile(r"lib(mpi|mpich)\.so\.([0-9]+)")
 
@@ -55,12 +54,12 @@ class Process:
 
     detections: Mapping[str, Detection]
     """The detections of the machine, by requested namespace."""
-    held: tuple[LoadedValue, ...] = ()
+    loaded: tuple[LoadedValue, ...] = ()
     """The values of shared dimensions already loaded into the process."""
 
 
-def look(namespaces: Iterable[str], view: SystemView, *, devices: bool = False) -> Process:
-    """Detect the facts that matter here, and no others.
+def detect(namespaces: Iterable[str], view: SystemView, *, devices: bool = False) -> Process:
+    """Return the support of the machine for some namespaces, and the loaded libraries.
 
     :param namespaces: the namespaces to detect; those without a provider are left out.
     :param devices: whether facts about single NVIDIA GPUs are needed.
@@ -72,23 +71,25 @@ def look(namespaces: Iterable[str], view: SystemView, *, devices: bool = False) 
             detections[namespace] = _nvidia(view, devices=devices)
         elif (detection := machine.detect(namespace)) is not None:
             detections[namespace] = detection
-    return Process(detections, held_by(mapped(view)))
+    return Process(detections, loaded_values(mapped_files(view)))
 
 
 def process_view(environ: Mapping[str, str]) -> SystemView:
-    """Return this machine, with cached answers of child processes about drivers.
+    """Return a view of this machine, with cached answers of child processes.
 
-    Conda's overrides describe the machine to install for, not that of a process, and are left out.
+    Conda's overrides describe the machine to install for, not this one, and are left out.
     """
-    kept = {name: text for name, text in environ.items() if not name.startswith(overrides.CONDA)}
-    here = SystemView(environ=kept)
+    variables = {
+        name: text for name, text in environ.items() if not name.startswith(overrides.CONDA)
+    }
+    view = SystemView(environ=variables)
 
-    def memory() -> str | None:
+    def cache_folder() -> str | None:
         folder = cache_folder_of(environ)
         return None if unsafe_cache_folder(folder) else os.path.join(folder, "probes")
 
-    processes = CachedProcesses(RealProcesses(), memory, here)
-    return SystemView(environ=here.environ, processes=processes)
+    processes = CachedProcesses(RealProcesses(), cache_folder, view)
+    return SystemView(environ=view.environ, processes=processes)
 
 
 def _nvidia(view: SystemView, *, devices: bool) -> Detection:
@@ -97,25 +98,30 @@ def _nvidia(view: SystemView, *, devices: bool) -> Detection:
     drivers: list[NvidiaDriver] = []
 
     def ask(view: SystemView) -> NvidiaDriver:
-        drivers.append(without_initialising(view, devices=devices))
+        drivers.append(query_driver(view, devices=devices))
         return drivers[0]
 
     try:
         detection = provider.provider_with(ask).detect(view)
         if not drivers or provider.PROVIDER.overrides_in_effect(view):
-            return detection  # the user has spoken for all GPUs
+            return detection  # an override applies to all GPUs
         return detection._replace(
-            devices=(*detection.devices, *_floor(detection, drivers[0], view))
+            devices=(
+                *detection.devices,
+                *_bounds_without_dropped_majors(detection, drivers[0], view),
+            )
         )
-    except Exception as error:  # noqa: BLE001  # P-17: whatever it is, it is data
-        words = f"detection of nvidia failed: {type(error).__name__}: {error}"
-        return provider.supported(NvidiaDriver(problem=words, broken=True))
+    except Exception as error:  # noqa: BLE001  # P-17: every fault is in the result
+        problem = f"detection of nvidia failed: {type(error).__name__}: {error}"
+        return provider.supported(NvidiaDriver(problem=problem, broken=True))
 
 
-def _floor(detection: Detection, driver: NvidiaDriver, view: SystemView) -> Iterator[DeviceValues]:
-    """Yield a driver's lower bounds where no GPU runs code of its newest majors (P-95).
+def _bounds_without_dropped_majors(
+    detection: Detection, driver: NvidiaDriver, view: SystemView
+) -> Iterator[DeviceValues]:
+    """Yield the lower bounds without the majors whose code runs on no GPU (P-95).
 
-    :param driver: with GPUs if they were requested; else their ids show their capabilities.
+    :param driver: with GPUs if they were requested; else the ids of the kernel's GPUs are used.
     """
     from wheelfit_runtime.platforms.providers.nvidia import cuda_values
     from wheelfit_runtime.platforms.providers.nvidia import kernel as nvidia_kernel
@@ -127,7 +133,7 @@ def _floor(detection: Detection, driver: NvidiaDriver, view: SystemView) -> Iter
     ]
     if not gpus:
         environ = view.environ
-        listed = nvidia_kernel.gpus(view.read_text, view.children, view.exists)
+        kernel_gpus = nvidia_kernel.gpus(view.read_text, view.children, view.exists)
         gpus = [
             (
                 str(gpu),
@@ -137,26 +143,25 @@ def _floor(detection: Detection, driver: NvidiaDriver, view: SystemView) -> Iter
                     if first > (gpu.device or first)
                 },
             )
-            for gpu in visible(listed, environ.get(MASK), environ.get(_ORDER, ""))
+            for gpu in visible_gpus(kernel_gpus, environ.get(MASK), environ.get(_ORDER, ""))
         ]
-    lacking = set.intersection(*(majors for _, majors in gpus)) if gpus else set()
+    dropped_majors = set.intersection(*(majors for _, majors in gpus)) if gpus else set()
     bounds = next((feature for feature in detection.features if feature.name == _BOUND), None)
-    if lacking and bounds is not None:
+    if dropped_majors and bounds is not None:
         names = ", ".join(dict.fromkeys(name for name, _ in gpus))
         yield DeviceValues(
             _BOUND,
             names,
-            # With a newer driver too. A toolkit that is newer than all that is known has dropped
-            # no less.
+            # Also bounds above this driver's; toolkits newer than the tables support no older GPUs.
             frozenset(
                 value
                 for value in (*bounds.values, *cuda_values.every_bound())
-                if int(value.partition(".")[0]) < min(lacking)
+                if int(value.partition(".")[0]) < min(dropped_majors)
             ),
         )
 
 
-def without_initialising(view: SystemView, *, devices: bool = False) -> NvidiaDriver:
+def query_driver(view: SystemView, *, devices: bool = False) -> NvidiaDriver:
     """Return the driver's facts for this process, without initialising it here."""
     from wheelfit_runtime.platforms.providers.nvidia import files as nvidia_files
     from wheelfit_runtime.platforms.providers.nvidia import provider
@@ -168,13 +173,13 @@ def without_initialising(view: SystemView, *, devices: bool = False) -> NvidiaDr
     if mask is not None and hides_all(mask):
         return NvidiaDriver(problem=f"{MASK}={mask} hides every GPU from this process")
     if devices or not files.has_driver:
-        # A library without a driver in the kernel comes with images for other machines.
+        # Images for many machines have the library without a kernel module.
         driver = provider.read(view)
-        gpus = visible(driver.gpus, mask, view.environ.get(_ORDER, ""))
+        gpus = visible_gpus(driver.gpus, mask, view.environ.get(_ORDER, ""))
         if driver.gpus and not gpus:
             return NvidiaDriver(problem=f"{MASK}={mask} names no GPU of this machine")
         if not files.has_driver and view.system != "Windows":
-            driver = driver._replace(broken=False)  # nothing is lost with any result of its calls
+            driver = driver._replace(broken=False)  # without a kernel module no GPU is usable
         return driver._replace(gpus=gpus)
     return _version_only(view, files)
 
@@ -182,55 +187,55 @@ def without_initialising(view: SystemView, *, devices: bool = False) -> NvidiaDr
 def _version_only(view: SystemView, files: NvidiaFiles) -> NvidiaDriver:
     from wheelfit_runtime.platforms.providers.nvidia import library as nvidia_library
 
-    cuda = offered(nvidia_library.candidates(view, files).cuda)
+    cuda = driver_cuda_version(nvidia_library.candidates(view, files).cuda)
     if cuda is None:
         return nvidia_library.without_libraries(files)
     return NvidiaDriver(cuda_version=Capability(*cuda), driver_version=files.kernel_version)
 
 
-def visible(gpus: Sequence[_Gpu], mask: str | None, order: str) -> tuple[_Gpu, ...]:
-    """Return the GPUs that a mask leaves to a process; where that is uncertain, all.
+def visible_gpus(gpus: Sequence[_Gpu], mask: str | None, order: str) -> tuple[_Gpu, ...]:
+    """Return the GPUs that a mask leaves to a process; all, if that is uncertain.
 
     The mask ends at the first entry that names none.
 
-    :param gpus: all of the machine, in the order of their places.
+    :param gpus: all of the machine, in the order of their PCI addresses.
     :param mask: ``CUDA_VISIBLE_DEVICES``; None: unset.
     """
     if mask is None:
         return tuple(gpus)
-    alike = len({gpu.kind for gpu in gpus}) < 2
+    are_alike = len({gpu.kind for gpu in gpus}) < 2
     chosen: list[_Gpu] = []
     for entry in (word.strip() for word in mask.split(",")):
         if entry.startswith("MIG-"):
-            return tuple(gpus)  # the GPU it is a part of is unknown
+            return tuple(gpus)  # its GPU is unknown
         if _INDEX.fullmatch(entry):
-            if not alike and order != "PCI_BUS_ID":
-                return tuple(gpus)  # the fastest comes first, but it is unknown
-            named = [gpu for gpu in gpus if gpu.index == int(entry)]
+            if not are_alike and order != "PCI_BUS_ID":
+                return tuple(gpus)  # the fastest is the first, and which one that is is unknown
+            matching = [gpu for gpu in gpus if gpu.index == int(entry)]
         else:
-            named = [gpu for gpu in gpus if entry and gpu.uuid.startswith(entry)]
-        if len(named) != 1:
+            matching = [gpu for gpu in gpus if entry and gpu.uuid.startswith(entry)]
+        if len(matching) != 1:
             break
-        chosen += named
+        chosen += matching
     return tuple(dict.fromkeys(chosen))
 
 
-def mapped(view: SystemView) -> tuple[MappedFile, ...]:
-    """Return the libraries this process has; none where the system does not list them."""
+def mapped_files(view: SystemView) -> tuple[MappedFile, ...]:
+    """Return the libraries of this process; none if the system does not list them."""
     return mapped_libraries.read(view, None).files
 
 
-def held_by(files: Iterable[MappedFile]) -> tuple[LoadedValue, ...]:
-    """Return the shared values that loaded libraries settle."""
+def loaded_values(files: Iterable[MappedFile]) -> tuple[LoadedValue, ...]:
+    """Return the values of shared dimensions by the names of loaded libraries."""
     loaded: dict[tuple[str, str], LoadedValue] = {}
     for file in files:
-        for dimension, value in _settled(file.name):
+        for dimension, value in _shared_values(file.name):
             because = f"{file.path} is loaded"
             loaded.setdefault((dimension, value), LoadedValue(dimension, value, because))
     return tuple(loaded.values())
 
 
-def _settled(name: str) -> Iterator[tuple[str, str]]:
+def _shared_values(name: str) -> Iterator[tuple[str, str]]:
     if match := _MPI.match(name):
         family = MPI_OF_SONAME.get((match[1], match[2]))
         if family is not None:

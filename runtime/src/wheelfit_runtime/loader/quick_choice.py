@@ -6,7 +6,7 @@ feature of this kind of processor, and there are no overrides, the choice is mad
 same result as by `planning`. In all other cases nothing is chosen here.
 """
 
-# This runs during imports of packages, so only what is needed is imported.
+# Imported when packages with several implementations are imported, so it imports few modules.
 from __future__ import annotations
 
 import os

@@ -1,4 +1,4 @@
-"""The reasons of a choice: warnings, errors, and all of it as plain data."""
+"""The reasons of a choice as warnings, errors and plain data."""
 
 from __future__ import annotations
 
@@ -19,66 +19,72 @@ if TYPE_CHECKING:
     from wheelfit_runtime.loader.planning import Judgement
 
 
-def passed_over(chosen: Judgement, evidence: Evidence) -> tuple[str, ...]:
-    """Return warnings: faulty files, and implementations lost despite suitable hardware.
+def choice_warnings(chosen: Judgement, evidence: Evidence) -> tuple[str, ...]:
+    """Return warnings of faulty files, and of implementations lost despite suitable hardware.
 
-    An image for many machines has implementations for hardware that this one lacks. That is as
-    intended, and `wheelfit_runtime.explain` shows it.
+    Those for other hardware are usual in images for many machines, and only
+    `wheelfit_runtime.explain` shows them.
     """
-    news = [f"{words}; it is left out" for words in evidence.declarations.problems]
-    used = chosen.implementation
-    lost = [judgement for judgement in evidence.of(used.group) if _is_lost(judgement, chosen)]
+    warnings = [f"{text}; it is left out" for text in evidence.declarations.problems]
+    implementation = chosen.implementation
+    lost = [
+        judgement for judgement in evidence.of(implementation.group) if _is_lost(judgement, chosen)
+    ]
     if lost and not chosen.forced:
-        words = ", ".join(
+        text = ", ".join(
             f"{judgement.implementation.title} ({_why(judgement)})" for judgement in lost
         )
-        news.append(f"{used.group} uses {used.title}; could not be used: {words}")
-    return tuple(news)
+        warnings.append(
+            f"{implementation.group} uses {implementation.title}; could not be used: {text}"
+        )
+    return tuple(warnings)
 
 
 def _is_lost(judgement: Judgement, chosen: Judgement) -> bool:
     """Return whether an implementation better than the chosen one could be usable."""
-    used = {each.feature.namespace for each in chosen.implementation.properties}
+    used_namespaces = {item.feature.namespace for item in chosen.implementation.properties}
     is_better = judgement.implementation.priority >= chosen.implementation.priority
-    return judgement.failed or (is_better and bool(judgement.missed - used))
+    return judgement.failed or (is_better and bool(judgement.missed - used_namespaces))
 
 
-def nothing_left(group: str, evidence: Evidence) -> NoImplementation:
-    """Return the error for a group of which nothing can be chosen.
+def no_implementation_error(group: str, evidence: Evidence) -> NoImplementation:
+    """Return the error for a group without a compatible implementation.
 
     :param evidence: the evidence, with known implementations that are not installed.
     """
-    own, demanded = evidence.of(group), evidence.demanded(group)
+    judgements, forced = evidence.of(group), evidence.forced(group)
     variable = variable_of(group)
-    names = [judgement.implementation.name for judgement in own]
+    names = [judgement.implementation.name for judgement in judgements]
     installable = [known.install for known in _installable(group, evidence)]
     hint = f"this machine can use: pip install {installable[0]}" if installable else None
     if len(installable) > 1:
         hint = f"{hint} (or {', '.join(installable[1:])})"
-    if demanded and own and demanded not in names:
-        message = f"{variable}={demanded} names no installed implementation of {group}"
+    if forced and judgements and forced not in names:
+        message = f"{variable}={forced} names no installed implementation of {group}"
         hint = f"installed are {', '.join(names)}"
-        own = []
-    elif demanded and own:
-        message = f"{variable}={demanded} was demanded of {group}, and it fails"
-        hint = f"without {variable} another one is taken"
-        own = [judgement for judgement in own if judgement.implementation.name == demanded]
-    elif own:
+        judgements = []
+    elif forced and judgements:
+        message = f"{variable} forces {forced} of {group}, which cannot be used"
+        hint = f"unset {variable} to choose another implementation"
+        judgements = [
+            judgement for judgement in judgements if judgement.implementation.name == forced
+        ]
+    elif judgements:
         message = f"no installed implementation of {group} can be used here"
     else:
         message = f"no implementation of {group} is installed"
-        every = [known.install for known in evidence.declarations.known.get(group, ())]
-        if every and not hint:
-            hint = f"there are {', '.join(every)}; none of them suits this machine"
-        elif not every:
+        known_packages = [known.install for known in evidence.declarations.known.get(group, ())]
+        if known_packages and not hint:
+            hint = f"there are {', '.join(known_packages)}; none of them suits this machine"
+        elif not known_packages:
             hint = f"the documentation of {group} names them; each has a file in a folder {FOLDER}"
-    lines = [f"  {judgement.implementation.title}: {_why(judgement)}" for judgement in own]
-    lines += [f"  {words}" for words in evidence.declarations.problems]
+    lines = [f"  {judgement.implementation.title}: {_why(judgement)}" for judgement in judgements]
+    lines += [f"  {problem}" for problem in evidence.declarations.problems]
     error = NoImplementation(
         message,
         note="\n".join(lines) or None,
         hint=hint,
-        details=[_facts(judgement, is_chosen=False) for judgement in own],
+        details=[_facts(judgement, is_chosen=False) for judgement in judgements],
     )
     error.name = group
     return error
@@ -101,15 +107,15 @@ def as_data(
             _group(name, evidence, chosen.get(name), is_loaded=name in loaded) for name in groups
         ],
         "agreed": dict(agreed),
-        "held": [value._asdict() for value in evidence.held],
+        "loaded_values": [value._asdict() for value in evidence.loaded],
         "machine": {
             name: {
                 "supported": {feature.name: list(feature.values) for feature in detection.features},
                 "warnings": list(detection.warnings),
                 "overrides": [
-                    f"{seen.source}={evidence.environ[seen.source]}"
-                    for seen in detection.evidence
-                    if seen.source in evidence.environ
+                    f"{observation.source}={evidence.environ[observation.source]}"
+                    for observation in detection.evidence
+                    if observation.source in evidence.environ
                 ],
             }
             for name, detection in evidence.process.detections.items()
@@ -121,17 +127,18 @@ def as_data(
 def _group(
     group: str, evidence: Evidence, chosen: str | None, *, is_loaded: bool
 ) -> dict[str, Any]:
-    own = evidence.of(group)
+    judgements = evidence.of(group)
     ordered = sorted(
-        (judgement for judgement in own if judgement.fits), key=lambda judgement: judgement.order
+        (judgement for judgement in judgements if judgement.fits),
+        key=lambda judgement: judgement.order,
     )
-    ordered += [judgement for judgement in own if not judgement.fits]
+    ordered += [judgement for judgement in judgements if not judgement.fits]
     return {
         "group": group,
         "chosen": chosen,
         "loaded": is_loaded,
         "variable": variable_of(group),
-        "demanded": evidence.demanded(group) or None,
+        "forced": evidence.forced(group) or None,
         "implementations": [
             _facts(judgement, is_chosen=judgement.implementation.name == chosen)
             for judgement in ordered
@@ -146,7 +153,7 @@ def _facts(judgement: Judgement, *, is_chosen: bool) -> dict[str, Any]:
         "implementation": implementation.name,
         "distribution": implementation.distribution or None,
         "module": implementation.module,
-        "properties": [str(each) for each in implementation.properties],
+        "properties": [str(item) for item in implementation.properties],
         "claims": {dimension: list(values) for dimension, values in judgement.claims.items()},
         "state": "chosen" if is_chosen else "fits" if judgement.fits else "unsupported",
         "reasons": list(judgement.reasons),
@@ -165,7 +172,7 @@ def _installable(group: str, evidence: Evidence) -> list[KnownImplementation]:
     for known in evidence.declarations.known.get(group, ()):
         if known.name not in installed:
             implementation = Implementation(group, known.name, "", known.properties)
-            judged = judge(implementation, evidence.process.detections, evidence.held)
+            judged = judge(implementation, evidence.process.detections, evidence.loaded)
             if judged.fits:
                 installable.append((judged.order, known))
     return [known for _, known in sorted(installable, key=lambda pair: pair[0])]

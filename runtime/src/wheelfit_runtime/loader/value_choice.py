@@ -13,11 +13,10 @@ must all be met, as in a variant::
     )
 
 If several conditions hold, one of them must *specialise* all others, or those that none
-specialises must have the same value; else the table is ambiguous, which is an error. One condition
-specialises another that holds too if it names every feature of the other, if in each of these the
-best of its values that the machine supports stands no later in the provider's order (``v4`` before
-``v3``), and if it is more in one respect: another feature, a better value, or else fewer
-alternatives.
+specialises must have the same value; else the table is ambiguous, which is an error. A condition
+specialises another one that holds if it names every feature of the other, if its best supported
+value of each of these comes no later in the provider's order (``v4`` before ``v3``), and if it has
+another feature, a better value, or else fewer alternatives.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, overload
 
 from wheelfit_runtime.errors import NoFit, UserError
 from wheelfit_runtime.loader.declarations import Feature, Property
-from wheelfit_runtime.loader.planning import suits
+from wheelfit_runtime.loader.planning import why_unsupported
 from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
@@ -59,7 +58,7 @@ class CaseVerdict(NamedTuple):
 
     case: Case
     reason: str
-    """Why it does not hold, one clause; empty: it does."""
+    """The reason it does not hold, one clause; empty: it does."""
 
 
 class Choice(NamedTuple, Generic[Value]):
@@ -68,12 +67,12 @@ class Choice(NamedTuple, Generic[Value]):
     value: Value
     case: Case | None
     """The row it comes from; None: it is the default."""
-    looked: tuple[CaseVerdict, ...]
+    verdicts: tuple[CaseVerdict, ...]
     """The verdict on each row, in the order of the table."""
 
     def __str__(self) -> str:
         lines = []
-        for case, reason in self.looked:
+        for case, reason in self.verdicts:
             state = "chosen" if case is self.case else "no" if reason else "also"
             lines.append(f"{state}: {case}" + (f" ({reason})" if reason else ""))
         if self.case is None:
@@ -120,7 +119,7 @@ class Cases(Generic[Value]):
         return tuple(dict.fromkeys(item.feature.namespace for item in self._properties()))
 
     @property
-    def asks_for_devices(self) -> bool:
+    def needs_devices(self) -> bool:
         """Return whether a condition is about single NVIDIA GPUs, not about the driver alone."""
         return any(item.feature == _SM for item in self._properties())
 
@@ -134,33 +133,33 @@ class Cases(Generic[Value]):
         :raises UserError: ``ambiguous-cases``; conditions hold, and none specialises the others.
         :raises NoFit: ``no-case-fits``; no condition holds, and there is no default.
         """
-        looked = tuple(CaseVerdict(case, _why_not(case, detections)) for case in self.cases)
-        holding = [verdict.case for verdict in looked if not verdict.reason]
-        if not holding:
+        verdicts = tuple(CaseVerdict(case, _why_not(case, detections)) for case in self.cases)
+        matching = [verdict.case for verdict in verdicts if not verdict.reason]
+        if not matching:
             if self._default is _UNSET:
-                raise _nothing(looked, self._no_match)
-            return Choice(self._default, None, looked)  # type: ignore[arg-type]
-        ranks = {case.condition: _ranks(case, detections) for case in holding}
+                raise _no_match_error(verdicts, self._no_match)
+            return Choice(self._default, None, verdicts)  # type: ignore[arg-type]
+        ranks = {case.condition: _ranks(case, detections) for case in matching}
         best = [
             case
-            for case in holding
-            if all(case is other or _specialises(case, other, ranks) for other in holding)
+            for case in matching
+            if all(case is other or _specialises(case, other, ranks) for other in matching)
         ]
         if not best:
-            # The author need not distinguish rows that lose anyway.
+            # Rows that another one specialises need not be distinguished.
             best = [
                 case
-                for case in holding
-                if not any(_specialises(other, case, ranks) for other in holding)
+                for case in matching
+                if not any(_specialises(other, case, ranks) for other in matching)
             ]
             if not all(_is_same(case.value, best[0].value) for case in best):
                 raise UserError(
-                    "several cases hold, and none is more special than the others",
+                    "several cases hold, and none of them specialises the others",
                     code="ambiguous-cases",
                     note="\n".join(f"{case}: {case.value!r}" for case in best),
                     hint="add a case with all of their properties, or take one of them out",
                 ).with_parts_as_notes()
-        return Choice(best[0].value, best[0], looked)  # type: ignore[arg-type]
+        return Choice(best[0].value, best[0], verdicts)  # type: ignore[arg-type]
 
     def ambiguous_pairs(self) -> Iterator[tuple[Case, Case]]:
         """Yield the pairs of rows that are ambiguous on a machine where both hold.
@@ -168,19 +167,21 @@ class Cases(Generic[Value]):
         Whether such a machine exists is unknown; a project's own tests can compare the pairs with
         the expected ones.
         """
-        for number, one in enumerate(self.cases):
+        for number, case in enumerate(self.cases):
             for other in self.cases[number + 1 :]:
-                pair = (one, other)
-                if _is_same(one.value, other.value) or _apart(one, other):
+                pair = (case, other)
+                if _is_same(case.value, other.value) or _are_never_ambiguous(case, other):
                     continue
-                # One that holds wherever both do, and is more special than either? If all three
-                # name the same features, it may be just as good, with more alternatives.
-                named = [{item.feature for item in case.condition} for case in pair]
-                if named[0] == named[1] or not any(
-                    {item.feature for item in case.condition} == named[0] | named[1]
-                    and _includes(case, one)
-                    and _includes(case, other)
-                    for case in self.cases
+                # A third case that holds wherever both do, and specialises both, resolves the
+                # ambiguity, unless all three name the same features.
+                features, other_features = (
+                    {item.feature for item in each.condition} for each in pair
+                )
+                if features == other_features or not any(
+                    {item.feature for item in third.condition} == features | other_features
+                    and _includes(third, case)
+                    and _includes(third, other)
+                    for third in self.cases
                 ):
                     yield pair
 
@@ -222,11 +223,11 @@ def select(
     """
     cases = Cases(table, default=default, no_match=no_match)
     if detections is None:
-        detections = _detections_here(cases.namespaces, devices=cases.asks_for_devices)
+        detections = _detections_here(cases.namespaces, devices=cases.needs_devices)
     return cases.choose(detections).value
 
 
-_SEEN: dict[
+_CACHE: dict[
     tuple[tuple[str, ...], bool], tuple[frozenset[tuple[str, str]], Mapping[str, Detection]]
 ] = {}
 """The last detections of this process, with their environment variables."""
@@ -234,19 +235,19 @@ _SEEN: dict[
 
 def _detections_here(namespaces: tuple[str, ...], *, devices: bool) -> Mapping[str, Detection]:
     environ = frozenset(os.environ.items())
-    seen, detections = _SEEN.get((namespaces, devices), (None, {}))
-    if seen != environ:
-        from wheelfit_runtime.loader.process import look, process_view
+    cached_environ, detections = _CACHE.get((namespaces, devices), (None, {}))
+    if cached_environ != environ:
+        from wheelfit_runtime.loader.process import detect, process_view
 
-        detections = look(namespaces, process_view(os.environ), devices=devices).detections
-        _SEEN[namespaces, devices] = environ, detections
+        detections = detect(namespaces, process_view(os.environ), devices=devices).detections
+        _CACHE[namespaces, devices] = environ, detections
     return detections
 
 
-def _is_same(one: object, other: object) -> bool:
+def _is_same(value: object, other: object) -> bool:
     try:
-        return one is other or bool(one == other)
-    except Exception:  # noqa: BLE001 - a value is anything, as an array
+        return value is other or bool(value == other)
+    except Exception:  # noqa: BLE001 - a value may be of any type, as an array
         return False
 
 
@@ -256,7 +257,7 @@ def _condition(condition: object) -> tuple[Property, ...]:
         raise UserError(
             f"a condition is a property or a tuple of properties, not {condition!r}",
             code="invalid-cases",
-            hint="what holds where nothing else does is the default: select(…, default=…)",
+            hint="for all other machines write a default: select(…, default=…)",
         ).with_parts_as_notes()
     values: dict[Feature, set[str]] = {}
     for text in texts:
@@ -268,7 +269,7 @@ def _condition(condition: object) -> tuple[Property, ...]:
                 hint="write namespace :: feature :: value",
             ).with_parts_as_notes()
         values.setdefault(Feature(match[1], match[2]), set()).add(match[3])
-    # Sorted, so that the same condition is found in any order.
+    # Sorted, so that the same condition in another order is equal.
     return tuple(Property(feature, tuple(sorted(values[feature]))) for feature in sorted(values))
 
 
@@ -276,8 +277,8 @@ def _why_not(case: Case, detections: Mapping[str, Detection]) -> str:
     for item in case.condition:
         detection = detections.get(item.feature.namespace)
         if detection is None:
-            return f"nothing here knows what {item.feature} is"
-        if reason := suits(item, detection):
+            return f"no provider detects {item.feature}"
+        if reason := why_unsupported(item, detection):
             return reason
     return ""
 
@@ -289,50 +290,52 @@ def _ranks(case: Case, detections: Mapping[str, Detection]) -> dict[Feature, int
         detection = detections.get(item.feature.namespace)
         for feature in detection.features if detection is not None else ():
             if feature.name == item.feature.name:
-                places = (feature.values.index(v) for v in item.values if v in feature.values)
-                ranks[item.feature] = min(places)
+                indexes = (
+                    feature.values.index(value) for value in item.values if value in feature.values
+                )
+                ranks[item.feature] = min(indexes)
     return ranks
 
 
 def _specialises(
     case: Case, other: Case, ranks: Mapping[tuple[Property, ...], Mapping[Feature, int]]
 ) -> bool:
-    """Return whether a case is more special than another where both hold."""
-    here, there = ranks[case.condition], ranks[other.condition]
-    if case is other or not _covers(here, there):
+    """Return whether a case specialises another on a machine where both hold."""
+    case_ranks, other_ranks = ranks[case.condition], ranks[other.condition]
+    if case is other or not _covers(case_ranks, other_ranks):
         return False
-    return not _covers(there, here) or _one_implies(case, other)
+    return not _covers(other_ranks, case_ranks) or _implies(case, other)
 
 
-def _covers(here: Mapping[Feature, int], there: Mapping[Feature, int]) -> bool:
-    return all(feature in here and here[feature] <= rank for feature, rank in there.items())
+def _covers(ranks: Mapping[Feature, int], other_ranks: Mapping[Feature, int]) -> bool:
+    return all(feature in ranks and ranks[feature] <= rank for feature, rank in other_ranks.items())
 
 
-def _one_implies(case: Case, other: Case) -> bool:
-    """Return whether a case has some of another's alternatives everywhere, and not more."""
-    wanted = {item.feature: set(item.values) for item in other.condition}
-    return all(set(item.values) <= wanted[item.feature] for item in case.condition)
+def _implies(case: Case, other: Case) -> bool:
+    """Return whether all alternatives of a case are alternatives of another one."""
+    alternatives = {item.feature: set(item.values) for item in other.condition}
+    return all(set(item.values) <= alternatives[item.feature] for item in case.condition)
 
 
 def _includes(case: Case, other: Case) -> bool:
-    """Return whether a case names all that another names, so is at least as special."""
-    here = {item.feature: set(item.values) for item in case.condition}
-    return all(set(item.values) <= here.get(item.feature, set()) for item in other.condition)
+    """Return whether a case names all features and alternatives of another one."""
+    values = {item.feature: set(item.values) for item in case.condition}
+    return all(set(item.values) <= values.get(item.feature, set()) for item in other.condition)
 
 
-def _apart(one: Case, other: Case) -> bool:
-    """Return whether of two cases one is more special wherever both hold."""
-    if _includes(one, other) or _includes(other, one):
+def _are_never_ambiguous(case: Case, other: Case) -> bool:
+    """Return whether one of two cases specialises the other wherever both hold."""
+    if _includes(case, other) or _includes(other, case):
         return True
-    # Two values of the same feature never stand in the same place.
-    features = {item.feature for case in (one, other) for item in case.condition}
-    return len(features) == 1 and not set(one.condition[0].values) & set(other.condition[0].values)
+    # Two values of one feature have different ranks.
+    features = {item.feature for each in (case, other) for item in each.condition}
+    return len(features) == 1 and not set(case.condition[0].values) & set(other.condition[0].values)
 
 
-def _nothing(looked: tuple[CaseVerdict, ...], no_match: str) -> NoFit:
+def _no_match_error(verdicts: tuple[CaseVerdict, ...], no_match: str) -> NoFit:
     return NoFit(
         no_match or "no case of the table holds on this machine, and it has no default",
         code="no-case-fits",
-        note="\n".join(f"{verdict.case}: {verdict.reason}" for verdict in looked) or None,
+        note="\n".join(f"{verdict.case}: {verdict.reason}" for verdict in verdicts) or None,
         hint=None if no_match else "add a default to the table, for all other machines",
     ).with_parts_as_notes()
