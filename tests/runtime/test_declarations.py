@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wheelfit_runtime.loader.declaration_files import FOLDER, linked_folders, plain
+from wheelfit_runtime.loader.declaration_files import FOLDER, escaped, linked_folders
 from wheelfit_runtime.loader.declarations import (
     Feature,
     Implementation,
@@ -208,7 +208,7 @@ def test_names_for_a_terminal(tmp_path: Path) -> None:
     (problem,) = scan([str(tmp_path)]).problems
     assert problem.isprintable()
     assert "a\\n\\x1b[31m.json: is not JSON" in problem
-    assert plain("grün") == "grün"
+    assert escaped("grün") == "grün"
 
 
 def test_further_folders(tmp_path: Path) -> None:

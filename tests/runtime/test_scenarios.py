@@ -257,7 +257,10 @@ class TestMachines:
             "-m", "wheelfit_runtime", "explain", environ={"SPAM_IMPLEMENTATION": "cu99"}
         )
         assert told.returncode == 3
-        assert told.stdout.splitlines()[1] == "  SPAM_IMPLEMENTATION=cu99 is set, which is not installed"
+        assert (
+            told.stdout.splitlines()[1]
+            == "  SPAM_IMPLEMENTATION=cu99 is set, which is not installed"
+        )
 
     def test_cuda_13_is_loaded(self, site: Site, tmp_path: Path) -> None:
         """What another package has loaded counts: no CUDA 12 beside CUDA 13."""

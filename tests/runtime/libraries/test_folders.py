@@ -13,7 +13,7 @@ from wheelfit.testing.wheels import build_wheel
 from wheelfit_runtime.errors import StoreUnavailable
 from wheelfit_runtime.libraries.folders import remove_broken, toolkit_folder
 from wheelfit_runtime.libraries.store import Store
-from wheelfit_runtime.libraries.store_changes import keep, remove, working_folder
+from wheelfit_runtime.libraries.store_changes import add_wheel, remove, working_folder
 from wheelfit_runtime.libraries.verifying import damage_of, sha256_of, unpack
 from wheelfit_runtime.libraries.wheels import ListedWheel
 
@@ -34,7 +34,7 @@ def kept(store: Store, folder: Path, name: str, files: dict[str, bytes]) -> str:
     with working_folder(store) as working:
         listed = ListedWheel(name, "1.0", wheel.name, wheel.as_uri(), sha256)
         unpack(wheel, listed, Path(working, "entry"))
-        entry = keep(store, str(Path(working, "entry")), sha256)
+        entry = add_wheel(store, str(Path(working, "entry")), sha256)
     assert damage_of(entry) == []
     return sha256
 

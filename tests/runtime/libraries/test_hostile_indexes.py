@@ -28,13 +28,13 @@ from wheelfit_runtime.errors import (
     UserError,
     WheelfitError,
 )
-from wheelfit_runtime.libraries.https_client import BUNDLES, trusting
+from wheelfit_runtime.libraries.https_client import BUNDLES, ssl_context
 from wheelfit_runtime.libraries.listings import read_page
 from wheelfit_runtime.libraries.machine import this_machine
 from wheelfit_runtime.libraries.progress import Progress
 from wheelfit_runtime.libraries.transport_http import HttpTransport
 from wheelfit_runtime.libraries.versions import Requirement, parse_requirement, parse_version
-from wheelfit_runtime.libraries.wheels import ListedWheel, shown
+from wheelfit_runtime.libraries.wheels import ListedWheel, without_secrets
 
 CUDART = "nvidia-cuda-runtime-cu12"
 SILENT = Progress(None)
@@ -237,8 +237,8 @@ def test_addresses_that_are_none(url: str) -> None:
 
 def test_what_is_shown_of_an_address() -> None:
     """Neither a login nor what is behind the question mark."""
-    assert shown("https://me:pw@x.example:8/a?token=1#b") == "https://x.example:8/a"
-    assert shown("https://x.example/a@b") == "https://x.example/a@b"
+    assert without_secrets("https://me:pw@x.example:8/a?token=1#b") == "https://x.example:8/a"
+    assert without_secrets("https://x.example/a@b") == "https://x.example/a@b"
 
 
 def test_no_proxy_hears_of_this_machine(
@@ -355,6 +355,6 @@ def test_certificates_of_another_system(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(ssl, "get_default_verify_paths", lambda: nowhere)
     for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"):
         monkeypatch.delenv(name, raising=False)
-    assert trusting().get_ca_certs()
+    assert ssl_context().get_ca_certs()
     monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATES / "authority.pem"))
-    assert len(trusting().get_ca_certs()) == 1
+    assert len(ssl_context().get_ca_certs()) == 1

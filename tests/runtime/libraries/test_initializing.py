@@ -118,7 +118,7 @@ def test_scope(program: Program) -> None:
         ("'14'", ["there is no CUDA 14", "known: 11, 12, 13", "hint: a newer wheelfit"]),
         (
             "'12', ['cccl']",
-            ["has headers alone", "hint: ask for it with others: cudart nvrtc cccl"],
+            ["has only headers", "hint: ask for it with others: cudart nvrtc cccl"],
         ),
         ("'12', scope='banana'", ["the scope must be local or global, not 'banana'"]),
         ("'banana'", ["'banana' is not a version of CUDA", "hint: ask for 12, 12.8 or 12.8.1"]),
@@ -143,7 +143,7 @@ def test_a_component_that_was_not_asked_for(program: Program) -> None:
     """Whoever wants the library of another component is told which there are."""
     ask = "try:\n    initialize_cuda('12', ['cudart']).handle('nvrtc')\n"
     told = program(f"{ask}except KeyError as error:\n    answer = str(error)")
-    assert "no library of nvrtc was asked for, but of cudart" in told
+    assert "no library of nvrtc was requested, but of cudart" in told
 
 
 # --- the driver -------------------------------------------------------------------------------

@@ -11,12 +11,12 @@ from wheelfit_runtime.libraries.progress import Progress
 def test_progress_waits_and_then_tells() -> None:
     """Nothing is said of what is quick; of the rest, each thing once where lines stay."""
     quick, slow = io.StringIO(), io.StringIO()
-    Progress(quick).tell("fetching x", 1, 2)
+    Progress(quick).report("fetching x", 1, 2)
     assert quick.getvalue() == ""
     teller = Progress(slow, patience=0)
     for done in (1_000_000, 2_000_000):
-        teller.tell("fetching x", done, 90_000_000)
-    teller.tell("fetching y")
+        teller.report("fetching x", done, 90_000_000)
+    teller.report("fetching y")
     teller.end()
     assert slow.getvalue() == "wheelfit: fetching x (1 of 90 MB)\nwheelfit: fetching y\n"
 
@@ -35,5 +35,5 @@ def test_progress_where_nobody_listens() -> None:
     stream = io.StringIO()
     stream.close()
     teller = Progress(stream, patience=0)
-    teller.tell("fetching x")
+    teller.report("fetching x")
     teller.end()

@@ -16,7 +16,7 @@ import pytest
 
 from wheelfit_runtime.libraries.files import read_fields, write_fields
 from wheelfit_runtime.libraries.store import Store
-from wheelfit_runtime.libraries.store_changes import keep, locked, working_folder
+from wheelfit_runtime.libraries.store_changes import add_wheel, locked, working_folder
 from wheelfit_runtime.libraries.verifying import damage_of
 
 CUDART = "nvidia-cuda-runtime-cu12"
@@ -30,7 +30,7 @@ def test_who_comes_second_finds_it(tmp_path: Path) -> None:
             entry = Path(folder, "entry")
             entry.mkdir()
             (entry / "file").write_text(content)
-            keep(store, str(entry), "a" * 64)
+            add_wheel(store, str(entry), "a" * 64)
     found = store.find("a" * 64)
     assert found is not None
     assert Path(found.folder, "file").read_text() == "first"
@@ -160,4 +160,4 @@ def test_damage_of_what_is_no_wheel(tmp_path: Path) -> None:
     (tmp_path / "store" / ("b" * 64)).mkdir(parents=True)
     entry = Store(str(tmp_path)).find("b" * 64)
     assert entry is not None
-    assert damage_of(entry) == ["wheel.txt is missing or cut off"]
+    assert damage_of(entry) == ["wheel.txt is missing or truncated"]

@@ -30,7 +30,7 @@ def test_hangs_together(family: LibraryFamily) -> None:
         for name, component in family.components.items():
             if component.project(major):
                 assert name in needed(name, major)
-    assert set(family.usual) <= set(family.components)
+    assert set(family.default_components) <= set(family.components)
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=names())

@@ -17,9 +17,9 @@ from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.libraries import build_cuda_wheels, compile_library
 from wheelfit.testing.wheels import build_wheel
 from wheelfit_runtime.errors import HashMismatch, InvalidWheel
-from wheelfit_runtime.libraries.fetching import in_order
+from wheelfit_runtime.libraries.fetching import loading_order
 from wheelfit_runtime.libraries.store import Store, StoredWheel
-from wheelfit_runtime.libraries.store_changes import keep, working_folder
+from wheelfit_runtime.libraries.store_changes import add_wheel, working_folder
 from wheelfit_runtime.libraries.verifying import sha256_of, unpack
 from wheelfit_runtime.libraries.wheels import ListedWheel
 
@@ -162,7 +162,7 @@ def entry_of(folder: Path, files: dict[str, bytes]) -> StoredWheel:
     with working_folder(store) as working:
         listed = ListedWheel("one", "1.0", wheel.name, wheel.as_uri(), sha256)
         unpack(wheel, listed, Path(working, "entry"))
-        return keep(store, str(Path(working, "entry")), sha256)
+        return add_wheel(store, str(Path(working, "entry")), sha256)
 
 
 def test_what_the_system_adds(program: Callable[..., Any], tmp_path: Path) -> None:
@@ -201,6 +201,6 @@ def test_scripts_of_linkers(tmp_path: Path) -> None:
         "lib/libimf.so": compile_library("libimf.so", "", needed=["libintlc.so.5"]),
         "lib/libempty.so": b"",
     }
-    found = in_order([entry_of(tmp_path, files)], {"compiler": ("libimf.so", "libintlc.so")})
+    found = loading_order([entry_of(tmp_path, files)], {"compiler": ("libimf.so", "libintlc.so")})
     assert [one.path for one in found] == ["lib/libintlc.so.5", "lib/libimf.so"]
     assert {one.component for one in found} == {"compiler"}

@@ -1,1 +1,1 @@
-"""Bring libraries of a vendor to this process: found, checked, kept once per user, loaded."""
+"""Find, verify, store and load vendors' libraries for this process."""

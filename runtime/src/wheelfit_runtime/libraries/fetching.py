@@ -20,10 +20,10 @@ from wheelfit_runtime.errors import (
 )
 from wheelfit_runtime.libraries.files import make_folder
 from wheelfit_runtime.libraries.listings import read_lock
-from wheelfit_runtime.libraries.requirements import MOST_NUMBERS, requirements_of, span_of
+from wheelfit_runtime.libraries.requirements import MAX_NUMBERS, requirements_of, span_of
 from wheelfit_runtime.libraries.selections import ChosenLibrary, Selection
 from wheelfit_runtime.libraries.store_changes import (
-    keep,
+    add_wheel,
     locked,
     not_in_store,
     remove,
@@ -34,7 +34,7 @@ from wheelfit_runtime.libraries.store_changes import (
 from wheelfit_runtime.libraries.transports import transport_for
 from wheelfit_runtime.libraries.verifying import damage_of, unpack
 from wheelfit_runtime.libraries.versions import Requirement, Span, parse_version
-from wheelfit_runtime.libraries.wheels import best, shown
+from wheelfit_runtime.libraries.wheels import best_wheel, without_secrets
 from wheelfit_runtime.platforms.elf import read_shared_object
 
 if TYPE_CHECKING:
@@ -57,15 +57,15 @@ def fetch_selection(
     progress: Progress,
     damaged: frozenset[str],
 ) -> Selection:
-    """Fetch wheels of an index or a lock into the store, and return them."""
+    """Fetch wheels of an index or a lock into the store, and return the selection."""
     family = request.family
     try:
-        listed, version, transport = resolve(request, machine, projects, span, progress)
-        entries = [stored_wheel(wheel, request, transport, progress, damaged) for wheel in listed]
+        wheels, version, transport = resolve(request, machine, projects, span, progress)
+        entries = [stored_wheel(wheel, request, transport, progress, damaged) for wheel in wheels]
     except OSError as error:
         raise unwritable(request.store.root, error) from None
     try:
-        libraries = in_order(
+        libraries = loading_order(
             entries, {name: family.components[name].libraries for name in projects}
         )
     except OSError as error:
@@ -83,7 +83,7 @@ def fetch_selection(
         fingerprint=request.fingerprint,
         span=str(span),
         version=version,
-        wheels=tuple((wheel.sha256, wheel.project, wheel.version) for wheel in listed),
+        wheels=tuple((wheel.sha256, wheel.project, wheel.version) for wheel in wheels),
         libraries=libraries,
         stems=family.stems,
         is_locked=request.lock is not None,
@@ -106,11 +106,13 @@ def resolve(
     family = request.family
     if request.lock is not None:
         lock = read_lock(Path(request.lock))
-        listed = [_of_lock(request.lock, lock, project, machine) for project in projects.values()]
+        listed = [
+            _wheel_of_lock(request.lock, lock, project, machine) for project in projects.values()
+        ]
         version = _version(request, projects, lock)
         numbers = parse_version(version)
         allowed = span_of(family, request.version, request.driver, cap=False)
-        if numbers is None or not allowed.holds(numbers):
+        if numbers is None or not allowed.contains(numbers):
             raise UserError(
                 f"the lock has {family.title} {version}, not the requested {request.version}",
                 where=request.lock,
@@ -119,11 +121,11 @@ def resolve(
         return listed, version, None
     transport = transport_for(request.transport, request.index_url, request.environ)
     try:
-        wanted = requirements_of(family, projects, span)
-        wheels = transport.resolve(wanted, machine, progress)
+        requirements = requirements_of(family, projects, span)
+        wheels = transport.resolve(requirements, machine, progress)
     except NoFit as error:
         wheels = _without_table(request, machine, projects, span, transport, progress, error)
-    # The libraries may need the wheels that a table or an installer adds to the request.
+    # The libraries may need further wheels, which the table or an installer adds.
     listed = [wheel for wheel in wheels if wheel.project != family.table]
     missing = set(projects.values()) - {wheel.project for wheel in listed}
     if missing:
@@ -142,22 +144,22 @@ def _without_table(
     progress: Progress,
     error: NoFit,
 ) -> list[ListedWheel]:
-    """Return the wheels of an index that has the components and not the table, as mirrors do.
+    """Return the wheels of an index with the components but without the table, as some mirrors.
 
-    :raises NoFit: some versions only the table knows, or they are not there either.
+    :raises NoFit: only the table has some versions, or the index has no compatible wheels.
     """
     components = request.family.components
-    if request.family.table and len(span.low) < MOST_NUMBERS:
+    if request.family.table and len(span.low) < MAX_NUMBERS:
         if all(components[name].has_version_of_family for name in projects):
             with suppress(NoFit):
                 return _of_one_minor(machine, projects, span, transport, progress)
         elif isinstance(error, ProjectNotFound):
-            known = (
+            available = (
                 name for name, component in components.items() if component.has_version_of_family
             )
             error.hint = (
-                f"have {request.family.table} put there, which says what forms one version; "
-                f"without it only these can be had: {', '.join(known)}"
+                f"add {request.family.table} to the index, which names the wheels of one version; "
+                f"without it only these are available: {', '.join(available)}"
             )
     raise error
 
@@ -171,8 +173,8 @@ def _of_one_minor(
 ) -> list[ListedWheel]:
     """Return wheels whose versions begin with the same two numbers, the newest that all have."""
     while True:
-        wanted = [Requirement(project, (), str(span)) for project in projects.values()]
-        wheels = transport.resolve(wanted, machine, progress)
+        requirements = [Requirement(project, (), str(span)) for project in projects.values()]
+        wheels = transport.resolve(requirements, machine, progress)
         versions = [
             parse_version(wheel.version) for wheel in wheels if wheel.project in projects.values()
         ]
@@ -200,7 +202,9 @@ def _version(
     return request.version
 
 
-def _of_lock(path: str, lock: Sequence[ListedWheel], project: str, machine: Machine) -> ListedWheel:
+def _wheel_of_lock(
+    path: str, lock: Sequence[ListedWheel], project: str, machine: Machine
+) -> ListedWheel:
     wheels = [wheel for wheel in lock if wheel.project == project]
     if not wheels:
         raise NoCompatibleWheel(
@@ -208,7 +212,7 @@ def _of_lock(path: str, lock: Sequence[ListedWheel], project: str, machine: Mach
             where=path,
             hint="lock again with all requested components, or request those it has",
         )
-    return best(wheels, Requirement(project), machine)
+    return best_wheel(wheels, Requirement(project), machine)
 
 
 def stored_wheel(
@@ -218,9 +222,9 @@ def stored_wheel(
     progress: Progress,
     damaged: frozenset[str],
 ) -> StoredWheel:
-    """Return a wheel of the store, fetched if it is not there.
+    """Return a wheel of the store, fetched if it is missing.
 
-    :param transport: the transport; None: any that works, for a lock has the URL.
+    :param transport: the transport; None: any, as a lock has the URL.
     :param damaged: hashes of wheels with changed files.
     :raises IntegrityError: it has no promised hash, or another one.
     :raises NotInStore: it is not in the store, and fetching is not allowed.
@@ -229,30 +233,30 @@ def stored_wheel(
     if not listed.sha256:
         raise IntegrityError(
             f"the index lists no sha256 of {listed.filename}, so it is not used",
-            where=shown(listed.url),
+            where=without_secrets(listed.url),
         )
     store, name = request.store, f"{listed.project}-{listed.version}"
     try:
-        stored = _sound(store, listed.sha256, damaged)
+        stored = _intact_wheel(store, listed.sha256, damaged)
         if stored is not None:
             return stored
         with locked(store, name, lambda: progress.wait(request.family.title)):
-            stored = _sound(store, listed.sha256, damaged)
+            stored = _intact_wheel(store, listed.sha256, damaged)
             if stored is not None:
                 return stored
             if request.is_offline and not _is_local(listed):
                 raise not_in_store(request, f"{listed.project} {listed.version}")
             with working_folder(store) as folder:
                 wheel = _fetched_file(listed, request, folder, transport, progress)
-                filled = Path(folder, "entry")
-                make_folder(str(filled))
-                unpack(Path(wheel), listed, filled)
-                return keep(store, str(filled), listed.sha256)
+                entry = Path(folder, "entry")
+                make_folder(str(entry))
+                unpack(Path(wheel), listed, entry)
+                return add_wheel(store, str(entry), listed.sha256)
     except OSError as error:
         raise unwritable(store.root, error) from None
 
 
-def _sound(store: Store, sha256: str, damaged: frozenset[str]) -> StoredWheel | None:
+def _intact_wheel(store: Store, sha256: str, damaged: frozenset[str]) -> StoredWheel | None:
     wheel = store.find(sha256)
     if wheel is None:
         return None
@@ -278,7 +282,7 @@ def _fetched_file(
     if _is_local(listed):  # from a lock or the settings of an installer, never from an index
         source = Path(url2pathname(urlsplit(listed.url).path))
         if not source.is_file():
-            raise FileProblem("a wheel that was named is not there", where=str(source))
+            raise FileProblem("the wheel does not exist", where=str(source))
         path = Path(folder, "wheel.part")
         shutil.copyfile(source, path)
         return str(path)
@@ -292,14 +296,14 @@ def _fetched_file(
 _MAGIC = b"\x7fELF"
 
 
-def in_order(
-    entries: Iterable[StoredWheel], asked: Mapping[str, tuple[str, ...]]
+def loading_order(
+    entries: Iterable[StoredWheel], prefixes: Mapping[str, tuple[str, ...]]
 ) -> tuple[ChosenLibrary, ...]:
     """Return the libraries to load, each once, dependencies first.
 
-    :param asked: by component: the prefixes of its libraries' names.
+    :param prefixes: by component, the prefixes of its libraries' names.
     """
-    known: dict[str, tuple[StoredWheel, str, int, SharedObject]] = {}
+    found_libraries: dict[str, tuple[StoredWheel, str, int, SharedObject]] = {}
     for entry in entries:
         for path, size, _ in entry.files():
             name = PurePosixPath(path).name
@@ -307,35 +311,39 @@ def in_order(
                 continue
             with Path(entry.tree, path).open("rb") as stream:
                 if stream.read(len(_MAGIC)) != _MAGIC:
-                    continue  # linkers read text under such names, that leads to another file
+                    continue  # a linker script: text that names another file
                 stream.seek(0)
                 names = read_shared_object(stream)
             soname = names.soname or name
-            # A library may lie there under several names; the one it calls itself is best.
-            if soname not in known or name == soname:
-                known[soname] = (entry, path, size, names)
+            # A library may have several names; its SONAME is preferred.
+            if soname not in found_libraries or name == soname:
+                found_libraries[soname] = (entry, path, size, names)
     by_soname: dict[str, ChosenLibrary] = {}
-    begun: set[str] = set()
+    visited: set[str] = set()
 
     def add(soname: str, component: str) -> None:
-        if soname in begun or soname not in known:
+        if soname in visited or soname not in found_libraries:
             return
-        begun.add(soname)
-        entry, path, size, names = known[soname]
+        visited.add(soname)
+        entry, path, size, names = found_libraries[soname]
         for needed in names.needed:
             add(needed, component)
         by_soname[soname] = ChosenLibrary(
-            entry.sha256, path, size, soname, _owner(soname, component, asked)
+            entry.sha256, path, size, soname, _owner(soname, component, prefixes)
         )
 
-    for component, stems in asked.items():
-        for stem in stems:
-            for soname in sorted(known):
-                if soname.startswith(stem):
+    for component, component_prefixes in prefixes.items():
+        for prefix in component_prefixes:
+            for soname in sorted(found_libraries):
+                if soname.startswith(prefix):
                     add(soname, component)
     return tuple(by_soname.values())
 
 
-def _owner(soname: str, component: str, asked: Mapping[str, tuple[str, ...]]) -> str:
-    owners = (name for name, stems in asked.items() if soname.startswith(stems))
+def _owner(soname: str, component: str, prefixes: Mapping[str, tuple[str, ...]]) -> str:
+    owners = (
+        name
+        for name, component_prefixes in prefixes.items()
+        if soname.startswith(component_prefixes)
+    )
     return next(owners, component)

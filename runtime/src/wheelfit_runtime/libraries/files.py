@@ -1,6 +1,6 @@
-"""Write files and folders of the store: whole or not at all, and never world-writable."""
+"""Write files and folders of the store: completely or not at all, and never world-writable."""
 
-# A later start of a program comes here: nothing is imported that it could do without.
+# Imported at every start of a program with libraries, so it imports as little as possible.
 # ruff: noqa: PTH102, PTH105, PTH108, PTH112, PTH113, PTH120, PTH123, PTH208
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SPACES = str.maketrans("\t\r\n", "   ")
 
 
 def make_folder(path: str) -> None:
-    """Create a folder and its parents; existing ones stay as they are."""
+    """Create a folder and its missing parents."""
     try:
         try:
             os.mkdir(path, _FOLDER_MODE)
@@ -26,7 +26,7 @@ def make_folder(path: str) -> None:
 
 
 def new_file(path: str) -> int:
-    """Make a file and return its number, to write it."""
+    """Create a file and return its descriptor for writing."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
     return os.open(path, flags, FILE_MODE)
 
@@ -47,7 +47,7 @@ def read_fields(path: str) -> list[list[str]] | None:
 
 
 def write_fields(path: str, lines: list[tuple[str, ...]]) -> None:
-    """Write such a file, so that it is there whole or not at all."""
+    """Write a file for `read_fields`, completely or not at all."""
     text = "".join("\t".join(field.translate(_SPACES) for field in line) + "\n" for line in lines)
     temporary = f"{path}.{unique_name()}"
     try:
@@ -68,7 +68,7 @@ def _replace(source: str, target: str) -> None:
     try:
         os.replace(source, target)
     except FileNotFoundError:
-        # Over a network an answer may be lost; the second request finds that it was done.
+        # A network file system may lose the answer, and repeat a request that has succeeded.
         if os.path.lexists(source) or not os.path.isfile(target):
             raise
 
@@ -79,7 +79,7 @@ def unique_name() -> str:
 
 
 def names_in(folder: str) -> list[str]:
-    """Return the names in a folder, in order; none where it cannot be read."""
+    """Return the sorted names in a folder; none if it cannot be read."""
     try:
         return sorted(os.listdir(folder))
     except OSError:
@@ -87,5 +87,5 @@ def names_in(folder: str) -> list[str]:
 
 
 def stays_below(path: str) -> bool:
-    """Return whether a path that is written in a file of ours leads nowhere else."""
+    """Return whether a path in a file of the store stays in its folder."""
     return not path.startswith("/") and ".." not in path.split("/")

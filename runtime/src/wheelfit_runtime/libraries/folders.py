@@ -1,7 +1,7 @@
 """Folders laid out as a CUDA toolkit, with links to the files of some wheels of a store.
 
 Compilers need ``include``, and some tools need ``CUDA_PATH``. The name of a folder identifies its
-wheels, so it is never changed:
+wheels, so its content never changes:
 
 ```
 <root>/folders/<name>/.wheels/<sha256>      a link to each wheel
@@ -19,7 +19,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from wheelfit_runtime.libraries.files import make_folder
-from wheelfit_runtime.libraries.store_changes import put, unwritable, working_folder
+from wheelfit_runtime.libraries.store_changes import move_into_place, unwritable, working_folder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _FOLDERS = "folders"
 _WHEELS = ".wheels"
 _SHARED = ("nvidia",)
-"""Folders of site-packages in which every wheel has a folder of its own."""
+"""Folders of site-packages in which each wheel has its own folder."""
 _NAME_LENGTH = 32
 
 
@@ -51,7 +51,7 @@ def toolkit_folder(store: Store, wheels: Sequence[str]) -> str:
         temporary = Path(working, name)
         try:
             _fill(temporary, entries)
-            put(str(temporary), str(target))
+            move_into_place(str(temporary), str(target))
         except OSError as error:
             raise unwritable(store.root, error) from None
     return str(target)
@@ -70,7 +70,7 @@ def _fill(folder: Path, entries: Sequence[StoredWheel]) -> None:
             # Two wheels may have the same header, in the same version.
             with suppress(FileExistsError):
                 link.symlink_to(Path(entry.tree, path))
-    # A toolkit has either, and some tools need lib64.
+    # Some tools need lib64.
     if (folder / "lib").is_dir() and not (folder / "lib64").exists():
         (folder / "lib64").symlink_to("lib")
 
@@ -82,12 +82,12 @@ def _toolkit_path(path: PurePosixPath) -> PurePosixPath | None:
         return None
     if first.endswith(".data") or first in _SHARED:
         rest = rest[1:]
-    # A file directly in the folder of the wheel is a licence or the like.
+    # A file directly in the wheel's folder is a licence or similar.
     return PurePosixPath(*rest) if len(rest) > 1 else None
 
 
 def remove_broken(store: Store) -> None:
-    """Remove the folders of which a wheel is missing."""
+    """Remove the folders with a missing wheel."""
     with suppress(OSError):
         for folder in Path(store.root, _FOLDERS).iterdir():
             links = (folder / _WHEELS).iterdir()

@@ -1,7 +1,7 @@
 """Warnings about a CUDA version that the driver supports, but not all GPUs or not PTX.
 
 They are determined at each start of a program, since GPUs and masks change. So no file is read, and
-only what is needed is imported.
+few modules are imported.
 """
 
 from __future__ import annotations
@@ -44,36 +44,36 @@ def gpu_support_warnings(
         return ()
     major = int(numbers[0])
     warnings = []
-    if old := _too_old(driver.gpus, major):
+    if old_gpus := _too_old(driver.gpus, major):
         mask = environ.get(MASK)
-        if len(old) == len(driver.gpus):
+        if len(old_gpus) == len(driver.gpus):
             if mask is None or not hides_all(mask):
-                raise _no_code(major, old)
+                raise _no_code(major, old_gpus)
         elif mask is None:  # a user with a mask has chosen the GPUs
             warnings.append(
-                f"CUDA {major} has no code for {_names(old)} (compute capability below "
+                f"CUDA {major} has no code for {_names(old_gpus)} (compute capability below "
                 f"{_min_capability(major)}), which this machine has beside others; hide it with "
-                f"{MASK}, or ask for CUDA {_newest_for(old, major)}"
+                f"{MASK}, or ask for CUDA {_newest_for(old_gpus, major)}"
             )
     writers = [_PTX_WRITERS[name] for name in components if name in _PTX_WRITERS]
     if cap and writers and len(numbers) > 1 and _is_newer_ptx(major, int(numbers[1]), driver.cuda):
-        instead = f"take a lock of CUDA {driver.version}" if locked else f"ask for CUDA {major}"
+        advice = f"take a lock of CUDA {driver.version}" if locked else f"ask for CUDA {major}"
         warnings.append(
             f"the driver supports CUDA {driver.version}, and refuses PTX that "
             f"{' or '.join(writers)} of CUDA {version} writes (error 222); compile for the GPU "
-            f"itself (-arch=sm_XX), or {instead}"
+            f"itself (-arch=sm_XX), or {advice}"
         )
     return tuple(warnings)
 
 
 def _too_old(gpus: Sequence[KernelGpu], major: int) -> list[KernelGpu]:
-    """Return the GPUs that a CUDA major version has no code for; unknown ones are left out."""
+    """Return the GPUs for which a CUDA major has no code, without unknown ones."""
     first = FIRST_DEVICE.get(major, 0)
     return [gpu for gpu in gpus if gpu.device is not None and gpu.device < first]
 
 
 def _newest_for(gpus: Sequence[KernelGpu], major: int) -> int:
-    """Return the newest CUDA major version before one that has code for some GPUs."""
+    """Return the newest older CUDA major that has code for some GPUs."""
     major -= 1
     while _too_old(gpus, major):
         major -= 1

@@ -1,6 +1,6 @@
 """Make requests with the standard library alone, for programs without an installer.
 
-Unencrypted requests go to this machine only, and a login goes to its own server only, not to a
+Unencrypted requests are sent to this machine only, and a login to its own server only, not to a
 target of its redirects.
 """
 
@@ -24,7 +24,7 @@ from wheelfit_runtime.errors import (
     UserError,
     WheelfitError,
 )
-from wheelfit_runtime.libraries.wheels import shown
+from wheelfit_runtime.libraries.wheels import without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -33,22 +33,22 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 _PIECE = 1 << 16
-_LARGEST = 8 << 30
-"""Bytes that are read where no size is promised."""
-_SLOWEST = 1000
-"""Bytes a second; a server that stays below for the allowed silence counts as silent."""
+_MAX_SIZE = 8 << 30
+"""Bytes of a body of unknown size."""
+_MIN_RATE = 1000
+"""Bytes a second; a server that is slower for the allowed silence counts as silent."""
 _PAUSE = 0.3
-_LONGEST_PAUSE = 30.0
-"""Seconds a server may have us wait; where it wants more, we give up."""
+_MAX_PAUSE = 30.0
+"""Seconds that a server may ask the client to wait; for more, the request fails."""
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
-_TEMPORARY = (408, 429, 500, 502, 503, 504)
+_TEMPORARY_STATUSES = (408, 429, 500, 502, 503, 504)
 BUNDLES = (
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
     "/etc/ssl/ca-bundle.pem",
     "/etc/ssl/cert.pem",
 )
-"""Where systems have the certificates that they trust."""
+"""Files with trusted certificates on various systems."""
 
 
 class HttpsClient:
@@ -75,88 +75,96 @@ class HttpsClient:
     def get(self, url: str, limit: int, accept: str = "*/*") -> tuple[bytes, str, str]:
         """Return a body, its type, and its final URL."""
 
-        def work() -> tuple[bytes, str, str]:
+        def read_body() -> tuple[bytes, str, str]:
             with self._open(url, accept) as response:
                 body = bytearray()
                 for piece in self._pieces(response, url, response.length):
                     body += piece
                     if len(body) > limit:
-                        raise InvalidPage("more was sent than is read", where=shown(url))
+                        raise InvalidPage(
+                            f"the answer has more than {limit} bytes", where=without_secrets(url)
+                        )
                 return bytes(body), response.headers.get("Content-Type", ""), response.url
 
-        return self._tried(work)
+        return self._with_retries(read_body)
 
     def download(
-        self, url: str, path: str, size: int | None, tell: Callable[[int, int | None], None]
+        self, url: str, path: str, size: int | None, report: Callable[[int, int | None], None]
     ) -> None:
         """Write a body into a file.
 
         :param size: promised bytes; None: unknown.
         """
 
-        def work() -> None:
-            done = 0
+        def write_body() -> None:
+            received = 0
             with self._open(url) as response, open(path, "wb") as file:  # noqa: PTH123
                 total = size or response.length
                 if response.length not in (None, total):
-                    raise Unreachable("another length was promised", where=shown(url))
+                    raise Unreachable("another length was promised", where=without_secrets(url))
                 for piece in self._pieces(response, url, total):
-                    done += len(piece)
-                    if done > (total or _LARGEST):
-                        raise Unreachable("more was sent than was promised", where=shown(url))
+                    received += len(piece)
+                    if received > (total or _MAX_SIZE):
+                        raise Unreachable(
+                            "more was sent than was promised", where=without_secrets(url)
+                        )
                     file.write(piece)
-                    tell(done, total)
+                    report(received, total)
 
-        self._tried(work)
+        self._with_retries(write_body)
 
     def _pieces(
         self, response: http.client.HTTPResponse, url: str, total: int | None
     ) -> Iterator[bytes]:
-        """Yield a body as it comes.
+        """Yield a body in pieces.
 
-        :raises _Temporary: it does not come to its end, or hardly gets on.
+        :raises _TemporaryError: the connection ends too early, or the server is too slow.
         """
-        done, start = 0, time.monotonic()
-        while total is None or done < total:
+        received, start = 0, time.monotonic()
+        while total is None or received < total:
             try:
                 piece = response.read1(_PIECE)
             except (OSError, http.client.HTTPException) as error:
                 raise _unreachable(url, error) from None
             if not piece:
                 break
-            done += len(piece)
-            passed = time.monotonic() - start
-            if passed > self._silence and done < passed * _SLOWEST:
-                raise _Temporary(Unreachable("the server sends too slowly", where=shown(url)))
+            received += len(piece)
+            elapsed = time.monotonic() - start
+            if elapsed > self._silence and received < elapsed * _MIN_RATE:
+                raise _TemporaryError(
+                    Unreachable("the server sends too slowly", where=without_secrets(url))
+                )
             yield piece
-        if total is not None and done < total:
-            raise _Temporary(Unreachable("the connection ended too early", where=shown(url)))
+        if total is not None and received < total:
+            raise _TemporaryError(
+                Unreachable("the connection ended too early", where=without_secrets(url))
+            )
 
-    def _tried(self, work: Callable[[], _T]) -> _T:
-        """Return the result of a request, with retries where they may help."""
+    def _with_retries(self, request: Callable[[], _T]) -> _T:
+        """Return the result of a request, repeated after temporary errors."""
         attempt = 1
         while True:
             try:
-                return work()
-            except _Temporary as caught:
-                if attempt == self._attempts or caught.pause > _LONGEST_PAUSE:
-                    raise caught.error from None
-                time.sleep(caught.pause or _PAUSE * attempt)
+                return request()
+            except _TemporaryError as temporary:
+                if attempt == self._attempts or temporary.pause > _MAX_PAUSE:
+                    raise temporary.error from None
+                time.sleep(temporary.pause or _PAUSE * attempt)
                 attempt += 1
 
     def _open(self, url: str, accept: str = "*/*") -> http.client.HTTPResponse:
         _require_https(url)
-        request = urllib.request.Request(  # noqa: S310 - looked at in the line above
+        request = urllib.request.Request(  # noqa: S310 - checked in the line above
             without_login(url), headers={"Accept": accept, "User-Agent": "wheelfit-runtime"}
         )
         self._authorization(request)
         if self._opener is None:
-            # What is not encrypted is of this machine, and no business of a proxy.
+            # Unencrypted requests are for this machine, and need no proxy.
             proxies = {k: v for k, v in urllib.request.getproxies().items() if k == "https"}
             self._opener = urllib.request.build_opener(
                 _Redirections(self._authorization),
                 urllib.request.ProxyHandler(proxies),
-                urllib.request.HTTPSHandler(context=trusting()),
+                urllib.request.HTTPSHandler(context=ssl_context()),
             )
         try:
             response: http.client.HTTPResponse = self._opener.open(request, timeout=self._silence)
@@ -165,25 +173,25 @@ class HttpsClient:
             status = UnexpectedStatus(
                 f"the server answered with status {error.code}",
                 status=error.code,
-                where=shown(url),
-                hint="the index wants a login: put it into its URL or into .netrc"
+                where=without_secrets(url),
+                hint="the index needs a login: put it into its URL or into .netrc"
                 if error.code == http.client.UNAUTHORIZED
                 else None,
             )
-            if error.code not in _TEMPORARY:
+            if error.code not in _TEMPORARY_STATUSES:
                 raise status from None
             wait = error.headers.get("Retry-After", "")
-            raise _Temporary(status, float(wait) if wait.isdecimal() else 0.0) from None
+            raise _TemporaryError(status, float(wait) if wait.isdecimal() else 0.0) from None
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise _unreachable(url, error) from None
         return response
 
     def _authorization(self, request: urllib.request.Request) -> None:
-        """Add the login that a server gets."""
+        """Add the login for a server."""
         login = self._login_for(request.full_url)
         if login:
             token = base64.b64encode(":".join(login).encode()).decode("ascii")
-            # "Unredirected": it does not go where a redirection leads.
+            # "Unredirected": it is not sent to the target of a redirect.
             request.add_unredirected_header("Authorization", f"Basic {token}")
 
     def _login_for(self, url: str) -> tuple[str, str] | None:
@@ -191,10 +199,10 @@ class HttpsClient:
             return self._login
         file = self._environ.get("NETRC") or os.path.expanduser("~/.netrc")  # noqa: PTH111
         try:
-            known = netrc.netrc(file).authenticators(urlsplit(url).hostname or "")
+            login = netrc.netrc(file).authenticators(urlsplit(url).hostname or "")
         except (OSError, netrc.NetrcParseError, ValueError):
             return None
-        return (known[0], known[2] or "") if known else None
+        return (login[0], login[2] or "") if login else None
 
 
 class _Redirections(urllib.request.HTTPRedirectHandler):
@@ -212,7 +220,7 @@ class _Redirections(urllib.request.HTTPRedirectHandler):
         headers: http.client.HTTPMessage,
         newurl: str,
     ) -> urllib.request.Request | None:
-        """Return the request that follows a redirection."""
+        """Return the request that follows a redirect."""
         _require_https(newurl, only_https=urlsplit(req.full_url).scheme == "https")
         bare = without_login(newurl)
         request = super().redirect_request(req, fp, code, msg, headers, bare)
@@ -238,7 +246,7 @@ class _Redirections(urllib.request.HTTPRedirectHandler):
     http_error_301 = http_error_303 = http_error_307 = http_error_308 = http_error_302
 
 
-class _Temporary(Exception):
+class _TemporaryError(Exception):
     """Raised for a temporary error.
 
     :param pause: seconds to wait as requested by the server; 0: not stated.
@@ -250,13 +258,13 @@ class _Temporary(Exception):
         self.pause = pause
 
 
-def trusting() -> ssl.SSLContext:
-    """Return a context that trusts the certificates of ``SSL_CERT_FILE``, else the system's."""
+def ssl_context() -> ssl.SSLContext:
+    """Return an SSL context with the certificates of ``SSL_CERT_FILE``, else of the system."""
     context = ssl.create_default_context()
-    named = {"SSL_CERT_FILE", "SSL_CERT_DIR"} & os.environ.keys()
+    variables = {"SSL_CERT_FILE", "SSL_CERT_DIR"} & os.environ.keys()
     paths = ssl.get_default_verify_paths()
-    if not (named or paths.cafile or paths.capath):
-        # A program that was frozen on another system looks where that one had them.
+    if not (variables or paths.cafile or paths.capath):
+        # A frozen application has the default paths of the system on which it was built.
         for path in filter(os.path.isfile, BUNDLES):
             context.load_verify_locations(path)
             break
@@ -268,13 +276,13 @@ def _require_https(url: str, *, only_https: bool = False) -> None:
         parts = urlsplit(url)
         _ = parts.port
     except ValueError:
-        raise UserError("this is not an address of a server", where=shown(url)) from None
+        raise UserError("this is not a valid URL", where=without_secrets(url)) from None
     is_here = parts.scheme == "http" and parts.hostname in _LOOPBACK and not only_https
     if parts.hostname and (parts.scheme == "https" or is_here):
         return
     raise Unreachable(
         "libraries are fetched over https only",
-        where=shown(url),
+        where=without_secrets(url),
         hint="over plain HTTP, both a library and its hash can be changed on the way",
     )
 
@@ -284,16 +292,16 @@ def _unreachable(url: str, error: Exception) -> Exception:
     if isinstance(reason, ssl.SSLCertVerificationError):
         return Unreachable(
             f"the certificate of the server is not trusted: {reason.verify_message}",
-            where=shown(url),
+            where=without_secrets(url),
             hint="if a proxy of your organisation replaces certificates, set SSL_CERT_FILE to "
             "the file with its authority",
         )
-    # Some errors repeat the address that they do not understand, with the login in it.
-    words = "it has no right address" if "@" in str(reason) else str(reason)
-    return _Temporary(
+    # Some errors repeat an invalid address, with the login in it.
+    cause = "its address is invalid" if "@" in str(reason) else str(reason)
+    return _TemporaryError(
         Unreachable(
-            f"the server cannot be reached: {words}",
-            where=shown(url),
+            f"the server cannot be reached: {cause}",
+            where=without_secrets(url),
             hint="fetch ahead where there is a network: python -m wheelfit_runtime store prefetch",
         )
     )

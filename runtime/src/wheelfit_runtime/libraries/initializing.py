@@ -1,10 +1,10 @@
 """Load libraries into this process: chosen once per machine, loaded by path in each process.
 
-The first call fetches what is not there yet. A later start of a program reads one small file, looks
-whether driver and files are the same, and loads; a later call returns what was loaded.
+The first call fetches missing libraries. A later start of a program reads one small file, checks
+whether driver and files are the same, and loads them; a later call returns the loaded libraries.
 """
 
-# A later start of a program comes here: nothing is imported that it could do without.
+# Imported at every start of a program with libraries, so it imports as little as possible.
 from __future__ import annotations
 
 import os
@@ -48,20 +48,19 @@ if TYPE_CHECKING:
         progress: bool
 
 
-_DONE: dict[tuple[object, ...], Libraries] = {}
+_LOADED: dict[tuple[object, ...], Libraries] = {}
 _LOCK = RLock()
 
 
 _FORKING: set[int] = set()
-"""Threads that hold the lock because they fork."""
-_PATIENCE_OF_FORKS = 2.0
-"""Seconds; a thread with the lock for longer is fetching, and a child may be forked meanwhile."""
+"""Threads that have the lock because they fork."""
+_MAX_WAIT_OF_FORKS = 2.0
+"""Seconds; a thread that has the lock for longer is fetching, and forking is safe meanwhile."""
 
 
 def _before_fork() -> None:
-    # In a child a module that another thread was importing stays locked for ever, and so does
-    # the loader of the system.
-    if _LOCK.acquire(timeout=_PATIENCE_OF_FORKS):
+    # Import locks of other threads, and the lock of the system's loader, stay locked in a child.
+    if _LOCK.acquire(timeout=_MAX_WAIT_OF_FORKS):
         _FORKING.add(get_ident())
 
 
@@ -72,7 +71,7 @@ def _after_fork() -> None:
 
 
 def _in_child() -> None:
-    global _LOCK  # noqa: PLW0603 - whoever held it does not exist in a child
+    global _LOCK  # noqa: PLW0603 - the thread that has it does not exist in a child
     _LOCK = RLock()
     _FORKING.clear()
 
@@ -86,7 +85,7 @@ def initialize_cuda(
 ) -> Libraries:
     """Load NVIDIA's CUDA libraries into this process; `initialize` has the options.
 
-    :param version: as ``12`` (the newest that the driver runs in full), ``12.8`` or ``13``.
+    :param version: as ``12`` (the newest that the driver fully supports), ``12.8`` or ``13``.
     :param components: as ``nvrtc``, ``cublas``, ``cudnn``; by default ``cudart`` and ``nvrtc``.
     """
     return initialize("cuda", version, components, **options)
@@ -111,7 +110,7 @@ def initialize(
 
     :param family: as ``cuda``.
     :param version: a major version, or one with its minor numbers.
-    :param components: as ``nvrtc``; None: the usual ones.
+    :param components: as ``nvrtc``; None: the default ones.
     :param scope: ``local``, or ``global`` for extensions that were not linked to them.
     :param offline: fetch nothing; None: the value of ``WHEELFIT_OFFLINE``.
     :param lock: a ``pylock.toml`` to take the wheels from.
@@ -123,21 +122,29 @@ def initialize(
     :param progress: report operations longer than a second on standard error.
     :raises WheelfitError: the libraries are not available; the class is the reason.
     """
-    wanted = None if components is None else tuple(components)
-    key = (family, version, wanted, scope, lock and str(lock), store and str(store), cap_to_driver)
-    done = _DONE.get(key)
-    if done is not None:
-        return done
+    component_names = None if components is None else tuple(components)
+    key = (
+        family,
+        version,
+        component_names,
+        scope,
+        lock and str(lock),
+        store and str(store),
+        cap_to_driver,
+    )
+    libraries = _LOADED.get(key)
+    if libraries is not None:
+        return libraries
     try:
         with _LOCK:
-            done = _DONE.get(key)
-            if done is not None:
-                return done
+            libraries = _LOADED.get(key)
+            if libraries is not None:
+                return libraries
             _check_arguments(version, components, scope)
             request = LibraryRequest(
                 family,
                 version,
-                wanted,
+                component_names,
                 os.environ,
                 offline=offline,
                 lock=lock,
@@ -148,9 +155,11 @@ def initialize(
                 progress=progress,
             )
             warnings = request.warnings()
-            done = _DONE[key] = _loaded(request, scope, several_majors=several_majors)
+            libraries = _LOADED[key] = _load_selection(
+                request, scope, several_majors=several_majors
+            )
             if request.lock is not None:
-                warnings = request.warnings(done.version)  # which a lock alone decides
+                warnings = request.warnings(libraries.version)  # that of the lock
     except Exception as error:
         from wheelfit_runtime.errors import WheelfitError
 
@@ -160,9 +169,9 @@ def initialize(
     if warnings:
         from wheelfit_runtime.loader.caller_warnings import warn
 
-        for words in warnings:
-            warn(words)
-    return done
+        for warning in warnings:
+            warn(warning)
+    return libraries
 
 
 def prepare(
@@ -171,23 +180,23 @@ def prepare(
     components: Sequence[str] | None = None,
     **options: Unpack[RequestOptions],
 ) -> Selection:
-    """Bring libraries into the store and load nothing; parameters as of `LibraryRequest`.
+    """Fetch libraries into the store, without loading them; parameters as of `LibraryRequest`.
 
-    :raises WheelfitError: it cannot be done; the reason is its class.
+    :raises WheelfitError: the libraries are not available; the class is the reason.
     """
     _check_arguments(version, components)
-    wanted = None if components is None else tuple(components)
+    component_names = None if components is None else tuple(components)
     request = LibraryRequest(
-        family, version, wanted, os.environ, offline=False, ahead=True, **options
+        family, version, component_names, os.environ, offline=False, ahead=True, **options
     )
     request.warnings()
-    return _chosen(request)
+    return _select(request)
 
 
 def _check_arguments(version: object, components: object, scope: str = "local") -> None:
-    """Refuse 12 for ``"12"`` and ``"nvrtc"`` for ``["nvrtc"]``, which fail obscurely later.
+    """Check the types of arguments, as of 12 for ``"12"``, or ``"nvrtc"`` for ``["nvrtc"]``.
 
-    :raises UserError: it is one of these.
+    :raises UserError: an argument has the wrong type.
     """
     is_scope = scope in ("local", "global")
     if isinstance(version, str) and not isinstance(components, str) and is_scope:
@@ -197,39 +206,39 @@ def _check_arguments(version: object, components: object, scope: str = "local") 
     if not is_scope:
         raise UserError(f"the scope must be local or global, not {scope!r}")
     if isinstance(version, str):
-        words = f"components must be a list of names, not {components!r}"
-        raise UserError(words, hint=f'ask for ["{components}"]')
+        message = f"components must be a list of names, not {components!r}"
+        raise UserError(message, hint=f'ask for ["{components}"]')
     raise UserError(f"a version must be a string, not {version!r}", hint=f'ask for "{version}"')
 
 
-def _chosen(
+def _select(
     request: LibraryRequest, distrusted: Selection | None = None, problem: OSError | None = None
 ) -> Selection:
-    """Return the libraries to load, which are in the store then.
+    """Return the libraries to load, after fetching missing ones into the store.
 
-    :param distrusted: the selection that could not be loaded, of which damaged files are fetched
-        again.
+    :param distrusted: a selection that could not be loaded; its damaged files are fetched again.
+    :param problem: the error of loading it.
     """
     request.store.check_safe()
-    known = distrusted or read_selection(request.store, request.name, request.fingerprint)
-    if known and not distrusted and not request.upgrade and known.is_in(request.store):
-        return known
+    previous = distrusted or read_selection(request.store, request.name, request.fingerprint)
+    if previous and not distrusted and not request.upgrade and previous.is_in(request.store):
+        return previous
     from wheelfit_runtime.libraries.selecting import choose
 
-    return choose(request, known, problem)
+    return choose(request, previous, problem)
 
 
-def _loaded(request: LibraryRequest, scope: str, *, several_majors: bool) -> Libraries:
-    selection = _chosen(request)
+def _load_selection(request: LibraryRequest, scope: str, *, several_majors: bool) -> Libraries:
+    selection = _select(request)
     try:
         return load(request, selection, scope, several_majors=several_majors)
     except OSError as error:
-        # Of the size that it had, and yet not loaded: perhaps it is not what it was.
-        selection = _chosen(request, selection, error)
+        # A file may be damaged although its size is right.
+        selection = _select(request, selection, error)
     try:
         return load(request, selection, scope, several_majors=several_majors)
     except OSError as error:
         from wheelfit_runtime.errors import EnvironmentUnavailable
 
-        words = f"the loader of this system refuses a library: {error}"
-        raise EnvironmentUnavailable(words, code="library-not-loadable") from None
+        message = f"the loader of this system refuses a library: {error}"
+        raise EnvironmentUnavailable(message, code="library-not-loadable") from None

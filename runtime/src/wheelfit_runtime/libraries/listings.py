@@ -12,7 +12,7 @@ from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
 from wheelfit_runtime.errors import Fault, InvalidLock, InvalidPage
 from wheelfit_runtime.libraries.versions import normalized
-from wheelfit_runtime.libraries.wheels import ListedWheel, shown, split_filename
+from wheelfit_runtime.libraries.wheels import ListedWheel, split_filename, without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,7 +22,7 @@ ACCEPT = (
     "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, "
     "text/html;q=0.01"
 )
-_STRANGE = (ValueError, TypeError, AttributeError, LookupError, RecursionError)
+_PARSE_ERRORS = (ValueError, TypeError, AttributeError, LookupError, RecursionError)
 _ARCHIVES = (".whl", ".zip", ".gz", ".bz2", ".egg", ".exe", ".metadata")
 
 
@@ -40,11 +40,11 @@ def read_page(body: bytes, content_type: str, url: str) -> list[ListedWheel]:
             return _from_json(text, url)
         if kind in ("text/html", "application/vnd.pypi.simple.v1+html"):
             return _from_html(text, url)
-    except _STRANGE as error:
+    except _PARSE_ERRORS as error:
         raise InvalidPage(
-            f"the page of the index cannot be read: {error}", where=shown(url)
+            f"the page of the index cannot be read: {error}", where=without_secrets(url)
         ) from None
-    raise InvalidPage(f"the index answered with {kind}", where=shown(url))
+    raise InvalidPage(f"the index answered with {kind}", where=without_secrets(url))
 
 
 def _from_json(text: str, url: str) -> list[ListedWheel]:
@@ -57,18 +57,18 @@ def _from_json(text: str, url: str) -> list[ListedWheel]:
         name = split_filename(str(file["filename"]))
         if name is None:
             continue
-        beside = file.get("core-metadata", file.get("data-dist-info-metadata"))
+        core_metadata = file.get("core-metadata", file.get("data-dist-info-metadata"))
         metadata = None
-        if isinstance(beside, dict):
-            metadata = _digest(beside.get("sha256"))
-        elif beside is True:
+        if isinstance(core_metadata, dict):
+            metadata = _digest(core_metadata.get("sha256"))
+        elif core_metadata is True:
             metadata = ""
         size = file.get("size")
         wheels.append(
             ListedWheel(
                 *name,
                 filename=str(file["filename"]),
-                url=_place(url, str(file["url"]))[0],
+                url=_resolve_link(url, str(file["url"]))[0],
                 sha256=_digest(file.get("hashes", {}).get("sha256")),
                 size=size if type(size) is int and size > 0 else None,
                 metadata_sha256=metadata,
@@ -78,14 +78,14 @@ def _from_json(text: str, url: str) -> list[ListedWheel]:
     return wheels
 
 
-def _place(base: str, link: str) -> tuple[str, str]:
-    """Return the target and fragment of a link; an index must not name files of this machine."""
-    place, fragment = urldefrag(urljoin(base, link))
-    parts = urlsplit(place)
+def _resolve_link(base: str, link: str) -> tuple[str, str]:
+    """Return the target and fragment of a link, which must not be a file of this machine."""
+    target, fragment = urldefrag(urljoin(base, link))
+    parts = urlsplit(target)
     if parts.scheme not in ("http", "https"):
         raise ValueError(f"a link leads to {parts.scheme}:")
-    _ = parts.port  # refuses what is none
-    return place, fragment
+    _ = parts.port  # raises ValueError for an invalid one
+    return target, fragment
 
 
 def _digest(value: object) -> str:
@@ -99,7 +99,7 @@ def _from_html(text: str, url: str) -> list[ListedWheel]:
     reader.close()
     base = urljoin(url, reader.base)
     wheels = []
-    is_index = not reader.links  # of a project without files
+    is_index = not reader.links  # a page without files has no links
     for attributes in reader.links:
         href = attributes.get("href", "").strip()
         filename = unquote(href.partition("#")[0].partition("?")[0].rpartition("/")[2])
@@ -107,12 +107,14 @@ def _from_html(text: str, url: str) -> list[ListedWheel]:
         name = split_filename(filename)
         if name is None:
             continue
-        link, fragment = _place(base, href)
+        link, fragment = _resolve_link(base, href)
         algorithm, _, digest = fragment.partition("=")
-        beside = attributes.get("data-core-metadata", attributes.get("data-dist-info-metadata"))
+        core_metadata = attributes.get(
+            "data-core-metadata", attributes.get("data-dist-info-metadata")
+        )
         metadata = None
-        if beside is not None and beside != "false":
-            metadata = _digest(beside.removeprefix("sha256="))
+        if core_metadata is not None and core_metadata != "false":
+            metadata = _digest(core_metadata.removeprefix("sha256="))
         wheels.append(
             ListedWheel(
                 *name,
@@ -124,7 +126,7 @@ def _from_html(text: str, url: str) -> list[ListedWheel]:
             )
         )
     if not is_index:
-        raise ValueError("it names no files; a login page, perhaps")
+        raise ValueError("it has no files; it may be a login page")
     return wheels
 
 
@@ -137,7 +139,7 @@ class _Links(HTMLParser):
         self.base = ""
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note a link, or where links start."""
+        """Add a link, or set the base of links."""
         attributes = {name: value or "" for name, value in attrs}
         if tag == "a":
             self.links.append(attributes)
@@ -151,15 +153,15 @@ def read_lock(path: Path) -> list[ListedWheel]:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
         return list(_wheels(document, path))
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        words = f"the lock file cannot be read: {error}"
-        raise InvalidLock([Fault("", words)], where=str(path)) from None
+        message = f"the lock file cannot be read: {error}"
+        raise InvalidLock([Fault("", message)], where=str(path)) from None
 
 
 def _wheels(document: dict[str, Any], path: Path) -> Iterator[ListedWheel]:
     version = str(document.get("lock-version", "1.0"))
     if version.partition(".")[0] != "1":
         raise ValueError(f"its version is {version}")
-    # What only variants need stands in wheelfit's own entries, which replace those of a release.
+    # Entries of variants are in the table of wheelfit, and replace those of the same release.
     own = document.get("tool", {}).get("wheelfit", {}).get("packages", [])
     replaced = {(package["name"], package.get("version")) for package in own}
     others = (
@@ -169,7 +171,7 @@ def _wheels(document: dict[str, Any], path: Path) -> Iterator[ListedWheel]:
     )
     for package in (*others, *own):
         for wheel in package.get("wheels", ()):
-            # A path counts from where the lock is.
+            # A path is relative to the folder of the lock.
             url = wheel.get("url") or Path(path.parent, wheel["path"]).absolute().as_uri()
             filename = wheel.get("name") or unquote(urlsplit(url).path.rpartition("/")[2])
             name = split_filename(filename)

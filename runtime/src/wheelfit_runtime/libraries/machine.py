@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _LEGACY = {"manylinux1": (2, 5), "manylinux2010": (2, 12), "manylinux2014": (2, 17)}
 _TEGRA = "/etc/nv_tegra_release"
-_SAME = {"amd64": "x86_64", "arm64": "aarch64"}
+_ARCHITECTURES = {"amd64": "x86_64", "arm64": "aarch64"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +24,9 @@ class Machine:
     system: str
     """``Linux``, ``Windows`` or ``Darwin``."""
     architecture: str
-    """As Linux calls it: ``x86_64``, ``aarch64``."""
+    """Its name on Linux: ``x86_64``, ``aarch64``."""
     glibc: tuple[int, int] | None = None
-    """None: there is another C library, as musl."""
+    """None: another C library, as musl."""
     is_tegra: bool = False
     """Whether it is one of NVIDIA's Jetson boards."""
 
@@ -48,11 +48,11 @@ def this_machine() -> Machine:
     """Return the description of this machine."""
     if sys.platform == "win32":
         architecture = os.environ.get("PROCESSOR_ARCHITECTURE", "").lower()
-        return Machine("Windows", _SAME.get(architecture, architecture))
+        return Machine("Windows", _ARCHITECTURES.get(architecture, architecture))
     system = os.uname()
-    architecture = _SAME.get(system.machine.lower(), system.machine)
-    tegra = os.path.exists(_TEGRA)  # noqa: PTH110
-    return Machine(system.sysname, architecture, _glibc(), tegra)
+    architecture = _ARCHITECTURES.get(system.machine.lower(), system.machine)
+    is_tegra = os.path.exists(_TEGRA)  # noqa: PTH110
+    return Machine(system.sysname, architecture, _glibc(), is_tegra)
 
 
 def _glibc() -> tuple[int, int] | None:
@@ -66,25 +66,25 @@ def _glibc() -> tuple[int, int] | None:
 
 def check_machine(family: LibraryFamily, machine: Machine) -> None:
     """Raise an error if there are no libraries of a family for a machine."""
-    wanted = ", ".join(" ".join(names) for names in family.machines)
+    supported = ", ".join(" ".join(names) for names in family.machines)
     if (machine.system, machine.architecture) not in family.machines:
-        words = f"no {family.title} libraries exist for {machine.system} {machine.architecture}"
+        message = f"no {family.title} libraries exist for {machine.system} {machine.architecture}"
     elif machine.system == "Linux" and machine.glibc is None:
-        words = f"the {family.title} libraries need glibc, and this system has another C library"
+        message = f"the {family.title} libraries need glibc, and this system has another C library"
     elif machine.is_tegra and not family.is_for_tegra:
-        words = f"the {family.title} wheels are not made for Jetson boards, which have their own"
+        message = f"the {family.title} wheels are not made for Jetson boards, which have their own"
     else:
         return
-    raise NoCompatibleWheel(words, note=f"they are taken for: {wanted} (with glibc)")
+    raise NoCompatibleWheel(message, note=f"supported: {supported} (with glibc)")
 
 
-def fits(filename: str, machine: Machine) -> bool:
-    """Return whether libraries of a wheel can be used: of its tags only the platform counts."""
+def is_compatible(filename: str, machine: Machine) -> bool:
+    """Return whether the platform tags of a wheel, the only ones that matter, are compatible."""
     platforms = filename.removesuffix(".whl").rpartition("-")[2].split(".")
-    return any(_platform_fits(tag, machine) for tag in platforms)
+    return any(_is_platform_compatible(tag, machine) for tag in platforms)
 
 
-def _platform_fits(tag: str, machine: Machine) -> bool:
+def _is_platform_compatible(tag: str, machine: Machine) -> bool:
     if tag == "any":
         return True
     if machine.system != "Linux":

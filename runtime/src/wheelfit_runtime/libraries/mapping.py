@@ -1,6 +1,6 @@
-"""Map libraries into this process, each by its path, and verify the files really mapped."""
+"""Load libraries into this process, each by its path, and check which files were mapped."""
 
-# A later start of a program comes here: nothing is imported that it could do without.
+# Imported at every start of a program with libraries, so it imports as little as possible.
 # ruff: noqa: PTH118, PTH123
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Libraries:
     :param version: the version of the family, as ``12.9.1``.
     :param paths: by SONAME, in the order in which they were loaded.
     :param handles: the same, for `ctypes`.
-    :param mains: by component: the SONAME of its library.
-    :param foreign_paths: by SONAME: files that were mapped already and are used in place of ours.
+    :param mains: the SONAME of each component's library.
+    :param foreign_paths: by SONAME, files from elsewhere that are used instead of the store's.
     """
 
     __slots__ = (
@@ -73,16 +73,16 @@ class Libraries:
         try:
             return self._mains[component]
         except KeyError:
-            there = ", ".join(self._mains)
-            # It was not requested, or it has headers alone.
-            raise KeyError(f"no library of {component} was asked for, but of {there}") from None
+            names = ", ".join(self._mains)
+            # It was not requested, or has only headers.
+            raise KeyError(f"no library of {component} was requested, but of {names}") from None
 
     def root(self) -> str:
         """Return a folder laid out as a toolkit, with ``include`` and ``lib``, for ``CUDA_PATH``.
 
         It is created on first use, with links to the files of all wheels in this selection.
 
-        :raises StoreUnavailable: the store cannot be written, and it is not there yet.
+        :raises StoreUnavailable: it does not exist, and the store cannot be written.
         """
         from wheelfit_runtime.libraries.folders import toolkit_folder
 
@@ -102,23 +102,24 @@ def load(
     import ctypes  # 3 ms
 
     mode = ctypes.RTLD_GLOBAL if scope == "global" else ctypes.RTLD_LOCAL
-    places = {library.soname: _place(request.store, library) for library in selection.libraries}
-    mapped = _mapped()
+    paths = {library.soname: _path_of(request.store, library) for library in selection.libraries}
+    mapped = _mapped_files()
     foreign_paths: dict[str, str] = {}
     if any(path.rpartition("/")[2].startswith(selection.stems) for path in mapped):
-        foreign_paths = _conflicts_with_loaded(request, places, several_majors=several_majors)
+        foreign_paths = _conflicts_with_loaded(request, paths, several_majors=several_majors)
     handles = {
-        soname: ctypes.CDLL(foreign_paths.get(soname, path), mode)
-        for soname, path in places.items()
+        soname: ctypes.CDLL(foreign_paths.get(soname, path), mode) for soname, path in paths.items()
     }
-    now = _mapped()
-    foreign_paths |= _taken_instead(places, foreign_paths, now)
-    ours = {*map(os.path.realpath, places.values()), *foreign_paths.values()}
-    foreign_paths |= _pulled_in(request, now - mapped - ours, selection.stems)
+    mapped_after = _mapped_files()
+    foreign_paths |= _substituted(paths, foreign_paths, mapped_after)
+    expected = {*map(os.path.realpath, paths.values()), *foreign_paths.values()}
+    foreign_paths |= _foreign_dependencies(
+        request, mapped_after - mapped - expected, selection.stems
+    )
     return Libraries(
         selection.family,
         selection.version,
-        {soname: foreign_paths.get(soname, path) for soname, path in places.items()},
+        {soname: foreign_paths.get(soname, path) for soname, path in paths.items()},
         handles,
         {library.component: library.soname for library in selection.libraries},
         foreign_paths,
@@ -128,103 +129,110 @@ def load(
 
 
 def _conflicts_with_loaded(
-    request: LibraryRequest, places: Mapping[str, str], *, several_majors: bool
+    request: LibraryRequest, paths: Mapping[str, str], *, several_majors: bool
 ) -> dict[str, str]:
-    """Return the libraries that are mapped already under the names of ours.
+    """Return the mapped libraries with the names of libraries to load.
 
-    :raises EnvironmentUnavailable: ``another-library-loaded``; ours conflicts with a mapped
-        library.
+    :raises EnvironmentUnavailable: ``another-library-loaded``; one conflicts with a mapped library.
     """
     from wheelfit_runtime.errors import EnvironmentUnavailable
     from wheelfit_runtime.loader import loaded_libraries
     from wheelfit_runtime.loader.caller_warnings import warn
 
-    ours = [loaded_libraries.read_library(path) for path in places.values()]
-    here = loaded_libraries.read_mapped()
-    conflicts = loaded_libraries.find_conflicts(ours, here)
-    others = [conflict for conflict in conflicts if conflict.level == "warn"]
-    if others and not several_majors:
+    libraries = [loaded_libraries.read_library(path) for path in paths.values()]
+    mapped = loaded_libraries.read_mapped()
+    conflicts = loaded_libraries.find_conflicts(libraries, mapped)
+    other_majors = [conflict for conflict in conflicts if conflict.level == "warn"]
+    if other_majors and not several_majors:
         raise EnvironmentUnavailable(
             f"{request} was requested, but another major version is already loaded",
             code="another-library-loaded",
-            note="\n".join(conflict.reason for conflict in others),
+            note="\n".join(conflict.reason for conflict in other_majors),
             hint="use one major version in a process; several_majors=True loads both, and refuses "
             "only what has the same name in both",
         )
-    same = [conflict for conflict in conflicts if conflict.level == "error"]
-    if same and (others or "." in request.version):
+    same_names = [conflict for conflict in conflicts if conflict.level == "error"]
+    if same_names and (other_majors or "." in request.version):
         raise EnvironmentUnavailable(
             f"{request} was requested, but other builds of its libraries are already loaded",
             code="another-library-loaded",
-            note="\n".join(conflict.reason for conflict in same),
-            # What two major versions have under one name, no order of loading makes go together.
+            note="\n".join(conflict.reason for conflict in same_names),
+            # A name in two major versions conflicts in any order of loading.
             hint="use one major version in a process: both have libraries of this name"
-            if others
+            if other_majors
             else "load these first, or ask for the major version only, to use what is loaded",
         )
-    for conflict in same:
+    for conflict in same_names:
         warn(f"{conflict.reason}; it is used as it is")
-    return _same_builds(ours, here) | {
-        conflict.wanted.soname: conflict.mapped.path for conflict in same
+    return _same_builds(libraries, mapped) | {
+        conflict.wanted.soname: conflict.mapped.path for conflict in same_names
     }
 
 
-def _same_builds(ours: list[Library], here: tuple[Library, ...]) -> dict[str, str]:
-    """Return the paths of libraries that are mapped from elsewhere; ours would be second copies."""
-    names = {library.soname: os.path.realpath(library.path) for library in ours if library.soname}
+def _same_builds(libraries: list[Library], mapped: tuple[Library, ...]) -> dict[str, str]:
+    """Return the paths of libraries that are already mapped from elsewhere in the same build."""
+    names = {
+        library.soname: os.path.realpath(library.path) for library in libraries if library.soname
+    }
     return {
         library.soname: library.path
-        for library in here
+        for library in mapped
         if library.soname in names
         and not library.replaced
         and library.path != names[library.soname]
     }
 
 
-def _taken_instead(places: dict[str, str], known: dict[str, str], now: set[str]) -> dict[str, str]:
-    """Return the files loaded in place of ours, as LD_PRELOAD or LD_AUDIT may cause."""
-    real = {soname: os.path.realpath(path) for soname, path in places.items()}
-    if now.isdisjoint(real.values()):
-        return {}  # not listed, or under other names
+def _substituted(
+    paths: dict[str, str], foreign_paths: dict[str, str], mapped: set[str]
+) -> dict[str, str]:
+    """Return the files loaded instead of the requested ones, as by LD_PRELOAD or LD_AUDIT."""
+    real_paths = {soname: os.path.realpath(path) for soname, path in paths.items()}
+    if mapped.isdisjoint(real_paths.values()):
+        return {}  # the system lists no files, or under other names
     return {
         soname: other
-        for soname, path in real.items()
-        if soname not in known and path not in now
-        for other in sorted(now)
+        for soname, path in real_paths.items()
+        if soname not in foreign_paths and path not in mapped
+        for other in sorted(mapped)
         if other.rpartition("/")[2].startswith(soname)
     }
 
 
-def _pulled_in(request: LibraryRequest, new: set[str], stems: tuple[str, ...]) -> dict[str, str]:
-    """Return libraries of the family that came from elsewhere, as ours need them, and warn.
+def _foreign_dependencies(
+    request: LibraryRequest, new: set[str], stems: tuple[str, ...]
+) -> dict[str, str]:
+    """Return libraries of the family from elsewhere that loaded libraries need, and warn.
 
-    No wheel that was chosen has them; the next machine may have another version, or none.
+    No chosen wheel has them; the next machine may have another version, or none.
     """
     new = {path for path in new if path.rpartition("/")[2].startswith(stems)}
     if not new:
         return {}
     from wheelfit_runtime.loader.caller_warnings import warn
 
-    below = tuple(f"{os.path.realpath(root)}/" for root in request.store.roots)
-    paths = {path.rpartition("/")[2]: path for path in sorted(new) if not path.startswith(below)}
+    store_prefixes = tuple(f"{os.path.realpath(root)}/" for root in request.store.roots)
+    paths = {
+        path.rpartition("/")[2]: path for path in sorted(new) if not path.startswith(store_prefixes)
+    }
     for path in paths.values():
         warn(f"{request} loads {path}, which no wheel of the library store has")
     return paths
 
 
-def _place(store: Store, library: ChosenLibrary) -> str:
+def _path_of(store: Store, library: ChosenLibrary) -> str:
     entry = store.find(library.sha256)
     if entry is None:
         raise OSError(f"{library.path} is not in the store any more")
     return os.path.join(entry.tree, library.path)
 
 
-def _mapped() -> set[str]:
-    """Return the mapped files; none where the system does not list them."""
+def _mapped_files() -> set[str]:
+    """Return the mapped files; none if the system does not list them."""
     try:
         with open("/proc/self/maps", "rb") as file:
             lines = file.read().split(b"\n")
     except OSError:
         return set()
     paths = {line[line.find(b"/") :] for line in lines if b"/" in line}
-    return {os.fsdecode(path.replace(b"\\012", b"\n")) for path in paths}  # as it is written there
+    return {os.fsdecode(path.replace(b"\\012", b"\n")) for path in paths}  # the kernel escapes it

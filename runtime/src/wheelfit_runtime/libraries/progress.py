@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 PATIENCE = 1.0
 """Seconds before the first message."""
-_EVERY = {True: 0.2, False: 10.0}
+_INTERVALS = {True: 0.2, False: 10.0}
 _MEGA = 1_000_000
 
 
 class Progress:
-    """A progress display of at most some lines.
+    """A progress display.
 
     :param stream: the stream to write to; None: nothing is written.
     :param patience: seconds before the first message.
@@ -37,27 +37,27 @@ class Progress:
             self._stream = None  # it is closed
         self._width = 0
 
-    def tell(self, what: str, done: int | None = None, total: int | None = None) -> None:
-        """Write the current operation, if it is time to.
+    def report(self, operation: str, done: int | None = None, total: int | None = None) -> None:
+        """Write the current operation, unless the last message is too recent.
 
-        :param what: as ``fetching NAME VERSION``.
+        :param operation: as ``fetching NAME VERSION``.
         """
         now = time.monotonic()
         if self._stream is None or now - self._start < self._patience:
             return
-        if what == self._last and now < self._next:
+        if operation == self._last and now < self._next:
             return
-        self._last, self._next = what, now + _EVERY[self._is_terminal]
+        self._last, self._next = operation, now + _INTERVALS[self._is_terminal]
         amount = ""
         if total:
             amount = f" ({(done or 0) / _MEGA:.0f} of {total / _MEGA:.0f} MB)"
         elif done:
             amount = f" ({done / _MEGA:.0f} MB)"
-        self._write(f"wheelfit: {what}{amount}")
+        self._write(f"wheelfit: {operation}{amount}")
 
     def wait(self, title: str) -> None:
-        """Report that another process is fetching the same."""
-        self.tell(f"waiting for another process that fetches {title}")
+        """Report that another process fetches the same libraries."""
+        self.report(f"waiting for another process that fetches {title}")
 
     def _write(self, line: str) -> None:
         assert self._stream is not None  # noqa: S101 - for the type checker
@@ -72,27 +72,27 @@ class Progress:
             self._stream = None  # closed meanwhile
 
     @contextmanager
-    def during(self, what: str) -> Iterator[None]:
+    def during(self, operation: str) -> Iterator[None]:
         """Repeat a message during an operation that writes none itself."""
-        over = threading.Event()
+        finished = threading.Event()
 
         def repeat() -> None:
-            while not over.wait(self._patience / 4):
-                self.tell(what)
+            while not finished.wait(self._patience / 4):
+                self.report(operation)
 
         if self._stream is None:
             yield
             return
-        speaker = threading.Thread(target=repeat, daemon=True)
-        speaker.start()
+        thread = threading.Thread(target=repeat, daemon=True)
+        thread.start()
         try:
             yield
         finally:
-            over.set()
-            speaker.join()
+            finished.set()
+            thread.join()
 
     def end(self) -> None:
-        """End the line, where one was begun."""
+        """End an unfinished line."""
         if self._width and self._stream is not None:
             with suppress(OSError, ValueError):
                 self._stream.write("\n")

@@ -1,6 +1,6 @@
 """The request for libraries, completed by settings and the driver of this machine."""
 
-# A later start of a program comes here: nothing is imported that it could do without.
+# Imported at every start of a program with libraries, so it imports as little as possible.
 # ruff: noqa: PTH100, PTH123
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class LibraryRequest:
     """A request for libraries, with the allowed sources; immutable.
 
     :param version: as ``12``, ``12.8`` or ``12.8.1``.
-    :param components: by name; None: the usual ones.
+    :param components: by name; None: the default ones.
     :param offline: whether nothing may be fetched; None: as configured.
     :param store: the user's own store; None: as configured.
     :param index_url: the index of wheels; None: as configured, here or in the installer.
     :param transport: its name; None: as configured, or the first available one.
     :param driver: the driver of the target machine; None: of this one.
-    :param ahead: whether it is fetched for later use: stored older versions will not do then.
+    :param ahead: whether it is fetched for later use, so that older stored versions do not suffice.
     :raises UserError: there is no such family.
     :raises FileProblem: the lock cannot be read.
     """
@@ -59,7 +59,7 @@ class LibraryRequest:
     ) -> None:
         self.family = family_named(family)
         self.version = version
-        self.components = self.family.usual if components is None else components
+        self.components = self.family.default_components if components is None else components
         self.environ = environ
         root = settings.store_folder(environ) if store is None else os.path.abspath(store)
         self.store = Store(root, settings.site_stores(environ))
@@ -80,17 +80,17 @@ class LibraryRequest:
         source = b"" if cap_to_driver else b"uncapped"
         if self.lock is not None:
             source += _content(self.lock)
-        # Of the selection that answers it.
+        # The name of its selection in the store.
         self.name = name_of(self.family.name, version, self.components, self.fingerprint, source)
 
     def __str__(self) -> str:
         return f"{self.family.title} {self.version}"
 
     def warnings(self, version: str = "") -> tuple[str, ...]:
-        """Return the warnings.
+        """Return the warnings about the GPUs of this machine.
 
         :param version: the version in a lock; empty: the requested one.
-        :raises NoCompatibleWheel: no GPU of this machine can run any of it.
+        :raises NoCompatibleWheel: the version has no code for any GPU of this machine.
         """
         if self.driver is None or self.driver.cuda is None:
             return ()
@@ -113,5 +113,5 @@ def _content(path: str) -> bytes:
     except OSError as error:
         from wheelfit_runtime.errors import FileProblem
 
-        words = f"the lock file cannot be read: {error.strerror}"
-        raise FileProblem(words, where=path) from None
+        message = f"the lock file cannot be read: {error.strerror}"
+        raise FileProblem(message, where=path) from None

@@ -1,4 +1,4 @@
-"""The requirements for an index: versions a driver supports, and their distributions."""
+"""The requirements for an index: versions that a driver supports, and their distributions."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ if TYPE_CHECKING:
     from wheelfit_runtime.libraries.versions import Version
     from wheelfit_runtime.loader.driver import Driver
 
-MOST_NUMBERS = 3
+MAX_NUMBERS = 3
 """The most numbers in a requested version."""
 
 
-def numbers_of(family: LibraryFamily, asked: str) -> Version:
+def numbers_of(family: LibraryFamily, version: str) -> Version:
     """Return the numbers of a requested version."""
-    parts = asked.split(".")
-    if not all(part.isascii() and part.isdigit() for part in parts) or len(parts) > MOST_NUMBERS:
+    parts = version.split(".")
+    if not all(part.isascii() and part.isdigit() for part in parts) or len(parts) > MAX_NUMBERS:
         raise UserError(
-            f"{asked!r} is not a version of {family.title}", hint="ask for 12, 12.8 or 12.8.1"
+            f"{version!r} is not a version of {family.title}", hint="ask for 12, 12.8 or 12.8.1"
         )
     return tuple(int(part) for part in parts)
 
 
-def span_of(family: LibraryFamily, asked: str, driver: Driver | None, *, cap: bool) -> Span:
-    """Return the versions that may be taken.
+def span_of(family: LibraryFamily, version: str, driver: Driver | None, *, cap: bool) -> Span:
+    """Return the versions that may be chosen.
 
     A driver runs all minor versions of its own major version and of older ones, but compiles
     PTX of no newer toolkit than its own (P-91, P-92): a major version is capped by the driver.
@@ -37,18 +37,18 @@ def span_of(family: LibraryFamily, asked: str, driver: Driver | None, *, cap: bo
     :raises UserError: it is not a version.
     :raises DriverTooOld: the driver is of an older major version.
     """
-    low = numbers_of(family, asked)
+    low = numbers_of(family, version)
     high = (*low[:-1], low[-1] + 1)
     if driver is not None and driver.cuda is not None:
         if driver.cuda[0] < low[0]:
-            raise _too_old(family, asked, driver, driver.cuda, low[0])
+            raise _too_old(family, version, driver, driver.cuda, low[0])
         if cap and len(low) == 1 and driver.cuda[0] == low[0]:
             high = (low[0], driver.cuda[1] + 1)
     return Span(low, high)
 
 
 def _too_old(
-    family: LibraryFamily, asked: str, driver: Driver, offered: tuple[int, int], major: int
+    family: LibraryFamily, version: str, driver: Driver, driver_cuda: tuple[int, int], major: int
 ) -> DriverTooOld:
     from wheelfit_runtime.platforms.providers.nvidia.tables import (
         DRIVER_FLOOR,
@@ -58,9 +58,9 @@ def _too_old(
     kernel = f" (release {driver.kernel})" if driver.kernel else ""
     needed = f"driver {floor[0]} or newer" if floor else "a newer driver"
     return DriverTooOld(
-        f"{family.title} {asked} needs {needed}; the driver{kernel} "
-        f"offers {family.title} {offered[0]}.{offered[1]}",
-        hint=f"update the driver, or ask for {family.title} {offered[0]}",
+        f"{family.title} {version} needs {needed}; the driver{kernel} "
+        f"supports {family.title} {driver_cuda[0]}.{driver_cuda[1]}",
+        hint=f"update the driver, or ask for {family.title} {driver_cuda[0]}",
     )
 
 
@@ -90,10 +90,10 @@ def distributions_of(
                 )
             raise UserError(
                 f"{family.title} {major} has no component {name!r}",
-                note=f"{family.title} that has it: {', '.join(component.projects)}",
+                note=f"{family.title} with this component: {', '.join(component.projects)}",
             )
-        for needed in component.needs:
-            only, _, other = needed.rpartition(":")
+        for need in component.needs:
+            only, _, other = need.rpartition(":")
             if only in ("", major):
                 add(other)
         projects[name] = project
@@ -104,8 +104,8 @@ def distributions_of(
         raise UserError("no component was requested", note="known: " + ", ".join(family.components))
     if not any(family.components[name].libraries for name in projects):
         raise UserError(
-            f"{', '.join(projects)} of {family.title} has headers alone, and nothing to load",
-            hint=f"ask for it with others: {' '.join((*family.usual, *projects))}",
+            f"{', '.join(projects)} of {family.title} has only headers, and nothing to load",
+            hint=f"ask for it with others: {' '.join((*family.default_components, *projects))}",
         )
     return projects
 
@@ -116,8 +116,10 @@ def requirements_of(
     """Return the requirements: the table with its extras, and projects without an extra."""
     major = str(span.low[0])
     extras = {name: family.components[name].extra_of(major) for name in projects}
-    named = tuple(filter(None, extras.values()))
-    requirements = [Requirement(family.table, named, str(span))] if family.table and named else []
+    used_extras = tuple(filter(None, extras.values()))
+    requirements = (
+        [Requirement(family.table, used_extras, str(span))] if family.table and used_extras else []
+    )
     for name, project in projects.items():
         component = family.components[name]
         if not extras[name]:

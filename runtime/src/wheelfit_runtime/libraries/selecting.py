@@ -1,4 +1,4 @@
-"""Choose libraries for this machine, with all of them in the store: the way of a first start."""
+"""Choose libraries for this machine, and fetch missing ones, at the first start of a program."""
 
 from __future__ import annotations
 
@@ -34,19 +34,26 @@ if TYPE_CHECKING:
     from wheelfit_runtime.libraries.versions import Span
 
 
-def choose(request: LibraryRequest, known: Selection | None, problem: OSError | None) -> Selection:
+def choose(
+    request: LibraryRequest, previous: Selection | None, problem: OSError | None
+) -> Selection:
     """Return the libraries to load, fetching missing ones.
 
-    :param known: the previous selection, of which a part is missing or not loadable.
+    :param previous: the previous selection, of which a part is missing or not loadable.
     :raises EnvironmentUnavailable: ``library-not-loadable``; the loader refuses undamaged files.
     :raises WheelfitError: the libraries are not available; the class is the reason.
     """
-    damaged = _damaged(request.store, known)
-    if problem is not None and not damaged and known is not None and known.is_in(request.store):
+    damaged = _damaged_wheels(request.store, previous)
+    if (
+        problem is not None
+        and not damaged
+        and previous is not None
+        and previous.is_in(request.store)
+    ):
         raise EnvironmentUnavailable(
             f"the loader of this system refuses a library: {problem}",
             code="library-not-loadable",
-            note="its file is what it should be",
+            note="its file is undamaged",
             hint="the store is on a file system mounted with noexec: set WHEELFIT_LIBRARY_STORE "
             "to another folder"
             if "failed to map" in str(problem)
@@ -59,13 +66,13 @@ def choose(request: LibraryRequest, known: Selection | None, problem: OSError | 
         progress.end()
 
 
-def _damaged(store: Store, known: Selection | None) -> frozenset[str]:
-    """Return the wheels with changed files, without missing ones."""
-    if known is None:
+def _damaged_wheels(store: Store, previous: Selection | None) -> frozenset[str]:
+    """Return the hashes of stored wheels with changed files."""
+    if previous is None:
         return frozenset()
     from wheelfit_runtime.libraries.verifying import damage_of
 
-    entries = (store.find(sha256) for sha256, _, _ in known.wheels)
+    entries = (store.find(sha256) for sha256, _, _ in previous.wheels)
     return frozenset(entry.sha256 for entry in entries if entry is not None and damage_of(entry))
 
 
@@ -78,55 +85,55 @@ def _select(request: LibraryRequest, progress: Progress, damaged: frozenset[str]
     span = span_of(family, request.version, request.driver, cap=request.cap_to_driver)
     with locked(request.store, request.name, lambda: progress.wait(family.title)):
         if not request.upgrade:
-            known = _known(request, span, damaged)
-            if known is not None:
-                return known
+            reusable = _reusable(request, span, damaged)
+            if reusable is not None:
+                return reusable
         if request.is_offline and request.lock is None:
             return _stored(request, span, damaged)
         may_be_old = not (damaged or request.is_ahead or request.lock is not None)
         if may_be_old and not can_be_written(request.store):
-            # Newer ones that could not be stored, as in an image, need not be looked up.
+            # Newer versions could not be stored anyway, as in a container image.
             with suppress(NotInStore):
                 return _stored(request, span, damaged)
         try:
-            # What makes requests takes 25 ms to import, which a start that only chooses spares.
+            # Takes 25 ms to import, and is not needed by a start that only chooses.
             from wheelfit_runtime.libraries.fetching import fetch_selection
 
             selection = fetch_selection(request, machine, projects, span, progress, damaged)
         except (NetworkError, StoreUnavailable):
-            # Without a network or space the stored libraries may do.
+            # Without a network or space, stored libraries may suffice.
             if may_be_old:
                 with suppress(NotInStore):
                     return _stored(request, span, damaged)
             raise
-        _remember(request, selection)
+        _write_selection(request, selection)
         return selection
 
 
-def _remember(request: LibraryRequest, selection: Selection) -> None:
-    # Where the store cannot be written the choice is repeated the next time, which is right too.
+def _write_selection(request: LibraryRequest, selection: Selection) -> None:
+    # If the store cannot be written, the next start chooses again.
     with suppress(OSError):
         write_selection(request.store, request.name, selection)
 
 
-def _known(request: LibraryRequest, span: Span, damaged: frozenset[str]) -> Selection | None:
-    """Return another process's new selection, or the same versions for another driver."""
-    known = read_selection(request.store, request.name, request.fingerprint)
-    if known is None and request.lock is None:
-        wanted = (request.family.name, request.components, str(span), False)
+def _reusable(request: LibraryRequest, span: Span, damaged: frozenset[str]) -> Selection | None:
+    """Return a selection of another process, or for another driver with the same versions."""
+    known_selection = read_selection(request.store, request.name, request.fingerprint)
+    if known_selection is None and request.lock is None:
+        key = (request.family.name, request.components, str(span), False)
         for selection in reversed(read_all(request.store)):
             if (
                 selection.family,
                 selection.components,
                 selection.span,
                 selection.is_locked,
-            ) == wanted:
-                known = selection.for_fingerprint(request.fingerprint, request.version)
+            ) == key:
+                known_selection = selection.for_fingerprint(request.fingerprint, request.version)
                 break
-    if known is None or not _is_sound(known, request.store, damaged):
+    if known_selection is None or not _is_sound(known_selection, request.store, damaged):
         return None
-    _remember(request, known)
-    return known
+    _write_selection(request, known_selection)
+    return known_selection
 
 
 def _is_sound(selection: Selection, store: Store, damaged: frozenset[str]) -> bool:
@@ -135,18 +142,18 @@ def _is_sound(selection: Selection, store: Store, damaged: frozenset[str]) -> bo
 
 
 def _stored(request: LibraryRequest, span: Span, damaged: frozenset[str]) -> Selection:
-    """Return the newest usable earlier selection, without any request."""
-    fitting = []
+    """Return the newest usable selection in the store, without any request."""
+    candidates = []
     for selection in read_all(request.store):
         version = parse_version(selection.version)
         if (
             selection.family == request.family.name
             and version is not None
-            and span.holds(version)
+            and span.contains(version)
             and set(request.components) <= set(selection.components)
             and _is_sound(selection, request.store, damaged)
         ):
-            fitting.append((version, -len(selection.components), selection))
-    if not fitting:
-        raise not_in_store(request, f"versions that would do: {span}")
-    return max(fitting, key=lambda candidate: candidate[:2])[2]
+            candidates.append((version, -len(selection.components), selection))
+    if not candidates:
+        raise not_in_store(request, f"usable versions: {span}")
+    return max(candidates, key=lambda candidate: candidate[:2])[2]

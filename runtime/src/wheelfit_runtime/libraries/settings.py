@@ -1,6 +1,6 @@
 """The settings of the library store and its sources, from environment variables and the system."""
 
-# A later start of a program comes here: nothing is imported that it could do without.
+# Imported at every start of a program with libraries, so it imports as little as possible.
 # ruff: noqa: PTH111, PTH118
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TRANSPORTS = ("pip", "uv", "http")
 """The transports that find and fetch wheels, by name."""
 
 _PUBLIC = "https://pypi.org/simple/"
-_NO = ("", "0", "false", "no", "off")
+_FALSE = ("", "0", "false", "no", "off")
 
 
 def store_folder(environ: Mapping[str, str]) -> str:
@@ -32,18 +32,18 @@ def store_folder(environ: Mapping[str, str]) -> str:
 
 
 def site_stores(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the stores that are only read (``WHEELFIT_LIBRARY_SITES``)."""
+    """Return the read-only stores of the site (``WHEELFIT_LIBRARY_SITES``)."""
     folders = environ.get("WHEELFIT_LIBRARY_SITES", "")
     return tuple(part for part in folders.split(os.pathsep) if part)
 
 
 def is_offline(environ: Mapping[str, str]) -> bool:
     """Return whether nothing may be fetched (``WHEELFIT_OFFLINE``)."""
-    return environ.get("WHEELFIT_OFFLINE", "").lower() not in _NO
+    return environ.get("WHEELFIT_OFFLINE", "").lower() not in _FALSE
 
 
 def index_url(environ: Mapping[str, str]) -> str | None:
-    """Return the index that was named for libraries (``WHEELFIT_LIBRARY_INDEX``)."""
+    """Return the index for libraries (``WHEELFIT_LIBRARY_INDEX``)."""
     return environ.get("WHEELFIT_LIBRARY_INDEX") or None
 
 
@@ -60,5 +60,5 @@ def usual_index(environ: Mapping[str, str]) -> str:
 
 def is_frozen() -> bool:
     """Return whether this is a frozen application, whose program is not a Python interpreter."""
-    # PyInstaller sets the one, Nuitka the other in each module that it compiles.
+    # PyInstaller sets sys.frozen, and Nuitka __compiled__ in each module.
     return bool(getattr(sys, "frozen", False)) or "__compiled__" in globals()

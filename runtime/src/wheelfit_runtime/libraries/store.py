@@ -1,18 +1,18 @@
-"""Keep the libraries of wheels, one folder for each, called by the hash of the wheel.
+"""The store of libraries: a folder for each wheel, named by its hash.
 
 ```
 <root>/store/<sha256>/tree/<path as in site-packages>   the libraries, METADATA and licences
-<root>/store/<sha256>/wheel.txt                         which wheel, and the hash of each file
-<root>/selections/<name>.txt                            what was chosen for whom (`selections`)
-<root>/partial/                                         what is under way
-<root>/locks/                                           save bandwidth, and nothing else
+<root>/store/<sha256>/wheel.txt                         the wheel's name, and the hash of each file
+<root>/selections/<name>.txt                            the libraries chosen for a request
+<root>/partial/                                         folders that are being filled
+<root>/locks/                                           locks, which only save bandwidth
 ```
 
-A folder appears whole, by one rename, or not at all; a second process finds it there. So it is
-correct without locks, and a process may be killed at any moment.
+A folder of a wheel appears by one rename, so the store is correct without locks, and a process may
+be killed at any moment.
 """
 
-# A later start of a program comes here: nothing is imported that it could do without.
+# Imported at every start of a program with libraries, so it imports as little as possible.
 # ruff: noqa: PTH112, PTH116, PTH118, PTH119
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _HEXADECIMAL = frozenset("0123456789abcdef")
 class StoredWheel:
     """One wheel of a store.
 
-    :param is_own: whether it lies in the user's own store.
+    :param is_own: whether it is in the user's own store.
     """
 
     __slots__ = ("folder", "is_own")
@@ -65,7 +65,7 @@ class StoredWheel:
         return files if all(stays_below(path) for path, _, _ in files) else []
 
     def is_whole(self) -> bool:
-        """Return whether its files are there with the sizes that they had."""
+        """Return whether all of its files exist with the right sizes."""
         files = self.files()
         try:
             return bool(files) and all(
@@ -76,15 +76,15 @@ class StoredWheel:
 
 
 def is_hash(text: str) -> bool:
-    """Return whether a text is a SHA-256, as ours are written."""
+    """Return whether a text is a SHA-256 in lower case."""
     return len(text) == _DIGITS and not set(text) - _HEXADECIMAL
 
 
 class Store:
-    """The wheels in the user's store and in those of the site; `keeping` brings new ones.
+    """The wheels in the user's store and in those of the site; `store_changes` adds new ones.
 
-    :param root: the user's own; made when something is kept.
-    :param sites: others, which are only read.
+    :param root: the user's own store; created when it is written.
+    :param sites: read-only stores.
     """
 
     def __init__(self, root: str, sites: tuple[str, ...] = ()) -> None:
@@ -97,9 +97,9 @@ class Store:
         return (self.root, *self.sites)
 
     def find(self, sha256: str) -> StoredWheel | None:
-        """Return a wheel that is there."""
+        """Return a stored wheel; None: it is in no store."""
         if not is_hash(sha256):
-            return None  # from a lock or a foreign file: it must not lead out of the store
+            return None  # a hash in a lock must not lead out of the store
         for root in self.roots:
             folder = os.path.join(root, "store", sha256)
             if os.path.isdir(folder):
@@ -119,16 +119,15 @@ class Store:
         return wheels
 
     def check_safe(self) -> None:
-        """Raise an error if another user can replace libraries loaded from here.
+        """Check that no other user can replace libraries in the stores.
 
-        Stores of the site may belong to any user: naming them means trusting their owner.
+        Stores of the site may belong to any user, whom the configuration trusts.
 
-        :raises StoreUnavailable: every user of the machine may write there, or it is another
-            user's.
+        :raises StoreUnavailable: all users can write to one, or another user owns it.
         """
         for root in self.roots:
             for folder in (root, f"{root}/store", f"{root}/selections"):
-                # A group may care for the store of a site, or share one.
+                # A group may share a store.
                 unsafe = unsafe_folder(
                     folder, group_may_write=True, any_owner=root != self.root, link_allowed=True
                 )

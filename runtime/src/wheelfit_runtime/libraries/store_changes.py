@@ -1,4 +1,4 @@
-"""Change a store: a wheel appears in it whole, by one rename, and goes as it came."""
+"""Change a store: a wheel is added and removed by one rename of its folder."""
 
 # Paths are text here, as in `store`.
 # ruff: noqa: PTH104, PTH112, PTH116, PTH118, PTH120, PTH208
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     from wheelfit_runtime.libraries.store import Store
 
 
-_OLD = 24 * 3600.0
-"""Seconds after which what is under way belongs to a process that is gone."""
+_MAX_AGE = 24 * 3600.0
+"""Seconds after which a temporary folder belongs to a killed process."""
 
 
 def can_be_written(store: Store) -> bool:
-    """Return whether the user's own store, or its future place, can be written."""
-    place = store.root
-    while not os.path.lexists(place) and place != os.path.dirname(place):
-        place = os.path.dirname(place)
-    return os.path.isdir(place) and os.access(place, os.W_OK | os.X_OK)
+    """Return whether the user's own store can be written, or created."""
+    folder = store.root
+    while not os.path.lexists(folder) and folder != os.path.dirname(folder):
+        folder = os.path.dirname(folder)
+    return os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK)
 
 
 @contextmanager
@@ -50,37 +50,34 @@ def working_folder(store: Store) -> Iterator[str]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def keep(store: Store, folder: str, sha256: str) -> StoredWheel:
-    """Move a filled folder to its place; an existing one there stays.
+def add_wheel(store: Store, folder: str, sha256: str) -> StoredWheel:
+    """Add a wheel to the store, unless it exists already.
 
     :param folder: with ``tree`` and ``wheel.txt``, below a `working_folder`.
     """
-    place = os.path.join(store.root, "store", sha256)
-    put(folder, place)
-    _sync(os.path.dirname(place))
-    return StoredWheel(place, is_own=True)
+    target = os.path.join(store.root, "store", sha256)
+    move_into_place(folder, target)
+    _sync(os.path.dirname(target))
+    return StoredWheel(target, is_own=True)
 
 
-def put(folder: str, place: str) -> None:
-    """Move a folder to its place; an existing one there has the same content.
-
-    :param place: its parent is created if it is missing.
-    """
-    make_folder(os.path.dirname(place))
+def move_into_place(folder: str, target: str) -> None:
+    """Move a folder to its path; an existing one there has the same content, and stays."""
+    make_folder(os.path.dirname(target))
     try:
-        os.rename(folder, place)
+        os.rename(folder, target)
     except OSError:
-        if not os.path.isdir(place):
+        if not os.path.isdir(target):
             raise
 
 
 def remove(store: Store, entry: StoredWheel) -> None:
-    """Remove a wheel of the user's own store: gone at once, then deleted."""
+    """Remove a wheel of the user's own store, by one rename before its files are deleted."""
     parent = os.path.join(store.root, "partial")
     make_folder(parent)
-    grave = os.path.join(parent, unique_name())
-    os.rename(entry.folder, grave)
-    shutil.rmtree(grave, ignore_errors=True)
+    trash = os.path.join(parent, unique_name())
+    os.rename(entry.folder, trash)
+    shutil.rmtree(trash, ignore_errors=True)
 
 
 def touch(entry: StoredWheel) -> None:
@@ -96,7 +93,7 @@ def sweep(store: Store) -> None:
         for name in os.listdir(folder):
             path = os.path.join(folder, name)
             with suppress(OSError):
-                if time.time() - os.stat(path).st_mtime > _OLD:
+                if time.time() - os.stat(path).st_mtime > _MAX_AGE:
                     shutil.rmtree(path, ignore_errors=True)
 
 
@@ -106,14 +103,14 @@ def unwritable(root: str, error: OSError) -> StoreUnavailable:
         return StoreUnavailable(
             "no space left on the disk of the library store",
             where=root,
-            note="nothing half-written stays behind",
+            note="all partly written files were removed",
             hint="free some (python -m wheelfit_runtime store gc), or set WHEELFIT_LIBRARY_STORE",
         )
     return StoreUnavailable(
         f"the library store cannot be written: {error.strerror or error}",
         where=root,
-        hint="set WHEELFIT_LIBRARY_STORE to a folder that can be written, or have the libraries "
-        "put into a store of the site (WHEELFIT_LIBRARY_SITES)",
+        hint="set WHEELFIT_LIBRARY_STORE to a writable folder, or have the libraries added to a "
+        "store of the site (WHEELFIT_LIBRARY_SITES)",
     )
 
 
@@ -139,55 +136,55 @@ def not_in_store(request: LibraryRequest, note: str) -> NotInStore:
 
 def _sync(folder: str) -> None:
     with suppress(OSError):
-        number = os.open(folder, os.O_RDONLY)
+        descriptor = os.open(folder, os.O_RDONLY)
         try:
-            os.fsync(number)
+            os.fsync(descriptor)
         finally:
-            os.close(number)
+            os.close(descriptor)
 
 
-_LONGEST_WAIT = 1800.0
+_MAX_WAIT = 1800.0
 _PAUSE = 0.05
 
 
 @contextmanager
 def locked(store: Store, name: str, waiting: Callable[[], None]) -> Iterator[None]:
-    """Wait while another process does the same; go on without waiting where that cannot be."""
-    file = _locked(f"{store.root}/locks", f"{name.replace('/', '_')}.lock", waiting)
+    """Wait while another process has a lock; without file locks, go on at once."""
+    descriptor = _lock_file(f"{store.root}/locks", f"{name.replace('/', '_')}.lock", waiting)
     try:
         yield
     finally:
-        if file is not None:
-            _unlock(file)
+        if descriptor is not None:
+            _unlock(descriptor)
 
 
-def _locked(folder: str, name: str, waiting: Callable[[], None]) -> int | None:
+def _lock_file(folder: str, name: str, waiting: Callable[[], None]) -> int | None:
     try:
         import fcntl
 
         make_folder(folder)
-        file = os.open(f"{folder}/{name}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+        descriptor = os.open(f"{folder}/{name}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
     except (ImportError, OSError):
         return None
-    end = time.monotonic() + _LONGEST_WAIT
+    end = time.monotonic() + _MAX_WAIT
     while time.monotonic() < end:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             waiting()
             time.sleep(_PAUSE)
         except OSError:
             break  # a file system without locks
         else:
-            return file
-    os.close(file)
+            return descriptor
+    os.close(descriptor)
     return None
 
 
-def _unlock(file: int) -> None:
+def _unlock(descriptor: int) -> None:
     import fcntl
 
-    # Closing is not enough: a process that was forked meanwhile has the file open too.
+    # Closing is not enough, as a process forked meanwhile has the file open too.
     with suppress(OSError):
-        fcntl.flock(file, fcntl.LOCK_UN)
-    os.close(file)
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+    os.close(descriptor)

@@ -26,7 +26,7 @@ from wheelfit_runtime.libraries.https_client import HttpsClient, without_login
 from wheelfit_runtime.libraries.listings import ACCEPT, read_page
 from wheelfit_runtime.libraries.verifying import BROKEN_ARCHIVE
 from wheelfit_runtime.libraries.versions import Requirement, parse_requirement
-from wheelfit_runtime.libraries.wheels import best, shown
+from wheelfit_runtime.libraries.wheels import best_wheel, without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -49,7 +49,7 @@ class HttpTransport:
     """A transport that finds and fetches wheels at one index.
 
     :param index_url: the URL of its simple API; may have a login.
-    :param attempts: how often a request is sent, at most.
+    :param attempts: the maximal number of attempts of a request.
     :param silence: seconds a server may be silent.
     """
 
@@ -76,7 +76,7 @@ class HttpTransport:
 
         def list_wheels(project: str) -> list[ListedWheel]:
             if project not in pages:
-                progress.tell(f"asking {urlsplit(self._index).hostname} for {project}")
+                progress.report(f"asking {urlsplit(self._index).hostname} for {project}")
                 pages[project] = self._fetch_page(project)
             return pages[project]
 
@@ -97,7 +97,7 @@ class HttpTransport:
         first_error: NoCompatibleWheel | None = None
         for _ in range(_MAX_VERSIONS):
             try:
-                newest = best(wheels, requirement, machine)
+                newest = best_wheel(wheels, requirement, machine)
             except NoCompatibleWheel as error:
                 raise first_error or error from None
             try:
@@ -121,7 +121,7 @@ class HttpTransport:
         while pending:
             requirement = pending.pop(0)
             if requirement.project not in wheels:
-                required = best(list_wheels(requirement.project), requirement, machine)
+                required = best_wheel(list_wheels(requirement.project), requirement, machine)
                 wheels[requirement.project] = required
                 pending += self._requirements_of_extras(required, requirement.extras, machine)
         return wheels
@@ -186,7 +186,7 @@ class HttpTransport:
         path = os.path.join(folder, "wheel.part")  # noqa: PTH118
         action = f"fetching {wheel.project} {wheel.version}"
         self._client.download(
-            wheel.url, path, wheel.size, lambda done, total: progress.tell(action, done, total)
+            wheel.url, path, wheel.size, lambda done, total: progress.report(action, done, total)
         )
         return path
 
@@ -201,6 +201,6 @@ def _listed_hash(wheel: ListedWheel) -> str:
     if not wheel.sha256:
         raise IntegrityError(
             f"the index lists no sha256 of {wheel.filename}, so it is not used",
-            where=shown(wheel.url),
+            where=without_secrets(wheel.url),
         )
     return wheel.sha256

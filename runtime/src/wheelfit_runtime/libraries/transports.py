@@ -1,7 +1,7 @@
 """Find and fetch wheels of libraries: with the user's installer, else with the standard library.
 
-The user's own installer has indexes, proxies and logins. pip lists its choice with ``install
---dry-run --report``, and ``download --require-hashes`` fetches exactly that. uv has no command to
+The installer is configured with indexes, proxies and logins. pip reports its choice with ``install
+--dry-run --report``, and fetches it with ``download --require-hashes``. uv has no command to
 download: it writes its choice to a lock, and the files are fetched over HTTPS.
 """
 
@@ -21,7 +21,7 @@ from urllib.parse import unquote, urlsplit
 from wheelfit_runtime.errors import IntegrityError, NetworkError, NoCompatibleWheel, UserError
 from wheelfit_runtime.libraries import settings
 from wheelfit_runtime.libraries.listings import read_lock
-from wheelfit_runtime.libraries.machine import fits
+from wheelfit_runtime.libraries.machine import is_compatible
 from wheelfit_runtime.libraries.versions import normalized
 from wheelfit_runtime.libraries.wheels import ListedWheel
 from wheelfit_runtime.patterns import pattern
@@ -37,21 +37,21 @@ if TYPE_CHECKING:
     from wheelfit_runtime.platforms.child_processes import Answer
 
 
-_RESOLVING = 600.0
+_RESOLUTION_DEADLINE = 600.0
 _DEADLINE = 6 * 3600.0
-"""Seconds a child may take; pip gives up by itself where nothing comes any more."""
+"""Seconds of a download; pip itself gives up if a server is silent."""
 _LINES = 12
 _WIDTH = 500
-_PASSED = "Could not fetch URL "
+_SKIPPED = "Could not fetch URL "
 """The text in pip's log about an index that it skips."""
-_GONE = ("404 Client Error", "410 Client Error")
+_MISSING_PROJECT = ("404 Client Error", "410 Client Error")
 _NOT_FOR_PIP = (
     *("PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_NO_DEPS", "PIP_REQUIRE_HASHES"),
     *("PIP_QUIET", "PIP_VERBOSE", "PYTHONWARNINGS"),
 )
 _LOGIN = pattern(r"://[^/@\s]+@")
-_NOT_ASKED = "could not be queried"
-"""The words in uv's message about an index that refuses it."""
+_NOT_QUERIED = "could not be queried"
+"""The text in uv's message about an index that refuses a request."""
 _FETCH_AHEAD = "fetch ahead where there is a network: python -m wheelfit_runtime store prefetch"
 _NOTHING_FITS = ("No matching distribution", "no versions of", "No solution found")
 
@@ -68,8 +68,8 @@ class Transport(Protocol):
     def fetch(self, wheel: ListedWheel, folder: str, progress: Progress) -> str:
         """Write a wheel into a folder and return its path.
 
-        :raises NetworkError: it cannot be had.
-        :raises IntegrityError: it is another one.
+        :raises NetworkError: it is not available.
+        :raises IntegrityError: its hash is wrong or unknown.
         """
         ...
 
@@ -90,8 +90,8 @@ def transport_for(name: str | None, index_url: str | None, environ: Mapping[str,
     pip = pip_of(sys.executable, is_frozen=settings.is_frozen()) if name != "http" else None
     if pip and name in (None, "pip"):
         return PipTransport(pip, environ, index_url)
-    may_uv = name in (None, "uv") and not settings.is_frozen()
-    uv = uv_of(sys.executable, environ) if may_uv else None
+    uses_uv = name in (None, "uv") and not settings.is_frozen()
+    uv = uv_of(sys.executable, environ) if uses_uv else None
     http = HttpTransport(index_url or settings.usual_index(environ), environ)
     if uv:
         return UvTransport(uv, environ, http, index_url, python=sys.executable)
@@ -105,8 +105,8 @@ def transport_for(name: str | None, index_url: str | None, environ: Mapping[str,
 def pip_of(executable: str | None, *, is_frozen: bool) -> str | None:
     """Return the interpreter that has pip; None: there is none.
 
-    :param executable: ``sys.executable``; in a frozen program that is the program itself, and
-        where Python is a part of another one it may be nothing.
+    :param executable: ``sys.executable``; in a frozen application that is the application, and in
+        an embedded Python it may be empty.
     """
     return executable if _is_python(executable) and not is_frozen and find_spec("pip") else None
 
@@ -117,7 +117,7 @@ def _is_python(executable: str | None) -> bool:
 
 
 def uv_of(executable: str | None, environ: Mapping[str, str]) -> str | None:
-    """Return the program uv; None: it is not there."""
+    """Return the path of uv; None: it is not installed."""
     beside = [str(Path(executable).parent)] if executable else []
     return which("uv", path=os.pathsep.join([*beside, environ.get("PATH", "")]))
 
@@ -134,18 +134,21 @@ class PipTransport:
         # -P: files in the current folder must not shadow modules.
         self._pip = (python, "-P", "-m", "pip")
         # Settings for the user's environments do not apply to a store.
-        own = {"PIP_REQUIRE_VIRTUALENV": "0", "PIP_USER": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
-        if index_url:  # not as an argument, which every user can read, login and all
-            own["PIP_INDEX_URL"] = index_url
-        self._environ = {k: v for k, v in environ.items() if k not in _NOT_FOR_PIP} | own
-        # With a log pip shows how far it is although it is quiet.
+        own_settings = {
+            "PIP_REQUIRE_VIRTUALENV": "0",
+            "PIP_USER": "0",
+            "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+        }
+        if index_url:  # not as an argument, since every user can read those with the login
+            own_settings["PIP_INDEX_URL"] = index_url
+        self._environ = {k: v for k, v in environ.items() if k not in _NOT_FOR_PIP} | own_settings
         self._options = ("--no-input", "--only-binary=:all:", "--progress-bar=off")
 
     def resolve(
         self, requirements: Sequence[Requirement], machine: Machine, progress: Progress
     ) -> list[ListedWheel]:
-        """Return the wheels pip would take for some requirements."""
-        del machine  # pip knows where it runs
+        """Return the wheels that pip chooses for some requirements."""
+        del machine  # pip detects it
         with progress.during("asking pip"), tempfile.TemporaryDirectory() as temporary:
             report = Path(temporary, "report.json")
             self._call(
@@ -157,14 +160,14 @@ class PipTransport:
         try:
             wheels = []
             for item in json.loads(text)["install"]:
-                place = item["download_info"]
-                hashes = place.get("archive_info", {}).get("hashes", {})
+                download = item["download_info"]
+                hashes = download.get("archive_info", {}).get("hashes", {})
                 wheels.append(
                     ListedWheel(
                         project=normalized(item["metadata"]["name"]),
                         version=item["metadata"]["version"],
-                        filename=unquote(urlsplit(place["url"]).path.rpartition("/")[2]),
-                        url=place["url"],
+                        filename=unquote(urlsplit(download["url"]).path.rpartition("/")[2]),
+                        url=download["url"],
                         sha256=hashes.get("sha256", "").lower(),
                     )
                 )
@@ -175,23 +178,23 @@ class PipTransport:
     def fetch(self, wheel: ListedWheel, folder: str, progress: Progress) -> str:
         """Download a wheel with pip into a folder and return its path.
 
-        :raises IntegrityError: none has the hash that was promised.
+        :raises IntegrityError: no wheel has the promised hash.
         :raises NetworkError: pip fails otherwise.
         """
         with tempfile.TemporaryDirectory(dir=folder) as temporary:
-            asked = Path(temporary) / "requirements.txt"
-            asked.write_text(
+            requirements_file = Path(temporary) / "requirements.txt"
+            requirements_file.write_text(
                 f"{wheel.project}=={wheel.version} --hash=sha256:{wheel.sha256}\n", encoding="utf-8"
             )
             with progress.during(f"fetching {wheel.project} {wheel.version} with pip"):
                 self._call(
                     *("fetch", "download", "--no-deps", "--require-hashes", "--dest", temporary),
-                    *("--requirement", str(asked)),
+                    *("--requirement", str(requirements_file)),
                     folder=temporary,
                 )
             files = list(Path(temporary).glob("*.whl"))
             if len(files) != 1:
-                raise NetworkError(f"pip fetched {len(files)} files in place of one wheel")
+                raise NetworkError(f"pip fetched {len(files)} files instead of one wheel")
             path = Path(folder) / "wheel.part"
             files[0].replace(path)
         return str(path)
@@ -208,7 +211,7 @@ class PipTransport:
             deadline=_DEADLINE,
         )
         if not answer.succeeded:
-            _raise_failure(answer, "pip", verb, _passed_over(log))
+            _raise_failure(answer, "pip", verb, _skipped_indexes(log))
 
 
 class UvTransport:
@@ -235,29 +238,27 @@ class UvTransport:
     def resolve(
         self, requirements: Sequence[Requirement], machine: Machine, progress: Progress
     ) -> list[ListedWheel]:
-        """Return the wheels uv would take for some requirements."""
+        """Return the wheels that uv chooses for some requirements."""
         with tempfile.TemporaryDirectory() as temporary:
-            asked, lock = Path(temporary, "asked.in"), Path(temporary, "pylock.toml")
-            asked.write_text(
+            requirements_file, lock = Path(temporary, "asked.in"), Path(temporary, "pylock.toml")
+            requirements_file.write_text(
                 "".join(f"{requirement}\n" for requirement in requirements), encoding="utf-8"
             )
-            # The folder in which the program runs may belong to another user, and uv would take
-            # indexes and an interpreter from there, or from a folder above; it looks for the
-            # nearest file.
+            # uv reads indexes and an interpreter from the nearest uv.toml above the current folder,
+            # which may belong to another user.
             Path(temporary, "uv.toml").touch()
             arguments = (
                 *(self._program, "--directory", temporary, "pip", "compile", "--quiet"),
                 *("--format", "pylock.toml", "--no-header", "--only-binary", ":all:"),
                 *self._python,
-                *("--output-file", str(lock), str(asked)),
+                *("--output-file", str(lock), str(requirements_file)),
             )
             with progress.during("asking uv"):
-                answer = run(arguments, environ=self._environ, deadline=_RESOLVING)
+                answer = run(arguments, environ=self._environ, deadline=_RESOLUTION_DEADLINE)
             if not answer.succeeded:
                 _raise_failure(answer, "uv", "find")
-            wheels = [wheel for wheel in read_lock(lock) if fits(wheel.filename, machine)]
-        # The lock has all wheels of a version; of several that fit, the last name has the newest
-        # platform.
+            wheels = [wheel for wheel in read_lock(lock) if is_compatible(wheel.filename, machine)]
+        # Of the compatible wheels of a version, the last name has the newest platform.
         return list({w.project: w for w in sorted(wheels, key=lambda w: w.filename)}.values())
 
     def fetch(self, wheel: ListedWheel, folder: str, progress: Progress) -> str:
@@ -266,38 +267,37 @@ class UvTransport:
 
 
 def _note(lines: Sequence[str]) -> str:
-    """Return the last of some lines as they may be shown."""
+    """Return the last of some lines, without logins."""
     return "\n".join(str(_LOGIN.sub("://", line))[:_WIDTH] for line in lines[-_LINES:])
 
 
-def _passed_over(log: Path) -> list[str]:
-    """Return the indexes that pip could not read, which only its log shows.
-
-    An index without the project is not among them.
-    """
+def _skipped_indexes(log: Path) -> list[str]:
+    """Return the indexes that pip could not read, by its log, without those without the project."""
     lines = log.read_text("utf-8", "replace").splitlines() if log.exists() else []
-    passed = [line.partition(_PASSED)[2] for line in lines if _PASSED in line]
-    return [line for line in passed if not any(gone in line for gone in _GONE)]
+    skipped = [line.partition(_SKIPPED)[2] for line in lines if _SKIPPED in line]
+    return [line for line in skipped if not any(status in line for status in _MISSING_PROJECT)]
 
 
-def _raise_failure(answer: Answer, name: str, verb: str, passed: Sequence[str] = ()) -> NoReturn:
+def _raise_failure(
+    answer: Answer, name: str, verb: str, skipped_indexes: Sequence[str] = ()
+) -> NoReturn:
     """Raise the error for a failed installer."""
-    said = answer.errors.decode("utf-8", "replace").strip()
-    note = _note(said.splitlines())
-    if "THESE PACKAGES DO NOT MATCH THE HASHES" in said:
+    errors = answer.errors.decode("utf-8", "replace").strip()
+    note = _note(errors.splitlines())
+    if "THESE PACKAGES DO NOT MATCH THE HASHES" in errors:
         raise IntegrityError(f"{name} fetched a wheel with another hash", note=note)
-    if "No space left on device" in said:
+    if "No space left on device" in errors:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    if any(words in said for words in _NOTHING_FITS) and _NOT_ASKED not in said:
-        if passed:
-            words = f"{name} could not reach an index"
-            raise NetworkError(words, note=_note(passed), hint=_FETCH_AHEAD)
+    if any(message in errors for message in _NOTHING_FITS) and _NOT_QUERIED not in errors:
+        if skipped_indexes:
+            message = f"{name} could not reach an index"
+            raise NetworkError(message, note=_note(skipped_indexes), hint=_FETCH_AHEAD)
         raise NoCompatibleWheel(
             f"{name} finds no wheels of these libraries",
             note=note,
             hint="ask for another version, or set WHEELFIT_LIBRARY_INDEX to an index that has them",
         )
-    ended = "" if answer.ending is Ending.EXITED else f" ({answer.ending})"
+    ending = "" if answer.ending is Ending.EXITED else f" ({answer.ending})"
     raise NetworkError(
-        f"{name} could not {verb} the libraries{ended}", note=note, hint=_FETCH_AHEAD
+        f"{name} could not {verb} the libraries{ending}", note=note, hint=_FETCH_AHEAD
     )

@@ -1,4 +1,4 @@
-"""Unpack the libraries of a wheel with the promised hash; verify them again later."""
+"""Unpack the libraries of a wheel after checking its hash, and verify stored ones."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 
 _PIECE = 1 << 20
 _LIBRARY = pattern(r"[^/]+\.so(?:\.[0-9]+)*")
-# NVIDIA ships a second build of some libraries, which doubles their size and nothing loads.
+# NVIDIA ships a second build of some libraries, which is as large and is never loaded.
 _SECOND_BUILD = ".alt.so"
 _LICENCES = ("license", "licence", "copying", "notice", "eula", "third-party", "thirdparty")
 _ROOTS = ("purelib", "platlib")
-# What compilers that run in a program read besides: NVVM its own library, linkers that of kernels
-# which start kernels.
+# Files that compilers in a program read: NVVM its own library, linkers that of kernels which start
+# kernels.
 _FOR_COMPILERS = pattern(r"libdevice\.[0-9]+\.bc|libcudadevrt\.a")
-_LARGEST = 16 << 30
-"""Bytes of one file that are believed."""
+_MAX_FILE_SIZE = 16 << 30
+"""Bytes of one file."""
 _SYMLINK = 0o120000
 _KINDS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 BROKEN_ARCHIVE = (zipfile.BadZipFile, zlib.error, struct.error, ValueError, EOFError, RuntimeError)
@@ -47,8 +47,8 @@ def sha256_of(path: Path) -> str:
 def unpack(wheel: Path, listed: ListedWheel, folder: Path) -> None:
     """Check a wheel and unpack its needed files into a folder of a store.
 
-    :param folder: gets ``tree`` and ``wheel.txt``; must not exist.
-    :raises HashMismatch: the wheel is another one; nothing was unpacked.
+    :param folder: the folder for ``tree`` and ``wheel.txt``, which must not exist.
+    :raises HashMismatch: the wheel has another hash; nothing was unpacked.
     :raises InvalidWheel: it cannot be unpacked.
     :raises OSError: the folder cannot be written.
     """
@@ -62,43 +62,47 @@ def unpack(wheel: Path, listed: ListedWheel, folder: Path) -> None:
         ("project", listed.project),
         ("version", listed.version),
     ]
-    known: dict[str, Path] = {}
+    paths_by_hash: dict[str, Path] = {}
     files: set[PurePosixPath] = set()
     folders: set[PurePosixPath] = set()
     try:
         with zipfile.ZipFile(wheel) as archive:
             for member in archive.infolist():
-                path = _place(member.filename)
+                path = _store_path(member.filename)
                 if path is None or member.is_dir():
                     continue
                 is_link = member.external_attr >> 16 & 0o170000 == _SYMLINK
-                if is_link or member.file_size > _LARGEST or member.compress_type not in _KINDS:
+                if (
+                    is_link
+                    or member.file_size > _MAX_FILE_SIZE
+                    or member.compress_type not in _KINDS
+                ):
                     raise InvalidWheel(f"{path} is not a plain file", where=listed.filename)
                 if path in files or path in folders or not files.isdisjoint(path.parents):
                     raise InvalidWheel(
-                        f"two files of the wheel want the same place: {path}",
+                        f"two files of the wheel have the same path: {path}",
                         where=listed.filename,
                     )
                 files.add(path)
                 folders.update(path.parents)
                 target = folder / "tree" / path
-                digest = _extract(archive, member, target, known)
+                digest = _extract(archive, member, target, paths_by_hash)
                 lines.append(("file", str(path), str(member.file_size), digest))
     except BROKEN_ARCHIVE as error:
         raise InvalidWheel(
             f"the wheel cannot be unpacked: {error}", where=listed.filename
         ) from None
     except OSError as error:
-        if error.errno != errno.EINVAL:  # of `seek`: the archive leads to before its beginning
+        if error.errno != errno.EINVAL:  # of `seek`: an offset before the beginning
             raise
         raise InvalidWheel("the wheel cannot be unpacked", where=listed.filename) from None
     make_folder(str(folder))
-    _settle(folder)
+    _sync(folder)
     write_fields(str(folder / "wheel.txt"), lines)
 
 
-def _place(name: str) -> PurePosixPath | None:
-    """Return the place of a member below ``tree``; None: it is not needed."""
+def _store_path(name: str) -> PurePosixPath | None:
+    """Return the path of a member below ``tree``; None: it is not needed."""
     if name.startswith("/") or "\\" in name or any(c in name for c in "\t\n\r\0"):
         raise InvalidWheel(f"a path in the wheel leads out of it: {name[:100]!r}")
     parts = PurePosixPath(name).parts
@@ -118,13 +122,13 @@ def _place(name: str) -> PurePosixPath | None:
     if not (is_library or is_about or is_licence or is_for_compilers):
         return None
     if len(parts) > 2 and parts[0].endswith(".data"):
-        # These lie in site-packages; others, as `data`, beside it: they keep their name.
+        # These are in site-packages; others, as `data`, keep their name.
         parts = parts[2:] if parts[1] in _ROOTS else parts
     return PurePosixPath(*parts)
 
 
 def _extract(
-    archive: zipfile.ZipFile, member: zipfile.ZipInfo, target: Path, known: dict[str, Path]
+    archive: zipfile.ZipFile, member: zipfile.ZipInfo, target: Path, paths_by_hash: dict[str, Path]
 ) -> str:
     make_folder(str(target.parent))
     digest = hashlib.sha256()
@@ -133,8 +137,8 @@ def _extract(
             digest.update(piece)
             file.write(piece)
     sha256 = digest.hexdigest()
-    # Some wheels have a library three times, under each of its names.
-    twin = known.setdefault(sha256, target)
+    # Some wheels have a library three times, by each of its names.
+    twin = paths_by_hash.setdefault(sha256, target)
     if twin != target:
         target.unlink()
         try:
@@ -144,30 +148,30 @@ def _extract(
     return sha256
 
 
-def _settle(folder: Path) -> None:
-    """Flush all that was written to the disk, at once: a wheel may have thousands of headers."""
+def _sync(folder: Path) -> None:
+    """Wait until all written data is on the disk: once, as a wheel may have thousands of files."""
     library = ctypes.CDLL(None, use_errno=True)
-    number = os.open(folder, os.O_RDONLY)
+    descriptor = os.open(folder, os.O_RDONLY)
     try:
         if not hasattr(library, "syncfs"):
             os.sync()
-        elif library.syncfs(number):
+        elif library.syncfs(descriptor):
             raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
     finally:
-        os.close(number)
+        os.close(descriptor)
 
 
 def damage_of(entry: StoredWheel) -> list[str]:
-    """Return the faults of a wheel in a store, one sentence each; none: it is intact."""
+    """Return the faults of a stored wheel, one sentence each; none: it is intact."""
     files = entry.files()
     if not files:
-        return ["wheel.txt is missing or cut off"]
+        return ["wheel.txt is missing or truncated"]
     problems = []
     for path, size, digest in files:
-        place = Path(entry.tree, path)
+        file = Path(entry.tree, path)
         try:
-            if place.stat().st_size != size or sha256_of(place) != digest:
-                problems.append(f"{path} is another file than it was")
+            if file.stat().st_size != size or sha256_of(file) != digest:
+                problems.append(f"{path} was changed")
         except OSError as error:
             problems.append(f"{path} cannot be read: {error.strerror}")
     return problems

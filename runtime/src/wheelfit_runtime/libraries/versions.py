@@ -1,7 +1,7 @@
-"""The little of versions, requirements and markers that metadata of libraries use.
+"""The subset of versions, requirements and markers that metadata of libraries use.
 
-Versions here are numbers with dots. What has letters (a pre-release) is never chosen; a
-specifier or a marker that is not understood is refused, never guessed.
+Versions are numbers with dots; one with letters (a pre-release) is never chosen. A specifier or
+marker outside of the subset is an error.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _REQUIREMENT = pattern(
     r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[([^\]]*)\])?\s*\(?([^;()]*)\)?\s*(?:;(.*))?", 16
 )  # re.DOTALL
 _TOKEN = pattern(r"""\s*(\(|\)|'[^']*'|"[^"]*"|[a-z_.]+|===|==|!=|~=|<=|>=|<|>)""")
-_LONGEST_MARKER = 1000
-"""Characters; parentheses are read one inside the other."""
+_MAX_MARKER_LENGTH = 1000
+"""Characters; nested parentheses are read by recursion."""
 _RUNS = pattern(r"[-_.]+")
 
 
 def parse_version(text: str) -> Version | None:
-    """Return a version as numbers without zeros at the end; None: it is a pre-release or odd."""
+    """Return a version as numbers without trailing zeros; None: a pre-release, or invalid."""
     match = _VERSION.fullmatch(text.strip())
     if match is None:
         return None
@@ -41,7 +41,7 @@ def parse_version(text: str) -> Version | None:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Versions from one on, up to before another."""
+    """The versions from one on, before another one."""
 
     low: Version
     high: Version
@@ -49,7 +49,7 @@ class Span:
     def __str__(self) -> str:
         return f">={_text(self.low)},<{_text(self.high)}"
 
-    def holds(self, version: Version) -> bool:
+    def contains(self, version: Version) -> bool:
         """Return whether a version is in it."""
         return satisfies(version, str(self))  # 13.0 and 13 are one version
 
@@ -59,7 +59,7 @@ def _text(version: Version) -> str:
 
 
 class Requirement(NamedTuple):
-    """A requirement as metadata have it."""
+    """A requirement in metadata."""
 
     project: str
     """The normalised name."""
@@ -80,7 +80,7 @@ class Requirement(NamedTuple):
 
 
 def normalized(name: str) -> str:
-    """Return the name of a project as indexes spell it."""
+    """Return the normalised name of a project."""
     return str(_RUNS.sub("-", name)).lower()
 
 
@@ -88,7 +88,7 @@ def parse_requirement(text: str) -> Requirement:
     """Return a requirement of metadata."""
     match = _REQUIREMENT.fullmatch(text)
     if match is None:
-        raise InvalidPage(f"the metadata of a library has a strange requirement: {text[:100]!r}")
+        raise InvalidPage(f"the metadata of a library has an invalid requirement: {text[:100]!r}")
     extras = tuple(part.strip() for part in (match[2] or "").split(",") if part.strip())
     return Requirement(normalized(match[1]), extras, match[3].strip(), match[4] or "")
 
@@ -100,24 +100,24 @@ def satisfies(version: Version, specifier: str) -> bool:
 
 def _clause_holds(version: Version, clause: str) -> bool:
     match = _CLAUSE.fullmatch(clause)
-    given = parse_version(match[2]) if match else None
-    if match is None or given is None:
-        raise InvalidPage(f"the metadata of a library has a strange version: {clause[:100]!r}")
+    bound = parse_version(match[2]) if match else None
+    if match is None or bound is None:
+        raise InvalidPage(f"the metadata of a library has an invalid version: {clause[:100]!r}")
     operator = match[1]
     if match[3] or operator == "~=":
-        # `==1.2.*` is about the first two numbers as they are written, zeros included.
+        # `==1.2.*` compares the first two numbers as written, with zeros.
         length = len(match[2].split(".")) - (operator == "~=")
         prefix = tuple(int(part) for part in match[2].split("."))[:length]
         is_below = (*version, *(0,) * length)[:length] == prefix
-        return not is_below if operator == "!=" else is_below and version >= given
+        return not is_below if operator == "!=" else is_below and version >= bound
     return {
-        "===": version == given,
-        "==": version == given,
-        "!=": version != given,
-        "<=": version <= given,
-        ">=": version >= given,
-        "<": version < given,
-        ">": version > given,
+        "===": version == bound,
+        "==": version == bound,
+        "!=": version != bound,
+        "<=": version <= bound,
+        ">=": version >= bound,
+        "<": version < bound,
+        ">": version > bound,
     }[operator]
 
 
@@ -127,42 +127,42 @@ class _Marker:
     def __init__(self, text: str, values: Mapping[str, str]) -> None:
         self._text = text
         self._values = values
-        if len(text) > _LONGEST_MARKER:
-            raise self._strange()
+        if len(text) > _MAX_MARKER_LENGTH:
+            raise self._error()
         self._tokens: list[str] = []
-        place = 0
+        position = 0
         text = text.rstrip()
-        while place < len(text):
-            match = _TOKEN.match(text, place)
+        while position < len(text):
+            match = _TOKEN.match(text, position)
             if match is None:
-                raise self._strange()
+                raise self._error()
             self._tokens.append(match[1])
-            place = match.end()
+            position = match.end()
         self._tokens.reverse()
 
     def holds(self) -> bool:
-        result = self._either()
+        result = self._disjunction()
         if self._tokens:
-            raise self._strange()
+            raise self._error()
         return result
 
-    def _either(self) -> bool:
-        result = self._both()
+    def _disjunction(self) -> bool:
+        result = self._conjunction()
         while self._next_is("or"):
-            result = self._both() or result
+            result = self._conjunction() or result
         return result
 
-    def _both(self) -> bool:
-        result = self._one()
+    def _conjunction(self) -> bool:
+        result = self._comparison()
         while self._next_is("and"):
-            result = self._one() and result
+            result = self._comparison() and result
         return result
 
-    def _one(self) -> bool:
+    def _comparison(self) -> bool:
         if self._next_is("("):
-            result = self._either()
+            result = self._disjunction()
             if not self._next_is(")"):
-                raise self._strange()
+                raise self._error()
             return result
         left, operator = self._value(), self._take()
         if operator == "not":
@@ -177,14 +177,14 @@ class _Marker:
             return _clause_holds(parse_version(left) or (), f"{operator}{right}")
         if operator in ("==", "!="):
             return (left == right) is (operator == "==")
-        raise self._strange()
+        raise self._error()
 
     def _value(self) -> str:
         token = self._take()
         if token[0] in "'\"":
             return token[1:-1]
         if token not in self._values:
-            raise self._strange()
+            raise self._error()
         return self._values[token]
 
     def _next_is(self, token: str) -> bool:
@@ -195,8 +195,10 @@ class _Marker:
 
     def _take(self) -> str:
         if not self._tokens:
-            raise self._strange()
+            raise self._error()
         return self._tokens.pop()
 
-    def _strange(self) -> InvalidPage:
-        return InvalidPage(f"the metadata of a library has a strange marker: {self._text[:100]!r}")
+    def _error(self) -> InvalidPage:
+        return InvalidPage(
+            f"the metadata of a library has an unsupported marker: {self._text[:100]!r}"
+        )

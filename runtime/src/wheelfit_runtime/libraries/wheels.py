@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit_runtime.errors import NoCompatibleWheel
-from wheelfit_runtime.libraries.machine import fits
+from wheelfit_runtime.libraries.machine import is_compatible
 from wheelfit_runtime.libraries.versions import normalized, parse_version, satisfies
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ _PARTS = (5, 6)
 
 @dataclass(frozen=True, slots=True)
 class ListedWheel:
-    """A wheel as an index, a lock or an installer names it."""
+    """A wheel in the list of an index, a lock or an installer."""
 
     project: str
     """The normalised name."""
@@ -28,15 +28,15 @@ class ListedWheel:
     filename: str
     url: str
     sha256: str
-    """Empty: none was promised, and it is not fetched."""
+    """Empty: unknown, so it is not fetched."""
     size: int | None = None
     metadata_sha256: str | None = None
-    """Of the METADATA beside it; empty: there is one, of unknown hash; None: there is none."""
+    """The hash of its METADATA on the index; empty: unknown; None: the index has no METADATA."""
     is_yanked: bool = False
 
 
 def split_filename(filename: str) -> tuple[str, str] | None:
-    """Return project and version of a wheel's name; None: it is no wheel, or a variant."""
+    """Return project and version of a wheel's name; None: not a wheel, or a variant wheel."""
     parts = filename.removesuffix(".whl").split("-")
     if not filename.endswith(".whl") or len(parts) not in _PARTS:
         return None
@@ -45,35 +45,39 @@ def split_filename(filename: str) -> tuple[str, str] | None:
     return normalized(parts[0]), parts[1]
 
 
-def shown(url: str) -> str:
-    """Return a URL as it may be shown, without a login; signed ones have secrets behind ``?``."""
+def without_secrets(url: str) -> str:
+    """Return a URL for messages, without the login, and without the query, which may be signed."""
     scheme, slashes, rest = url.partition("?")[0].rpartition("://")
     host, slash, path = rest.partition("/")
     return f"{scheme}{slashes}{host.rpartition('@')[2]}{slash}{path}"
 
 
-def best(wheels: Iterable[ListedWheel], requirement: Requirement, machine: Machine) -> ListedWheel:
+def best_wheel(
+    wheels: Iterable[ListedWheel], requirement: Requirement, machine: Machine
+) -> ListedWheel:
     """Return the newest wheel that satisfies a requirement on a machine.
 
     :raises NoCompatibleWheel: there is none; the note has the reasons.
     """
     highest: tuple[Version, str] | None = None
     chosen = None
-    seen = set()
+    versions = set()
     for wheel in wheels:
         version = parse_version(wheel.version)
         if version is None or wheel.is_yanked or wheel.project != requirement.project:
             continue
-        seen.add(version)
-        if not satisfies(version, requirement.specifier) or not fits(wheel.filename, machine):
+        versions.add(version)
+        if not satisfies(version, requirement.specifier) or not is_compatible(
+            wheel.filename, machine
+        ):
             continue
         if highest is None or (version, wheel.filename) > highest:
             highest, chosen = (version, wheel.filename), wheel
     if chosen is None:
-        known = ", ".join(".".join(map(str, version)) for version in sorted(seen)[-8:])
+        newest = ", ".join(".".join(map(str, version)) for version in sorted(versions)[-8:])
         raise NoCompatibleWheel(
             f"no wheel of {requirement} fits this machine",
-            note=f"the newest versions that exist: {known or 'none'}\n"
+            note=f"the newest versions: {newest or 'none'}\n"
             f"this machine: {machine.system} {machine.architecture}, glibc "
             + (".".join(map(str, machine.glibc)) if machine.glibc else "none"),
         )

@@ -1,6 +1,6 @@
-"""Which wheels have the libraries of a family, and which of them are loaded; plain data."""
+"""The wheels with the libraries of each family, and which libraries are loaded, as data."""
 
-# A later start of a program comes here: nothing is imported that it could do without.
+# Imported at every start of a program with libraries, so it imports as little as possible.
 from __future__ import annotations
 
 TYPE_CHECKING = False
@@ -13,16 +13,13 @@ _MODULES = {"cuda": "cuda", "oneapi": "oneapi", "onetbb": "onetbb"}
 class Component:
     """A part of a family that can be requested by its name.
 
-    :param projects: the distribution by major version of the family; ``*`` is any. Never made up
-        by a rule.
-    :param libraries: the prefixes of the files to load; all others of the wheel only lie beside
-        them.
-    :param extra: of the family's table, the one that names its version, or one by major version;
-        empty: it is in no table.
-    :param specifier: the versions that fit any version of the family; None: it has the family's.
+    :param projects: the distribution by major version of the family; ``*`` is any.
+    :param libraries: the prefixes of the files to load.
+    :param extra: the extra of the family's table that pins it, or extras by major version; empty:
+        the table does not have it.
+    :param specifier: the versions that suit any version of the family; None: those of the family.
     :param has_version_of_family: whether the first two numbers of its versions are the family's.
-    :param needs: other components without which it cannot be used; ``13:`` before one: in that
-        major version of the family only.
+    :param needs: other required components; with ``13:`` before one, in that major version only.
     """
 
     __slots__ = (
@@ -57,18 +54,18 @@ class Component:
 
 
 class LibraryFamily:
-    """All that is known of the libraries of one vendor.
+    """The libraries of one vendor.
 
-    :param usual: the components one gets who names none.
-    :param machines: system and architecture of the machines that there are wheels for.
-    :param table: the distribution whose extras pin the versions of one version of the family.
-    :param has_driver: whether NVIDIA's driver decides what can run.
+    :param default_components: the components of a request that names none.
+    :param machines: system and architecture of the machines with wheels.
+    :param table: the distribution whose extras pin the components of one version of the family.
+    :param has_driver: whether NVIDIA's driver limits the versions.
     :param is_for_tegra: whether the wheels are for Jetson boards too.
     """
 
     __slots__ = (
         *("components", "has_driver", "is_for_tegra", "machines", "name", "table"),
-        *("title", "usual"),
+        *("title", "default_components"),
     )
 
     def __init__(
@@ -77,7 +74,7 @@ class LibraryFamily:
         *,
         title: str,
         components: Mapping[str, Component],
-        usual: tuple[str, ...],
+        default_components: tuple[str, ...],
         machines: tuple[tuple[str, str], ...],
         table: str = "",
         has_driver: bool = False,
@@ -86,7 +83,7 @@ class LibraryFamily:
         self.name = name
         self.title = title
         self.components = components
-        self.usual = usual
+        self.default_components = default_components
         self.machines = machines
         self.table = table
         self.has_driver = has_driver

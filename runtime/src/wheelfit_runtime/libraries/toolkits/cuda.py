@@ -14,7 +14,7 @@ FAMILY = LibraryFamily(
     has_driver=True,
     is_for_tegra=False,
     machines=(("Linux", "x86_64"), ("Linux", "aarch64")),
-    usual=("cudart", "nvrtc"),
+    default_components=("cudart", "nvrtc"),
     components={
         "cudart": Component(
             {
@@ -36,7 +36,7 @@ FAMILY = LibraryFamily(
             "nvrtc",
             has_version_of_family=True,
         ),
-        # CUDA 11 has none; requesting it there is an error.
+        # Not part of CUDA 11.
         "nvjitlink": Component(
             {"12": "nvidia-nvjitlink-cu12", "13": "nvidia-nvjitlink"},
             ("libnvJitLink.so",),
@@ -84,7 +84,7 @@ FAMILY = LibraryFamily(
             {"11": "nvcc", "12": "nvcc", "13": "nvvm"},
             has_version_of_family=True,
         ),
-        # Headers and nothing that is loaded: others include them, first of all cuda_fp16.h.
+        # Only headers, which those of other components include, as cuda_fp16.h.
         "cccl": Component(
             {
                 "11": "nvidia-cuda-cccl-cu11",

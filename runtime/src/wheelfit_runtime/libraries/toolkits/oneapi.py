@@ -10,10 +10,10 @@ FAMILY = LibraryFamily(
     "oneapi",
     title="oneAPI",
     machines=(("Linux", "x86_64"),),
-    usual=("openmp", "mkl"),
+    default_components=("openmp", "mkl"),
     components={
         "openmp": Component({"*": "intel-openmp"}, ("libiomp5.so",)),
-        # What has the processor's name in it is loaded by `libmkl_rt` from where it lies.
+        # `libmkl_rt` loads the libraries for the processor from its own folder.
         "mkl": Component({"*": "mkl"}, ("libmkl_rt.so",), needs=("openmp",)),
         "compiler": Component(
             {"*": "intel-cmplr-lib-rt"},

@@ -10,10 +10,10 @@ FAMILY = LibraryFamily(
     "onetbb",
     title="oneTBB",
     machines=(("Linux", "x86_64"),),
-    usual=("tbb",),
+    default_components=("tbb",),
     components={
         "tbb": Component({"*": "tbb"}, ("libtbb.so",)),
-        # libtbb looks for it by name when it starts, and does without where it is not.
+        # libtbb loads it by name if it exists.
         "tcm": Component({"*": "tcmlib"}, ("libhwloc.so", "libtcm.so"), specifier=">=1,<2"),
         "umf": Component({"*": "umf"}, ("libumf.so",), specifier=">=1,<2", needs=("tcm",)),
     },
