@@ -74,7 +74,7 @@ class TestMachinesThatPeopleHave:
     @pytest.mark.parametrize(
         ("machine", "warning"),
         [
-            ("linux-x86-container-void", "NVIDIA_VISIBLE_DEVICES keeps the GPUs out"),
+            ("linux-x86-container-void", "NVIDIA_VISIBLE_DEVICES hides the GPUs"),
             ("linux-x86-libraries-without-driver", "no NVIDIA driver is loaded"),
             ("linux-x86-amd-mi300x-rocm7", ""),
             ("macos-m3", ""),

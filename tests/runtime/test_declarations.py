@@ -99,10 +99,10 @@ def test_the_first_on_the_path_counts(tmp_path: Path) -> None:
     [
         ("", "not JSON"),
         ("[" * 100_000 + "]" * 100_000, "larger than"),
-        ("[" * 20_000 + "]" * 20_000, "not JSON" if sys.version_info < (3, 14) else "no object"),
+        ("[" * 20_000 + "]" * 20_000, "not JSON" if sys.version_info < (3, 14) else "not a JSON object"),
         ('{"schema": ' + "9" * 6_000 + "}", "not JSON"),
         ("\ud800".encode("utf-8", "surrogatepass").decode("latin-1"), "not JSON"),
-        ([], "no object"),
+        ([], "not a JSON object"),
         ({}, "schema"),
         ({**CU12, "schema": True}, "schema"),
         ({**CU12, "schema": 2}, "newer wheelfit"),
@@ -295,7 +295,7 @@ def test_a_table_of_odd_files(tmp_path: Path, odd: str) -> None:
 
 def test_a_wrong_table() -> None:
     """What is wrong in a table is told likewise."""
-    assert "no object" in scan([], {"x.json": 3}).problems[0]
+    assert "not a JSON object" in scan([], {"x.json": 3}).problems[0]
 
 
 _JSON = st.recursive(

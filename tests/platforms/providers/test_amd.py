@@ -315,7 +315,7 @@ def test_tools_that_know_of_no_gpu_are_no_failure(tmp_path: Path) -> None:
     ("kind", "driver", "words"),
     [
         ("0x030000", "", "at 0000:03:00.0, and its driver amdgpu is not loaded"),
-        ("0x120000", "amdgpu", "its driver amdgpu offers nothing to compute with (KFD)"),
+        ("0x120000", "amdgpu", "its driver amdgpu does not support computing (KFD)"),
         ("0x030000", "vfio-pci", None),
         ("0x038000", "radeon", None),
     ],

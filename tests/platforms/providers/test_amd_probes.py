@@ -82,7 +82,7 @@ def test_gpus_keep_the_order_of_their_nodes() -> None:
         (("/dev/kfd",), _gpu(90402), "/dev/dri/renderD128 does not exist"),
         (("/dev/kfd", "/dev/dri/renderD128"), _gpu(90402, 129), "renderD129 does not exist"),
         (("/dev/kfd", "/dev/dri/renderD0"), _gpu(90402, 0), "no render node"),
-        (("/dev/kfd", "/dev/dri/renderD128"), _gpu(0), "does not say which code it runs"),
+        (("/dev/kfd", "/dev/dri/renderD128"), _gpu(0), "does not list its architecture"),
     ],
 )
 def test_a_gpu_that_cannot_be_used_says_why(

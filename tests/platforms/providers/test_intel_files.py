@@ -90,7 +90,7 @@ def test_a_container_without_the_device_node_is_told_about(tmp_path: Path) -> No
     files = _look(tmp_path)
     assert files.hidden_nodes == ("/dev/dri/renderD128",)
     assert not files.has_signs
-    assert "a container must be given /dev/dri" in intel_files.missing(files)
+    assert "a container needs /dev/dri" in intel_files.missing(files)
 
 
 def test_one_of_two_device_nodes_is_enough(tmp_path: Path) -> None:

@@ -528,7 +528,7 @@ def test_who_keeps_the_gpus_out_of_a_container_is_named(
     assert found is not None
     assert found.status is Status.NOTHING
     (warning,) = found.warnings
-    assert warning.count("NVIDIA_VISIBLE_DEVICES keeps the GPUs out of this container") == counts
+    assert warning.count("NVIDIA_VISIBLE_DEVICES hides the GPUs from this container") == counts
 
 
 # --- p-98: the command-line tool is the last resort -----------------------------------------------

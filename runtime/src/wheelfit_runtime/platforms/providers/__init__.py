@@ -1,10 +1,10 @@
-"""Families of hardware: one folder for each, with all that is known of it.
+"""Families of hardware: a folder for each, with all data and code about it.
 
-To add a family is to add a folder (``docs/how-to/add-hardware.md``). All who need to know something
-of hardware look it up here, and name none.
+To add a family, add a folder (``docs/how-to/add-hardware.md``). Other modules look hardware up
+here, and name none.
 """
 
-# A later start of a program comes here: nothing is imported that it could do without.
+# Imported at every start of a program with libraries, so it imports as little as possible.
 from __future__ import annotations
 
 import os
@@ -18,7 +18,7 @@ _records: dict[str, HardwareFamily] = {}
 
 
 def by_namespace(namespace: str) -> HardwareFamily | None:
-    """Return the family of a namespace, or None when there is no such; no other is imported."""
+    """Return the family of a namespace, or None; no other family is imported."""
     family = _records.get(namespace)
     if family is None and namespace in _names():
         from importlib import import_module
@@ -28,7 +28,7 @@ def by_namespace(namespace: str) -> HardwareFamily | None:
         except ModuleNotFoundError as error:
             if error.name != f"{__name__}.{namespace}.record":
                 raise
-            return None  # the remains of a folder, as of another version
+            return None  # the folder of another version, without its files
         _records[namespace] = family
     return family
 
@@ -60,12 +60,12 @@ def processors() -> tuple[HardwareFamily, ...]:
 
 
 def _names() -> frozenset[str]:
-    """Return the names of the folders here."""
-    global _folders  # noqa: PLW0603 - looked up once; a folder does not appear while we run
+    """Return the names of the families' folders."""
+    global _folders  # noqa: PLW0603 - read once, since they do not change
     if _folders is None:
         try:
             names = [name for folder in __path__ for name in os.listdir(folder)]  # noqa: PTH208
-        except OSError:  # an archive, or a program that was frozen
+        except OSError:  # an archive, or a frozen application
             from pkgutil import iter_modules
 
             names = [module.name for module in iter_modules(__path__)]

@@ -1,1 +1,1 @@
-"""64-bit Arm processors: versions and single abilities."""
+"""64-bit Arm processors: versions and CPU features."""

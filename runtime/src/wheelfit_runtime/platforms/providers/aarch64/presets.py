@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from wheelfit_runtime.platforms.features import Detection
 
 
-# The abilities macOS 12 reports for an M1 and an M2, and macOS 14 for an M3; later releases report
-# more.
+# The CPU features that macOS 12 reports for an M1 and an M2, and macOS 14 for an M3; later releases
+# report more.
 _APPLE_FLAGS = frozenset(
     """
     aes asimd asimddp asimdfhm asimdhp asimdrdm atomics crc32 dcpodp dcpop ecv fcma flagm
@@ -27,7 +27,7 @@ _APPLE_FLAGS = frozenset(
 
 
 def _row(version: str, words: str) -> ProcessorRow:
-    # Of other systems than Linux detection knows only what all machines have.
+    # On other systems than Linux only the baseline is detected.
     return ProcessorRow(FAMILY.namespace, provider.of_version(version), words, "Linux")
 
 

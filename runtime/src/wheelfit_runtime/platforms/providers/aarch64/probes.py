@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from wheelfit_runtime.platforms.system_view import SystemView
 
 
-# --- Linux's auxiliary vector, which has the bits of abilities ------------------------------------
+# --- Linux's auxiliary vector, with the bits of CPU features --------------------------------------
 
 AUXV = "/proc/self/auxv"
 GETAUXVAL = "getauxval"
@@ -30,51 +30,50 @@ _AT_HWCAP2 = 26
 
 @dataclass(frozen=True, slots=True)
 class Hwcap:
-    """The two words of ability bits."""
+    """The two words of CPU feature bits."""
 
     first: int
     """AT_HWCAP."""
     second: int
-    """AT_HWCAP2; 0 where the kernel has none."""
+    """AT_HWCAP2; 0 if the kernel has none."""
 
     @property
     def names(self) -> frozenset[str]:
-        """Return the names of the 64-bit Arm abilities whose bits are set."""
+        """The names of the CPU features whose bits are set."""
         first = {name for bit, name in enumerate(tables.HWCAP_BITS) if self.first >> bit & 1}
         second = {name for bit, name in tables.HWCAP2_BITS.items() if self.second >> bit & 1}
         return frozenset(first | second)
 
 
 def read_auxv(view: SystemView) -> bytes | None:
-    """Return the raw vector, or None when it cannot be read."""
+    """Return the raw vector, or None if it cannot be read."""
     return view.read_bytes(AUXV)
 
 
 def ask_library() -> bytes | None:
-    """Return both words as such a vector, by the C library of this process; None without one.
-
-    For systems on which ``/proc`` is not there.
-    """
+    """Return a vector with both words from the C library, for systems without ``/proc``."""
     if sys.platform != "linux":
         return None
     import ctypes
 
     try:
-        ask = ctypes.CDLL(None).getauxval
+        getauxval = ctypes.CDLL(None).getauxval
     except (OSError, AttributeError):
         return None
-    ask.restype = ctypes.c_uint64
-    ask.argtypes = (ctypes.c_ulong,)
-    first = ask(_AT_HWCAP)
-    return struct.pack("<4Q", _AT_HWCAP, first, _AT_HWCAP2, ask(_AT_HWCAP2)) if first else None
+    getauxval.restype = ctypes.c_uint64
+    getauxval.argtypes = (ctypes.c_ulong,)
+    first = getauxval(_AT_HWCAP)
+    return (
+        struct.pack("<4Q", _AT_HWCAP, first, _AT_HWCAP2, getauxval(_AT_HWCAP2)) if first else None
+    )
 
 
 def parse_auxv(data: bytes) -> Hwcap | None:
-    """Read HWCAP and HWCAP2 from a 64-bit little-endian vector.
+    """Return HWCAP and HWCAP2 from a 64-bit little-endian vector.
 
-    The kernel has already left out abilities that not every processor has (P-114).
+    The kernel omits features that not every processor has (P-114).
 
-    :param data: pairs of type and value, 8 bytes each; a torn end is ignored.
+    :param data: pairs of type and value, 8 bytes each; an incomplete last pair is ignored.
     """
     pairs = dict(struct.iter_unpack("<2Q", data[: len(data) // 16 * 16]))
     if _AT_HWCAP not in pairs:
@@ -89,7 +88,7 @@ _PROCESSOR = re.compile(r"cpu[0-9]+")
 
 
 def read_midr(view: SystemView) -> tuple[str, ...]:
-    """Return the texts of ``cpu*/regs/identification/midr_el1``, as many as there are."""
+    """Return the texts of all files ``cpu*/regs/identification/midr_el1``."""
     names = (
         f"{CPU_FOLDER}/{child}/regs/identification/midr_el1"
         for child in view.children(CPU_FOLDER)
@@ -100,7 +99,7 @@ def read_midr(view: SystemView) -> tuple[str, ...]:
 
 
 def parse_midr(texts: Iterable[str]) -> tuple[Core, ...]:
-    """Return the kinds of core, in ascending order; texts that are not numbers are left out.
+    """Return the kinds of core, in ascending order; invalid texts are ignored.
 
     :param texts: hexadecimal numbers, as ``0x00000000413fd0c1``.
     """
@@ -121,12 +120,12 @@ MACOS_NAMES: tuple[str, ...] = (sysctl.BRAND, *(_PREFIX + name for name in table
 
 
 def parse_macos(answers: Mapping[str, bytes]) -> Cpu:
-    """Read the switches below ``hw.optional`` and the brand name."""
+    """Return the processor by the names below ``hw.optional`` and the brand name."""
     flags = {
         flag
-        for name, known in tables.MACOS_FLAGS.items()
+        for name, names in tables.MACOS_FLAGS.items()
         if sysctl.is_on(answers, _PREFIX + name)
-        for flag in known
+        for flag in names
     }
     return Cpu(
         flags=frozenset(flags) or None,

@@ -1,4 +1,4 @@
-"""Detect which Armv8/Armv9 version and abilities this machine supports (P-110 to P-115).
+"""Detect the supported Armv8/Armv9 version and CPU features (P-110 to P-115).
 
 Reachable as a PEP 850 plugin: ``wheelfit_runtime.platforms.providers.aarch64.provider:PROVIDER``.
 """
@@ -36,24 +36,24 @@ _APPLE = re.compile(r"Apple ([AM])([0-9]+)\b")
 def _find(view: SystemView, own: Mapping[str, tuple[str, ...]]) -> Detection:
     del own
     if view.architecture != NAMESPACE:
-        seen = Evidence("interpreter architecture", view.architecture)
-        return answer(NAMESPACE, evidence=(seen,))
-    stated = _stated(view)
-    cpu = of_version(stated[0]) if stated else read(view)
-    cpu = cpu._replace(evidence=(overrides.shown_override(stated[1]),)) if stated else cpu
-    bits_decide = view.system == "Linux" or stated is not None
+        evidence = Evidence("interpreter architecture", view.architecture)
+        return answer(NAMESPACE, evidence=(evidence,))
+    override = _conda_override(view)
+    cpu = of_version(override[0]) if override else read(view)
+    cpu = cpu._replace(evidence=(overrides.shown_override(override[1]),)) if override else cpu
+    bits_decide = view.system == "Linux" or override is not None
     return supported(cpu, bits_decide=bits_decide, reference=view.reference)
 
 
-def _stated(view: SystemView) -> tuple[str, Evidence] | None:
-    """Return the version that conda's variable states; None: it concerns no such processor."""
+def _conda_override(view: SystemView) -> tuple[str, Evidence] | None:
+    """Return the version in conda's variable; None: unset, or for other processors."""
     if view.architecture != NAMESPACE:
         return None
     return overrides.conda_processor(view.environ, tables.ARCHSPEC, _BASELINE)
 
 
 def of_version(version: str) -> Cpu:
-    """Return a processor with the required abilities of an architecture version, and no more.
+    """Return a processor with only the required features of an architecture version.
 
     :param version: as ``8.2a``.
     """
@@ -62,85 +62,89 @@ def of_version(version: str) -> Cpu:
         flags |= added
         if name == version:
             break
-    # From 8.5 on the bits alone are not enough (P-113): a Neoverse N2 is known to be one.
+    # From 8.5 on the bits are not enough (P-113); the Neoverse N2 is in the table of cores.
     cores = (Core(0x41, 0xD49),) if _is_newer(version, _LAST_FROM_BITS) else ()
     return Cpu(flags, cores)
 
 
 def supported(cpu: Cpu, *, bits_decide: bool = True, reference: bool = False) -> Detection:
-    """Return version and abilities of a processor, in the reference plugin's order.
+    """Return version and features of a processor, in the reference plugin's order.
 
-    :param bits_decide: take versions up to 8.4a from the ability bits, as on Linux (P-112);
-        otherwise from the table of cores, and an unknown core is 8a.
-    :param reference: leave out abilities unknown to the reference (P-43).
+    :param bits_decide: whether the feature bits show versions up to 8.4a, as on Linux (P-112);
+        otherwise the table of cores does, and an unknown core is 8a.
+    :param reference: whether to omit features unknown to the reference plugin (P-43).
     """
     version = _version(cpu, bits_decide=bits_decide)
     flags = cpu.flags or frozenset()
-    known = tables.FEATURES if reference else _ABILITIES
+    features = tables.FEATURES if reference else _ABILITIES
     warnings = cpu.warnings
     if cpu.flags is None:
-        words = "the processor's abilities could not be found out; only 8a is assumed"
-        warnings = (*warnings, words)
+        warning = "the features of the processor could not be detected; only 8a is assumed"
+        warnings = (*warnings, warning)
     return answer(
         NAMESPACE,
         (
             FeatureConfig(_VERSION, _VERSIONS[_VERSIONS.index(version) :]),
-            *(FeatureConfig(name, ("on",)) for name in known if name in flags),
+            *(FeatureConfig(name, ("on",)) for name in features if name in flags),
         ),
-        evidence=(*cpu.evidence, *_held_back(cpu, version, bits_decide=bits_decide)),
+        evidence=(*cpu.evidence, *_evidence_of_limit(cpu, version, bits_decide=bits_decide)),
         warnings=warnings,
     )
 
 
-def _held_back(cpu: Cpu, version: str, *, bits_decide: bool) -> tuple[Evidence, ...]:
-    """Return the obstacle to a newer version: hidden features, or an unknown core."""
-    of_core = _version_of_core(cpu)
-    if of_core is not None:
-        if cpu.flags is None or not _is_newer(of_core, version):
+def _evidence_of_limit(cpu: Cpu, version: str, *, bits_decide: bool) -> tuple[Evidence, ...]:
+    """Return evidence of the obstacle to a newer version: hidden features, or an unknown core."""
+    core_version = _version_of_core(cpu)
+    if core_version is not None:
+        if cpu.flags is None or not _is_newer(core_version, version):
             return ()
         following = _VERSIONS[_VERSIONS.index(version) - 1]
         missing = sorted(dict(tables.REQUIREMENTS)[following] - cpu.flags)
-        words = f"the core is {of_core}, but hidden for {following}: {', '.join(missing)}"
-        return (Evidence("table of cores", words),)
+        obstacle = f"the core is {core_version}, but hidden for {following}: {', '.join(missing)}"
+        return (Evidence("table of cores", obstacle),)
     if bits_decide:
         needed = dict(tables.REQUIREMENTS)[_FIRST_OF_CORES]
         if version != _LAST_FROM_BITS or not needed <= (cpu.flags or frozenset()):
             return ()
         unknown = [str(core) for core in cpu.cores if core not in tables.CORE_VERSIONS]
-        what = f"unknown: {', '.join(unknown)}" if unknown else "no core was identified"
+        obstacle = f"unknown: {', '.join(unknown)}" if unknown else "no core was identified"
     elif cpu.brand:
-        what = f"{cpu.brand!r} names no kind of core"
+        obstacle = f"{cpu.brand!r} names no kind of core"
     else:
         return ()
-    return (Evidence("table of cores", f"{what}; nothing newer than {version} is sure"),)
+    return (Evidence("table of cores", f"{obstacle}; nothing newer than {version} is sure"),)
 
 
 def _version(cpu: Cpu, *, bits_decide: bool) -> str:
-    """Return the highest version whose every requirement is met (P-112, P-113)."""
+    """Return the highest version whose requirements are all met (P-112, P-113)."""
     flags = cpu.flags or frozenset()
-    of_core = _version_of_core(cpu)
-    reached = _BASELINE
+    core_version = _version_of_core(cpu)
+    highest = _BASELINE
     for version, needed in tables.REQUIREMENTS:
         has_bits = needed <= flags
         if _is_newer(version, _LAST_FROM_BITS):
-            fits = has_bits and of_core is not None and not _is_newer(version, of_core)
+            is_met = has_bits and core_version is not None and not _is_newer(version, core_version)
         elif bits_decide:
-            fits = has_bits
+            is_met = has_bits
         else:
-            # Older systems do not report every ability: the table of cores decides.
-            fits = not _is_newer(version, of_core or _BASELINE)
-        if not fits:
+            # Older systems do not report all features.
+            is_met = not _is_newer(version, core_version or _BASELINE)
+        if not is_met:
             break
-        reached = version
-    return reached
+        highest = version
+    return highest
 
 
 def _version_of_core(cpu: Cpu) -> str | None:
     """Return the version of the weakest core in the table; None if one is unknown (P-114)."""
     if cpu.cores:
         versions = [tables.CORE_VERSIONS.get(core) for core in cpu.cores]
-        known = [version for version in versions if version is not None]
-        return max(known, key=_VERSIONS.index) if len(known) == len(versions) else None
+        known_versions = [version for version in versions if version is not None]
+        return (
+            max(known_versions, key=_VERSIONS.index)
+            if len(known_versions) == len(versions)
+            else None
+        )
     chip = _APPLE.match(cpu.brand)  # "Apple processor" identifies nothing
     if chip is None:
         return None
@@ -158,20 +162,20 @@ def read(view: SystemView) -> Cpu:
         return probes.parse_macos(sysctl.read(view, probes.MACOS_NAMES))
     if view.system == "Linux":
         return _read_linux(view)
-    seen = Evidence(view.system, "tells too little about the processor")
-    affirmed = windows_features.read(view) if view.system == "Windows" else None
-    if affirmed is None:
-        return Cpu(flags=frozenset(), evidence=(seen,))
-    numbers = " ".join(map(str, sorted(affirmed)))
-    flags = windows_features.parse(affirmed, tables.WINDOWS_FEATURES)
-    return Cpu(flags, evidence=(Evidence(windows_features.NAME, numbers), seen))
+    evidence = Evidence(view.system, "has too few facts about the processor")
+    numbers_present = windows_features.read(view) if view.system == "Windows" else None
+    if numbers_present is None:
+        return Cpu(flags=frozenset(), evidence=(evidence,))
+    numbers = " ".join(map(str, sorted(numbers_present)))
+    flags = windows_features.parse(numbers_present, tables.WINDOWS_FEATURES)
+    return Cpu(flags, evidence=(Evidence(windows_features.NAME, numbers), evidence))
 
 
 def _read_linux(view: SystemView) -> Cpu:
     evidence: list[Evidence] = []
-    vector, asked = probes.read_auxv(view), probes.AUXV
+    vector, source = probes.read_auxv(view), probes.AUXV
     if vector is None and view.is_real:
-        vector, asked = probes.ask_library(), probes.GETAUXVAL
+        vector, source = probes.ask_library(), probes.GETAUXVAL
     hwcap = probes.parse_auxv(vector) if vector else None
     text = proc_cpuinfo.read(view)
     info = proc_cpuinfo.parse(text, "Features") if text is not None else None
@@ -179,16 +183,16 @@ def _read_linux(view: SystemView) -> Cpu:
     if hwcap is not None:
         flags = hwcap.names
         words = f"HWCAP {hwcap.first:#x}, HWCAP2 {hwcap.second:#x}"
-        evidence.append(Evidence(asked, words))
+        evidence.append(Evidence(source, words))
     elif info is not None and info.flags is not None:
         flags = info.flags
         words = "Features: " + " ".join(sorted(info.flags))
         evidence.append(Evidence(proc_cpuinfo.PATH, words))
-    cores, where = (info.cores, proc_cpuinfo.PATH) if info is not None else ((), "")
+    cores, path = (info.cores, proc_cpuinfo.PATH) if info is not None else ((), "")
     if not cores:
-        cores, where = probes.parse_midr(probes.read_midr(view)), probes.CPU_FOLDER
+        cores, path = probes.parse_midr(probes.read_midr(view)), probes.CPU_FOLDER
     if cores:
-        evidence.append(Evidence(where, "cores " + ", ".join(str(core) for core in cores)))
+        evidence.append(Evidence(path, "cores " + ", ".join(str(core) for core in cores)))
     return Cpu(flags, cores, evidence=tuple(evidence))
 
 
@@ -197,5 +201,5 @@ PROVIDER = BuiltInProvider(
     tables.DATA_VERSION,
     _find,
     {_VERSION: _VERSIONS.__contains__, **dict.fromkeys(_ABILITIES, "on".__eq__)},
-    others=lambda view: (_stated(view) or ())[1:],
+    others=lambda view: (_conda_override(view) or ())[1:],
 )

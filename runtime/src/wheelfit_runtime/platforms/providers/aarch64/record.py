@@ -9,7 +9,7 @@ FAMILY = HardwareFamily(
     rank=20,
     devices="64-bit Arm processors",
     device="a 64-bit Arm CPU",
-    purpose="the version of a 64-bit Arm processor and its single abilities",
+    purpose="the version of a 64-bit Arm processor and its features",
     example="aarch64 :: version :: 8.2a",
     plugins=(
         Plugin(

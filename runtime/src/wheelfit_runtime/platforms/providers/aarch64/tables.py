@@ -22,18 +22,18 @@ FEATURES: tuple[str, ...] = tuple(
     """.split()
 )
 
-# P-110: what the reference has instead of four of them, for want of two commas.
+# P-110: values of the reference plugin without a comma between them.
 MISSPELT: Mapping[str, tuple[str, str]] = {
     "btiecv": ("bti", "ecv"),
     "asimdrdmatomics": ("asimdrdm", "atomics"),
 }
 
-# P-111: ours, after all of the reference.
+# P-111: further features of wheelfit.
 APPENDED: tuple[str, ...] = tuple(
     "sme sme2 sve2p1 mte mops ebf16 sveaes svebitperm svesha3 svepmull".split()
 )
 
-# P-112, P-113: abilities that each version adds, lowest first.
+# P-112, P-113: features that each version adds, lowest first.
 REQUIREMENTS: tuple[tuple[str, frozenset[str]], ...] = (
     ("8a", frozenset()),
     ("8.1a", frozenset("fp asimd crc32 atomics asimdrdm".split())),
@@ -119,8 +119,8 @@ HWCAP2_BITS: Mapping[int, str] = {
 }  # fmt: skip
 """Names of the bits of AT_HWCAP2."""
 
-# What macOS calls the abilities that Linux names, without ``hw.optional.``; macOS 12
-# knows only some of the names below ``arm.`` and has others beside them.
+# Linux's names of features by those of macOS, without ``hw.optional.``. macOS 12 has only some of
+# the names below ``arm.``, and others beside them.
 MACOS_FLAGS: Mapping[str, tuple[str, ...]] = {
     "AdvSIMD": ("fp", "asimd"),
     "arm.AdvSIMD": ("fp", "asimd"),

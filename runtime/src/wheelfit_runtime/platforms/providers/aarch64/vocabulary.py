@@ -16,7 +16,7 @@ VOCABULARY = Vocabulary(
 
 
 class Words(ProcessorWords):
-    """The words for missing abilities of a 64-bit Arm processor."""
+    """The words for missing features of a 64-bit Arm processor."""
 
     @staticmethod
     def value_name(value: str) -> str:

@@ -42,14 +42,14 @@ _GFX_WORDS: Mapping[str, str] = {
 GFX: Mapping[str, str] = {
     name: _GFX_WORDS.get(name, "") for name in (*tables.PUBLISHED_GFX, *tables.APPENDED_GFX)
 }
-"""Every known name of an AMD GPU, with products where they are well known."""
+"""Every known name of an AMD GPU, with well-known products."""
 FIRST_ROCM: Mapping[str, str] = {
     "gfx942": "6.0",
     "gfx950": "7.0",
     "gfx1200": "6.4",
     "gfx1201": "6.4",
 }
-"""The first release of ROCm that supports a GPU, where AMD's notes on releases name one."""
+"""The first release of ROCm that supports a GPU, if AMD's release notes name one."""
 
 
 def _release(text: str) -> tuple[int, ...]:
@@ -61,11 +61,11 @@ ROCM: tuple[str, ...] = tuple(
 )
 """Every known release of ROCm, newest first."""
 
-_USUAL_ROCM = "6.4"
+_EXAMPLE_ROCM = "6.4"
 
 
 def read(part: str, rest: str) -> Accelerator:
-    """Return the accelerator that a part of a name means."""
+    """Return the accelerator of a part of a preset's name."""
     version, _, device = rest.partition("-")
     match = VERSION.fullmatch(version)
     if match is None or f"{int(match[1])}.{int(match[2])}" != version:
@@ -91,10 +91,10 @@ def read(part: str, rest: str) -> Accelerator:
 
 
 def lines() -> Iterator[PresetLine]:
-    """Yield a line for each device that is known."""
+    """Yield a line for each known device."""
     for name, products in GFX.items():
         first = FIRST_ROCM.get(name)
-        usual = max(_USUAL_ROCM, first or _USUAL_ROCM, key=_release)
+        example_version = max(_EXAMPLE_ROCM, first or _EXAMPLE_ROCM, key=_release)
         releases = f"ROCm {first} to {ROCM[0]}" if first else ""
         words = "; ".join(filter(None, (products, releases))) or "AMD GPU"
-        yield PresetLine(f"rocm-M.m-{name}", f"rocm-{usual}-{name}", words)
+        yield PresetLine(f"rocm-M.m-{name}", f"rocm-{example_version}-{name}", words)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 KFD_FOLDER = "/sys/class/kfd/kfd/topology/nodes"
 KFD_DEVICE = "/dev/kfd"
-"""Through which programs compute; a container must be given it."""
+"""The device file of computing programs, which a container needs."""
 
 _MODULE = "/sys/module/amdgpu"
 _RENDER = "/dev/dri/renderD"
@@ -34,12 +34,12 @@ class AmdGpu(NamedTuple):
     """A GPU that the kernel or a tool lists."""
 
     node: int
-    """Number of its node among the kernel's, or its place in a tool's list."""
+    """The number of its node in the kernel, or its index in a tool's list."""
     name: str
     """The architecture of its code, as ``gfx942``; empty if unknown."""
     integrated: bool = False
     problem: str = ""
-    """Why it cannot be used here, one clause; empty when it can."""
+    """The reason it cannot be used, one clause; empty if it can."""
 
     def __str__(self) -> str:
         words = f"{self.name}, integrated" if self.integrated else self.name
@@ -50,21 +50,21 @@ class KfdTopology(NamedTuple):
     """The report of AMD's compute driver in the kernel (P-124)."""
 
     is_listed: bool = False
-    """Whether there is a list of nodes at all; processors are nodes too."""
+    """Whether there is a list of nodes; processors are nodes too."""
     gpus: tuple[AmdGpu, ...] = ()
-    """Those that can be used and those that cannot, in the order of the nodes."""
+    """Usable and unusable ones, in the order of the nodes."""
     evidence: tuple[Evidence, ...] = ()
 
 
 class AmdDriver(NamedTuple):
-    """GPUs and ROCm as files, or else AMD's tools, list them."""
+    """The GPUs and ROCm that files, or AMD's tools, list."""
 
     gpus: tuple[AmdGpu, ...] = ()
-    """Those that can be used and those that cannot, in the order of the nodes."""
+    """Usable and unusable ones, in the order of the nodes."""
     rocm_version: tuple[int, int] | None = None
-    """Major and minor of the installed ROCm; None when none was found."""
+    """Major and minor of the installed ROCm; None if there is none."""
     problem: str = ""
-    """The reason no tool could be run, one clause; empty when none had to be, or one answered."""
+    """The failure of the tools, one clause; empty if none was run, or one answered."""
     broken: bool = False
     """Whether the problem is a failure (crash, hang) and not just absence."""
     evidence: tuple[Evidence, ...] = ()
@@ -75,11 +75,11 @@ class KfdFiles(NamedTuple):
     """The content of the kernel's files."""
 
     properties: Mapping[int, str | None]
-    """Text about each node, by its number; None where it cannot be read."""
+    """The text about each node, by its number; None if it cannot be read."""
     module: str | None
     """Version of the kernel module; empty if not stated, None if no module is loaded."""
     devices: frozenset[str]
-    """Which of the device nodes exist that the GPUs need."""
+    """The existing ones of the device nodes that the GPUs need."""
 
 
 def read_kfd(view: SystemView) -> KfdFiles:
@@ -91,16 +91,16 @@ def read_kfd(view: SystemView) -> KfdFiles:
     }
     module = view.read_text(f"{_MODULE}/version")
     if module is None and view.exists(_MODULE):
-        module = ""  # the module that comes with the kernel has no version of its own
-    wanted = {KFD_DEVICE} if properties or module is not None else set()
+        module = ""  # the module of the kernel itself has no version
+    devices = {KFD_DEVICE} if properties or module is not None else set()
     for text in properties.values():
         minor = _properties(text or "").get("drm_render_minor")
-        wanted |= {f"{_RENDER}{minor}"} if minor else set()
-    return KfdFiles(properties, module, frozenset(filter(view.exists, sorted(wanted))))
+        devices |= {f"{_RENDER}{minor}"} if minor else set()
+    return KfdFiles(properties, module, frozenset(filter(view.exists, sorted(devices))))
 
 
 def parse_kfd(files: KfdFiles) -> KfdTopology:
-    """Return the usable GPUs, without processors and unusable devices."""
+    """Return the GPUs of the nodes, without processors."""
     gpus = []
     evidence = []
     if files.module is not None:
@@ -108,12 +108,12 @@ def parse_kfd(files: KfdFiles) -> KfdTopology:
     for node, text in sorted(files.properties.items()):
         name = f"{KFD_FOLDER}/{node}/properties"
         if text is None:
-            # So the kernel hides GPUs that a container was not given.
+            # The kernel hides GPUs from containers this way.
             evidence.append(Evidence(name, "cannot be read"))
             continue
         properties = _properties(text)
-        words = ", ".join(f"{key} {properties[key]}" for key in _SHOWN if key in properties)
-        evidence.append(Evidence(name, words or "tells nothing"))
+        shown = ", ".join(f"{key} {properties[key]}" for key in _SHOWN if key in properties)
+        evidence.append(Evidence(name, shown or "has no known properties"))
         if properties.get("simd_count", 0) > 0:
             gpus.append(_gpu(node, properties, files.devices))
     if gpus:
@@ -125,9 +125,9 @@ def parse_kfd(files: KfdFiles) -> KfdTopology:
 
 
 def target_name(version: int) -> str | None:
-    """Return the name of a target, or None when the number is not a version of one.
+    """Return the name of a target, or None if the number is not a version.
 
-    :param version: as 90402 for 9.4.2; stepping 10 is written ``a``.
+    :param version: as 90402 for 9.4.2; stepping 10 is ``a``.
 
     >>> target_name(90402), target_name(90010), target_name(110501), target_name(0)
     ('gfx942', 'gfx90a', 'gfx1151', None)
@@ -148,11 +148,11 @@ def _gpu(node: int, properties: Mapping[str, int], devices: frozenset[str]) -> A
     minor = properties.get("drm_render_minor", 0)
     problem = ""
     if not name:
-        problem = f"the kernel does not say which code it runs (gfx_target_version {version})"
+        problem = f"the kernel does not list its architecture (gfx_target_version {version})"
     elif KFD_DEVICE not in devices:
         problem = f"{KFD_DEVICE} does not exist"
     elif not minor:
-        problem = "the kernel gave it no render node"
+        problem = "it has no render node"
     elif f"{_RENDER}{minor}" not in devices:
         problem = f"{_RENDER}{minor} does not exist"
     # Older kernels show an integrated GPU and its processor as one node.
@@ -160,7 +160,7 @@ def _gpu(node: int, properties: Mapping[str, int], devices: frozenset[str]) -> A
     return AmdGpu(node, name, integrated, problem)
 
 
-# --- which ROCm is installed ----------------------------------------------------------------------
+# --- the installed ROCm ---------------------------------------------------------------------------
 
 ROCM_FOLDER = "/opt/rocm"
 """The default folder of its installation."""
@@ -171,7 +171,7 @@ _NUMBERED = r"rocm-([0-9]{1,4})\.([0-9]{1,4})(?:\.([0-9]{1,4}))?.*"
 
 
 def read_release(view: SystemView) -> tuple[tuple[str, str], ...]:
-    """Return path and text of the files that state a release, the preferred one first."""
+    """Return path and text of the files with a release, the preferred one first."""
     releases = []
     for folder in rocm_folders(view):
         text = view.read_text(f"{folder}/{_RELEASE_FILE}")
@@ -182,7 +182,7 @@ def read_release(view: SystemView) -> tuple[tuple[str, str], ...]:
 
 def rocm_folders(view: SystemView) -> tuple[str, ...]:
     """Return the folders of ROCm: ``ROCM_PATH``, the default, then numbered ones, newest first."""
-    named = view.environ.get("ROCM_PATH", "").replace("\\", "/").rstrip("/")
+    configured = view.environ.get("ROCM_PATH", "").replace("\\", "/").rstrip("/")
     numbered = [
         match
         for name in view.children("/opt")
@@ -191,14 +191,14 @@ def rocm_folders(view: SystemView) -> tuple[str, ...]:
     newest = sorted(
         numbered, key=lambda match: [int(number or 0) for number in match.groups()], reverse=True
     )
-    places = (named, ROCM_FOLDER, *(f"/opt/{match[0]}" for match in newest))
-    return tuple(dict.fromkeys(place for place in places if place))
+    folders = (configured, ROCM_FOLDER, *(f"/opt/{match[0]}" for match in newest))
+    return tuple(dict.fromkeys(folder for folder in folders if folder))
 
 
 def parse_release(text: str) -> tuple[int, int] | None:
-    """Return major and minor of a release, or None when the text has none.
+    """Return major and minor of a release, or None if the text has none.
 
-    :param text: as ``6.4.1-83`` or ``7.0.0``; what follows the minor does not matter.
+    :param text: as ``6.4.1-83`` or ``7.0.0``.
 
     >>> parse_release("6.4.1-83"), parse_release("7.10"), parse_release("unknown")
     ((6, 4), (7, 10), None)
@@ -207,19 +207,19 @@ def parse_release(text: str) -> tuple[int, int] | None:
     return (int(match[1]), int(match[2])) if match else None
 
 
-# --- AMD's tools, where the kernel's files lack facts ---------------------------------------------
+# --- AMD's tools, for machines without the kernel's files -----------------------------------------
 
 _LINUX = (("rocm_agent_enumerator", "-name"), ("rocminfo",))
 _WINDOWS = (("clinfo",),)
 
-# The machine is described, not the part that a process may see or is shown.
+# The whole machine is detected, not the part that a process may use.
 _MASKS = (
     r"CUDA_VISIBLE_DEVICES|GPU_DEVICE_ORDINAL|HIP_VISIBLE_DEVICES|ROCR_VISIBLE_DEVICES"
     r"|HSA_OVERRIDE_GFX_VERSION(?:_[0-9]+)?"
 )
 
-# A name of code may carry features (gfx90a:sramecc+:xnack-). "gfx9-generic" names code for
-# many GPUs and is no GPU; gfx000 stands for processors.
+# A target may have features (gfx90a:sramecc+:xnack-). "gfx9-generic" is code for many GPUs, and
+# gfx000 a processor.
 _TARGET = pattern(r"\b(gfx[1-9][0-9]?[0-9a-f]{2})(?![0-9a-f-])")
 _AGENT = pattern(r"Agent [0-9]+")
 _DEVICE_LINE = pattern(r"(?:Device )?(Type|Name):?\s+(\S+)")
@@ -238,44 +238,48 @@ def ask_tools(view: SystemView, folders: Iterable[str]) -> tuple[ToolAnswer, ...
 
     :param folders: the possible folders of ROCm, whose tools are often not on the ``PATH``.
     """
-    told: list[ToolAnswer] = []
+    answers: list[ToolAnswer] = []
     for command in _WINDOWS if view.system == "Windows" else _LINUX:
         program = _program(view, command[0], folders)
         if program is None:
             continue
         name = " ".join(command)
         answer = view.ask(name, program, *command[1:], hidden=_MASKS)
-        told.append(ToolAnswer(name, answer))
-        if answer.ending is Ending.LATE or gpus_of_tool(told[-1]):
-            break  # it is known, or another one would only hang again
-    return tuple(told)
+        answers.append(ToolAnswer(name, answer))
+        if answer.ending is Ending.LATE or gpus_of_tool(answers[-1]):
+            break  # the next tool is not needed, or would hang too
+    return tuple(answers)
 
 
 def _program(view: SystemView, name: str, folders: Iterable[str]) -> str | None:
     program = view.program(name)
     if program is not None or view.system == "Windows":
         return program
-    places = (f"{folder}/bin/{name}" for folder in folders)
-    return next((view.path(place) for place in places if view.exists(place)), None)
+    paths = (f"{folder}/bin/{name}" for folder in folders)
+    return next((view.path(path) for path in paths if view.exists(path)), None)
 
 
-def gpus_of_tool(told: ToolAnswer) -> tuple[AmdGpu, ...]:
-    """Read the GPUs from the output of a tool; none if it failed."""
-    if not told.answer.succeeded:
+def gpus_of_tool(tool: ToolAnswer) -> tuple[AmdGpu, ...]:
+    """Return the GPUs in the output of a tool; none if it failed."""
+    if not tool.answer.succeeded:
         return ()
-    text = told.answer.output.decode("utf-8", "replace")
-    gpus = {"rocminfo": _of_rocminfo, "clinfo": _of_clinfo}.get(told.name, _of_enumerator)(text)
+    text = tool.answer.output.decode("utf-8", "replace")
+    gpus = {"rocminfo": _parse_rocminfo, "clinfo": _parse_clinfo}.get(tool.name, _parse_enumerator)(
+        text
+    )
     return tuple(gpus)
 
 
-def _of_enumerator(text: str) -> list[AmdGpu]:
-    """Read a list with a name in each line."""
+def _parse_enumerator(text: str) -> list[AmdGpu]:
+    """Return the GPUs in a list with a name in each line."""
     names = [match[1] for line in text.splitlines() if (match := _TARGET.search(line.lower()))]
-    return [AmdGpu(place, name, name in tables.INTEGRATED_GFX) for place, name in enumerate(names)]
+    return [
+        AmdGpu(number, name, name in tables.INTEGRATED_GFX) for number, name in enumerate(names)
+    ]
 
 
-def _of_rocminfo(text: str) -> list[AmdGpu]:
-    """Read a block for each agent; below the fields of a GPU are those of its memory and code."""
+def _parse_rocminfo(text: str) -> list[AmdGpu]:
+    """Return the GPUs in blocks of fields; those of memory and code follow the fields of a GPU."""
     agents: list[dict[str, str]] = []
     for line in text.splitlines():
         key, separator, value = line.partition(":")
@@ -284,19 +288,19 @@ def _of_rocminfo(text: str) -> list[AmdGpu]:
         elif separator and agents:
             agents[-1].setdefault(key.strip(), value.strip())
     gpus = []
-    for place, fields in enumerate(agents):
+    for index, fields in enumerate(agents):
         name = _TARGET.fullmatch(fields.get("Name", "").lower())
         if name is None or fields.get("Device Type") != "GPU":
             continue
         node = fields.get("Node", "")
-        number = int(node) if re.fullmatch(r"[0-9]{1,9}", node) else place
+        number = int(node) if re.fullmatch(r"[0-9]{1,9}", node) else index
         integrated = name[1] in tables.INTEGRATED_GFX or fields.get("Memory Properties") == "APU"
         gpus.append(AmdGpu(number, name[1], integrated))
     return gpus
 
 
-def _of_clinfo(text: str) -> list[AmdGpu]:
-    """Read type and name of each device; AMD's tool prints the type first, another the name."""
+def _parse_clinfo(text: str) -> list[AmdGpu]:
+    """Return the GPUs by type and name of each device, in any order of these two lines."""
     devices: list[dict[str, str]] = [{}]
     for line in text.splitlines():
         match = _DEVICE_LINE.fullmatch(line.strip())
@@ -311,4 +315,6 @@ def _of_clinfo(text: str) -> list[AmdGpu]:
         if device.get("Type", "").endswith("GPU")
         and (match := _TARGET.match(device.get("Name", "").lower()))
     ]
-    return [AmdGpu(place, name, name in tables.INTEGRATED_GFX) for place, name in enumerate(names)]
+    return [
+        AmdGpu(number, name, name in tables.INTEGRATED_GFX) for number, name in enumerate(names)
+    ]

@@ -23,7 +23,7 @@ FAMILY = HardwareFamily(
     rank=30,
     devices="AMD GPUs",
     device="an AMD GPU",
-    purpose="which AMD GPUs and which ROCm there are",
+    purpose="the AMD GPUs and the version of ROCm",
     example="amd :: gfx_arch :: gfx942",
     plugins=(
         Plugin(
@@ -50,7 +50,7 @@ FAMILY = HardwareFamily(
         example=("6", "7", "6.4"),
     ),
     shared_requirements=(
-        # ROCm's libraries change their names for the loader with the major.
+        # The SONAMEs of ROCm's libraries change with the major.
         SharedRequirement("rocm", "ROCm", (("amd", "rocm_version"),), is_major=True),
     ),
     runtimes=dict.fromkeys(
@@ -78,17 +78,17 @@ FAMILY = HardwareFamily(
     library_packages=("rocm-sdk-",),
     masks=("HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"),
     homes={
-        "ROCM_PATH": "where ROCm is looked for",
-        "ROCM_HOME": "where ROCm is looked for",
-        "HIP_PATH": "where HIP is looked for",
+        "ROCM_PATH": "the folder of ROCm",
+        "ROCM_HOME": "the folder of ROCm",
+        "HIP_PATH": "the folder of HIP",
     },
     variables={
-        "GPU_DEVICE_ORDINAL": "which AMD GPUs programs see",
-        "HSA_OVERRIDE_GFX_VERSION": "programs take every AMD GPU for this one",
+        "GPU_DEVICE_ORDINAL": "the AMD GPUs that programs see",
+        "HSA_OVERRIDE_GFX_VERSION": "the architecture that programs see for every AMD GPU",
     },
     override_prefixes={
-        "AMD_VARIANT_PROVIDER_": "replaces what is detected",
-        "ROCM_BOOTSTRAP_": "replaces what is detected",
+        "AMD_VARIANT_PROVIDER_": "replaces detected values",
+        "ROCM_BOOTSTRAP_": "replaces detected values",
     },
     overrides=("ROCM_BOOTSTRAP_FORCE_", "ROCM_BOOTSTRAP_DISABLE_DETECTION"),
     recorded_variables=(

@@ -22,7 +22,7 @@ def read(part: str, rest: str) -> Accelerator:
 
     :param part: as ``ascend-910b-cann8.2``.
     :param rest: the part without ``ascend-``.
-    :raises UnknownHost: it describes none.
+    :raises UnknownHost: it describes no accelerator.
     """
     npu_type, dash, cann = rest.partition("-cann")
     if npu_type not in NPUS or (dash and not _CANN.fullmatch(cann)):

@@ -29,37 +29,37 @@ class AscendCard(NamedTuple):
     """An NPU."""
 
     number: int
-    """Its number in the tool's order, or its place on the bus."""
+    """Its number in the tool, or its index on the bus."""
     chip: str
-    """The tool's name for it, in lower case and without ``ascend``, as ``910b3``."""
+    """Its name in the tool, in lower case and without ``ascend``, as ``910b3``."""
 
     def __str__(self) -> str:
         return f"NPU {self.number} ({self.chip})"
 
 
 class AscendFiles(NamedTuple):
-    """NPUs and their driver as files alone list them (P-143)."""
+    """The NPUs and their driver by files alone (P-143)."""
 
     devices: tuple[int, ...] = ()
     """PCI device numbers of the NPUs, as 0xd802, in the order of their addresses."""
     nodes: tuple[str, ...] = ()
-    """Device nodes through which programs reach NPUs, as ``/dev/davinci0``."""
+    """Device nodes of NPUs, as ``/dev/davinci0``."""
     driver_version: str | None = None
-    """As the driver's file spells it, as ``24.1.rc3``."""
+    """The text in the driver's file, as ``24.1.rc3``."""
     evidence: tuple[Evidence, ...] = ()
 
 
 class AscendDriver(NamedTuple):
-    """NPUs, driver and CANN as files, or else Huawei's tool, list them."""
+    """The NPUs, driver and CANN by files, or Huawei's tool."""
 
     cards: tuple[AscendCard, ...] = ()
     """The usable NPUs, in the driver's order."""
     driver_version: str | None = None
-    """As its source spells it."""
+    """The text in its source."""
     cann_version: str | None = None
-    """As its source spells it."""
+    """The text in its source."""
     problem: str = ""
-    """Why NPUs or their types could not be found out, one clause; empty when they were."""
+    """The reason NPUs or their types are unknown, one clause; empty if they are known."""
     broken: bool = False
     """Whether the problem is a failure (crash, hang) and not just absence."""
     evidence: tuple[Evidence, ...] = ()
@@ -74,7 +74,7 @@ class AscendSigns(NamedTuple):
     nodes: tuple[str, ...]
     """Device nodes, that of the driver among them."""
     driver: str | None
-    """The content of the driver's file; None when it cannot be read."""
+    """The content of the driver's file; None if it cannot be read."""
 
 
 def read_files(view: SystemView) -> AscendSigns:
@@ -95,7 +95,7 @@ def read_files(view: SystemView) -> AscendSigns:
 
 
 def parse_files(signs: AscendSigns) -> AscendFiles:
-    """Sort the signs."""
+    """Return the NPUs and their driver, with evidence."""
     version = re.search(_VERSION, signs.driver) if signs.driver else None
     evidence = [
         Evidence(
@@ -105,7 +105,7 @@ def parse_files(signs: AscendSigns) -> AscendFiles:
     ]
     evidence += [Evidence(name, "exists") for name in signs.nodes]
     if signs.driver is not None:
-        evidence.append(Evidence(DRIVER, version[0].strip() if version else "says no version"))
+        evidence.append(Evidence(DRIVER, version[0].strip() if version else "has no version"))
     return AscendFiles(
         devices=tuple(device.device for device in signs.devices),
         nodes=tuple(name for name in signs.nodes if name != MANAGER),
@@ -114,9 +114,9 @@ def parse_files(signs: AscendSigns) -> AscendFiles:
     )
 
 
-# --- which CANN is installed ----------------------------------------------------------------------
+# --- the installed CANN ---------------------------------------------------------------------------
 
-_PLACES = ("/usr/local/Ascend/ascend-toolkit/latest", "/usr/local/Ascend/cann")
+_FOLDERS = ("/usr/local/Ascend/ascend-toolkit/latest", "/usr/local/Ascend/cann")
 """The default folders of its installation; the second since 8.5."""
 
 _INSTALLED = r"(?m)^version=(\S+)\s*$"
@@ -124,18 +124,18 @@ _RUNNING = r"(?m)^toolkit_running_version=\[(?:[^:\]]*:)?([^:\]]+)\]"
 
 
 def read_cann(view: SystemView) -> tuple[tuple[str, str], ...]:
-    """Return path and text of the files that state a version, the preferred one first."""
-    named = view.environ.get("ASCEND_TOOLKIT_HOME", "").rstrip("/")
+    """Return path and text of the files with a version, the preferred one first."""
+    configured = view.environ.get("ASCEND_TOOLKIT_HOME", "").rstrip("/")
     names = (
         f"{view.architecture}-linux/ascend_toolkit_install.info",
         "version.cfg",
     )
     texts = []
-    for place in dict.fromkeys(place for place in (named, *_PLACES) if place):
+    for folder in dict.fromkeys(folder for folder in (configured, *_FOLDERS) if folder):
         for name in names:
-            text = view.read_text(f"{place}/{name}")
+            text = view.read_text(f"{folder}/{name}")
             if text is not None:
-                texts.append((f"{place}/{name}", text))
+                texts.append((f"{folder}/{name}", text))
     return tuple(texts)
 
 
@@ -151,7 +151,7 @@ def parse_cann(text: str) -> str | None:
     return match[1] if match else None
 
 
-# --- Huawei's tool, where files lack facts --------------------------------------------------------
+# --- Huawei's tool, if files lack facts -----------------------------------------------------------
 
 QUESTION = "npu-smi info"
 _MASKS = "ASCEND_RT_VISIBLE_DEVICES|ASCEND_VISIBLE_DEVICES"
@@ -164,7 +164,7 @@ class NpuTable(NamedTuple):
     """The answer of the tool."""
 
     cards: tuple[AscendCard, ...]
-    """In its order; a card with two chips is there once."""
+    """In its order; a card with two chips is one entry."""
     driver_version: str | None
     """As ``24.1.rc3``."""
 
@@ -178,7 +178,7 @@ def ask_npu_smi(view: SystemView) -> Answer | None:
 
 
 def parse_npu_smi(answer: Answer) -> NpuTable:
-    """Read cards and version from the table; nothing if the tool failed."""
+    """Return cards and version in the table; none if the tool failed."""
     if not answer.succeeded:
         return NpuTable((), None)
     text = answer.output.decode("utf-8", "replace")

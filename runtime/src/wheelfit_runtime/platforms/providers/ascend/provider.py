@@ -168,7 +168,7 @@ def _with_toolkit(driver: AscendDriver, view: SystemView) -> AscendDriver:
     """Return the driver with the version of CANN, from the first file that has a version."""
     for path, text in probes.read_cann(view):
         version = probes.parse_cann(text)
-        evidence = Evidence(path, version or "says no version")
+        evidence = Evidence(path, version or "has no version")
         driver = driver._replace(evidence=(*driver.evidence, evidence))
         if version is not None:
             return driver._replace(cann_version=version)
@@ -205,7 +205,7 @@ def _read_overrides(environ: Mapping[str, str]) -> _Overrides:
         values[feature] = text.lower()
         if not PROVIDER.accepts(feature, values[feature]):
             example = "a type as 910b" if feature == _TYPE else "a version as 8.2.rc1"
-            raise overrides.invalid_override(variable, text, f"{example} is wanted")
+            raise overrides.invalid_override(variable, text, f"it must be {example}")
         evidence.append(Evidence(variable, text))
     return _Overrides(values, tuple(evidence))
 

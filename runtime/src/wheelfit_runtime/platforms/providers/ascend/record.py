@@ -16,7 +16,7 @@ FAMILY = HardwareFamily(
     rank=50,
     devices="Ascend NPUs",
     device="an Ascend NPU",
-    purpose="which Huawei Ascend NPU there is",
+    purpose="the type of Huawei Ascend NPU",
     example="ascend :: npu_type :: 910b",
     plugins=(
         Plugin(
@@ -37,10 +37,10 @@ FAMILY = HardwareFamily(
     runtimes={"ascendcl": "cann", "hccl": "cann"},
     masks=("ASCEND_RT_VISIBLE_DEVICES",),
     homes={
-        "ASCEND_HOME_PATH": "where CANN is looked for",
-        "ASCEND_TOOLKIT_HOME": "where CANN is looked for",
+        "ASCEND_HOME_PATH": "the folder of CANN",
+        "ASCEND_TOOLKIT_HOME": "the folder of CANN",
     },
-    override_prefixes={"ASCEND_VARIANT_PROVIDER_": "replaces what is detected"},
+    override_prefixes={"ASCEND_VARIANT_PROVIDER_": "replaces detected values"},
     recorded_variables=("ASCEND_", "NPU_"),
     steering_variables=("ASCEND_", "NPU_"),
     tools=("npu-smi",),

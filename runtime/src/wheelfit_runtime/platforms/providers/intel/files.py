@@ -1,5 +1,5 @@
-"""Look for Intel's GPUs in files, without starting anything (P-133)."""
-# Paths are text, as the machine names them.
+"""Detect Intel's GPUs by files, without a child process (P-133)."""
+# Paths are text with "/" on every system, since they are those of the described machine.
 # ruff: noqa: PTH110, PTH118
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _RENDER_NODE = "renderD"
 
 
 class IntelGpu(NamedTuple):
-    """An Intel GPU that a driver shows."""
+    """An Intel GPU that a driver lists."""
 
     number: int
-    """Its place in the drivers' order, from 0."""
+    """Its index in the drivers' order."""
     name: str
-    """Its product name; empty when unknown."""
+    """Its product name; empty if unknown."""
     ip: DeviceIp
     integrated: bool = False
 
@@ -44,25 +44,25 @@ class IntelGpu(NamedTuple):
 
 
 class IntelFiles(NamedTuple):
-    """Intel's GPUs as files alone list them (P-133)."""
+    """Intel's GPUs by files alone (P-133)."""
 
     bound: tuple[str, ...] = ()
-    """PCI addresses of graphics devices that a driver has which can compute."""
+    """PCI addresses of graphics devices with a driver that can compute."""
     unbound: tuple[str, ...] = ()
     """PCI addresses of the others."""
     hidden_nodes: tuple[str, ...] = ()
-    """Device nodes of the bound ones, as ``/dev/dri/renderD128``, if there is none of them."""
+    """Device nodes of the bound ones, as ``/dev/dri/renderD128``, if all of them are missing."""
     older: bool = False
-    """Whether all of them are graphics older than Arc, for which no build is made."""
+    """Whether all GPUs are older than Arc, without builds for them."""
     unlisted: bool = False
-    """Whether a GPU may be there that no bus lists: Windows, or its Linux (``/dev/dxg``)."""
+    """Whether there may be a GPU that no bus lists: on Windows, or WSL (``/dev/dxg``)."""
     libraries: tuple[str, ...] = ()
-    """Where the Level Zero loader lies, as the machine names it."""
+    """Paths of the Level Zero loader on the machine."""
     evidence: tuple[Evidence, ...] = ()
 
     @property
     def has_signs(self) -> bool:
-        """Return whether the loader of the library, if installed, can find anything."""
+        """Whether Level Zero, if installed, may find a GPU."""
         return self.unlisted or (bool(self.bound) and not self.hidden_nodes)
 
 
@@ -72,7 +72,7 @@ class IntelDriver(NamedTuple):
     gpus: tuple[IntelGpu, ...] = ()
     """The usable devices, in the drivers' order."""
     problem: str = ""
-    """Why there is none, one clause; empty when nothing is wrong."""
+    """The reason there is none, one clause; empty if there is no fault."""
     broken: bool = False
     """Whether the problem is a failure (crash, hang, error) and not just absence."""
     evidence: tuple[Evidence, ...] = ()
@@ -80,21 +80,21 @@ class IntelDriver(NamedTuple):
 
 
 class IntelSigns(NamedTuple):
-    """The evidence seen."""
+    """The devices and libraries that files show."""
 
     devices: tuple[PciDevice, ...] = ()
-    """Graphics devices of Intel's."""
+    """Intel's graphics devices."""
     nodes: Mapping[str, bool] = MappingProxyType({})
-    """Render nodes the kernel lists for them, and whether each is there."""
+    """Render nodes that the kernel lists for them, and whether each exists."""
     passed_through: bool = False
-    """Whether this is Windows' Linux with a GPU passed through (``/dev/dxg``)."""
+    """Whether this is WSL with a GPU passed through (``/dev/dxg``)."""
     libraries: tuple[str, ...] = ()
 
 
 def read(view: SystemView) -> IntelSigns:
-    """Return the signs; the loader is looked for only where there may be a GPU."""
+    """Return the signs; the loader is searched for only if there may be a GPU."""
     if view.system == "Windows":
-        return IntelSigns(libraries=tuple(_existing(view, _windows_places(view))))
+        return IntelSigns(libraries=tuple(_existing(view, _windows_paths(view))))
     devices = tuple(
         device
         for device in pci_devices.of(view, FAMILY.pci_vendor)
@@ -107,12 +107,12 @@ def read(view: SystemView) -> IntelSigns:
     passed_through = not devices and view.exists(_DXG)
     libraries: tuple[str, ...] = ()
     if passed_through or any(device.driver in tables.DRIVERS for device in devices):
-        libraries = tuple(_existing(view, _linux_places(view)))
+        libraries = tuple(_existing(view, _linux_paths(view)))
     return IntelSigns(devices, nodes, passed_through, libraries)
 
 
 def parse(signs: IntelSigns, system: str = "Linux") -> IntelFiles:
-    """Sort the signs."""
+    """Return Intel's GPUs, with evidence."""
     bound = tuple(device for device in signs.devices if device.driver in tables.DRIVERS)
     hidden = () if any(signs.nodes.values()) else tuple(f"{_NODES}/{node}" for node in signs.nodes)
     evidence = [
@@ -124,12 +124,12 @@ def parse(signs: IntelSigns, system: str = "Linux") -> IntelFiles:
         for device in signs.devices
     ]
     evidence += [
-        Evidence(f"{_NODES}/{node}", "exists" if is_there else "missing")
-        for node, is_there in signs.nodes.items()
+        Evidence(f"{_NODES}/{node}", "exists" if exists else "missing")
+        for node, exists in signs.nodes.items()
     ]
-    older = "older than Arc, which builds are made for"
+    text = "older than Arc, which builds are made for"
     evidence += [
-        Evidence(f"{pci_devices.FOLDER}/{device.address}", older)
+        Evidence(f"{pci_devices.FOLDER}/{device.address}", text)
         for device in signs.devices
         if _is_older(device)
     ]
@@ -150,49 +150,46 @@ def parse(signs: IntelSigns, system: str = "Linux") -> IntelFiles:
 def candidates(view: SystemView, files: IntelFiles) -> tuple[str, ...]:
     """Return the libraries to try, in order, as paths or as names for the system's loader.
 
-    Folders given by the caller exclude all others. A captured machine never reaches
-    the libraries of the machine it is looked at on.
+    The view's library folders exclude all others. For a captured machine no library of this one is
+    returned.
     """
     name = LOADER_NAMES.get(view.system)
     if name is None:
         return ()
     if view.library_folders:
-        given = (os.path.join(folder, name) for folder in view.library_folders)
-        return tuple(path for path in given if os.path.exists(path))
+        candidate_paths = (os.path.join(folder, name) for folder in view.library_folders)
+        return tuple(path for path in candidate_paths if os.path.exists(path))
     paths = [view.path(library) for library in files.libraries]
     if paths and view.is_real and view.system == "Linux":
-        # The system's own search comes first, for that is what programs will get.
+        # The loader's own choice comes first, as in programs.
         paths.insert(0, name)
     return tuple(paths)
 
 
 def missing(files: IntelFiles) -> str:
-    """Return the missing part where no driver can be queried, one clause; empty: none.
-
-    For graphics older than Arc nothing is missing, since there are no builds for them.
-    """
+    """Return the reason no driver can be queried, one clause; empty for GPUs older than Arc."""
     if files.older:
         return ""
     bound, unbound = ", ".join(files.bound), ", ".join(files.unbound)
     if files.hidden_nodes:
-        words = f"an Intel GPU is there (PCI {bound}), but not its device node "
-        return f"{words}{', '.join(files.hidden_nodes)}; a container must be given /dev/dri"
+        start = f"there is an Intel GPU (PCI {bound}) without its device node "
+        return f"{start}{', '.join(files.hidden_nodes)}; a container needs /dev/dri"
     if files.bound:
-        words = f"an Intel GPU is there (PCI {bound}), but not the Level Zero loader; "
-        return f"{words}install Intel's compute runtime"
+        start = f"there is an Intel GPU (PCI {bound}), but no Level Zero loader; "
+        return f"{start}install Intel's compute runtime"
     if files.unbound:
-        words = f"an Intel GPU is there (PCI {unbound}), but neither the i915 nor the xe "
-        return f"{words}driver has it"
+        start = f"there is an Intel GPU (PCI {unbound}), but neither the i915 nor the xe "
+        return f"{start}driver uses it"
     return ""
 
 
 def _is_older(device: PciDevice) -> bool:
-    # Number 0 is of a device without a known number.
+    # Number 0 is unknown.
     return bool(device.device) and device.device >> 8 in tables.OLDER_GRAPHICS
 
 
 def _nodes(view: SystemView, device: PciDevice) -> dict[str, bool]:
-    """Return the render nodes the kernel has for a device, and whether each is there."""
+    """Return the render nodes that the kernel lists for a device, and whether each exists."""
     return {
         name: view.exists(f"{_NODES}/{name}")
         for name in view.children(f"{pci_devices.FOLDER}/{device.address}/drm")
@@ -200,21 +197,21 @@ def _nodes(view: SystemView, device: PciDevice) -> dict[str, bool]:
     }
 
 
-def _existing(view: SystemView, places: Iterator[str]) -> Iterator[str]:
-    return (place for place in dict.fromkeys(places) if view.exists(place))
+def _existing(view: SystemView, paths: Iterator[str]) -> Iterator[str]:
+    return (path for path in dict.fromkeys(paths) if view.exists(path))
 
 
-def _windows_places(view: SystemView) -> Iterator[str]:
+def _windows_paths(view: SystemView) -> Iterator[str]:
     system = view.environ.get("SYSTEMROOT", "C:\\Windows").replace("\\", "/")
     yield f"{system}/System32/{LOADER_NAMES['Windows']}"
 
 
-def _linux_places(view: SystemView) -> Iterator[str]:
-    """Yield the names under which the loader may exist, in the system's order."""
+def _linux_paths(view: SystemView) -> Iterator[str]:
+    """Yield the possible paths of the loader, in the system's order."""
     name = LOADER_NAMES["Linux"]
     folders = view.environ.get("LD_LIBRARY_PATH", "").split(":")
     if view.is_real and view.interpreter:
-        # An interpreter of conda's searches the libraries beside it.
+        # An interpreter of conda searches its own folder of libraries.
         folders.append(os.path.realpath(view.interpreter).rpartition("/bin/")[0] + "/lib")
     folders += [
         f"/usr/lib/{view.architecture}-linux-gnu",

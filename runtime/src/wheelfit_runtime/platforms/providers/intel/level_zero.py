@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 QUESTION = "level zero"
 """The name of the question in recordings."""
 
-_WHO = "Level Zero"
+_QUERIED = "Level Zero"
 _GPU = 1  # ZE_DEVICE_TYPE_GPU
 _INTEGRATED = 1  # ZE_DEVICE_PROPERTY_FLAG_INTEGRATED
 _UNINITIALIZED = 0x78000001
@@ -41,10 +41,10 @@ _WORDS = {
 
 
 def read(view: SystemView, libraries: Sequence[str]) -> Answer:
-    """Query Level Zero, and return the raw answer.
+    """Query Level Zero in a child process, and return the raw answer.
 
-    Never in this process, not even from a thread: Level Zero cannot list devices without being
-    initialised (P-72).
+    Level Zero cannot list devices without initialising, which must not happen in this process,
+    not even in a thread (P-72).
     """
     answer = child_answers.ask(
         view,
@@ -62,27 +62,27 @@ def read(view: SystemView, libraries: Sequence[str]) -> Answer:
 def parse(answer: Answer, files: IntelFiles, deadline: float = 10.0) -> IntelDriver:
     """Parse the raw answer.
 
-    :param files: the facts from files; a missing answer is a problem only where they show a GPU.
+    :param files: the facts from files; a missing answer is a problem only if they show a GPU.
     """
     report = child_answers.read_report(answer, _report)
-    seen = child_answers.evidence(answer, f"{QUESTION} child process")
+    child_evidence = child_answers.evidence(answer, f"{QUESTION} child process")
     if report is None:
-        problem = child_answers.trouble(answer, _WHO, deadline)
-        return IntelDriver(problem=problem, broken=True, evidence=seen)
+        problem = child_answers.trouble(answer, _QUERIED, deadline)
+        return IntelDriver(problem=problem, broken=True, evidence=child_evidence)
     problem, broken = _problem(report)
     if files.unlisted and not broken:
-        problem = ""  # other programs bring the loader along, where no GPU of Intel's is
+        problem = ""  # other programs install the loader on machines without an Intel GPU
     return IntelDriver(
         gpus=report.gpus,
         problem=problem,
         broken=broken,
-        evidence=report.calls or (seen if broken else ()),
+        evidence=report.calls or (child_evidence if broken else ()),
         warnings=report.warnings,
     )
 
 
 def decode(version: int) -> DeviceIp:
-    """Take Level Zero's 32 bits apart (P-133).
+    """Return the version in the 32 bits of Level Zero (P-133).
 
     >>> str(decode(0x030DC008))
     '12.55.8'
@@ -93,19 +93,19 @@ def decode(version: int) -> DeviceIp:
 def _problem(report: _Report) -> tuple[str, bool]:
     """Return the reason there is no usable GPU, and whether that is a failure."""
     if not report.loaded:
-        return "the Level Zero loader is there, but cannot be loaded", True
+        return "the Level Zero loader exists, but cannot be loaded", True
     if report.init is None:
-        return "the Level Zero loader lacks the functions that were asked for", True
+        return "the Level Zero loader lacks the required functions", True
     if report.init == _UNINITIALIZED:
-        words = "Level Zero finds no driver that shows a GPU; install Intel's compute runtime, "
-        return f"{words}and allow yourself /dev/dri/renderD* (group render)", False
+        start = "Level Zero finds no driver with a GPU; install Intel's compute runtime, and get "
+        return f"{start}access to /dev/dri/renderD* (group render)", False
     if report.init == _NO_PERMISSION:
-        return "Level Zero may not use the GPU; allow yourself /dev/dri/renderD*", False
+        return "Level Zero may not use the GPU; get access to /dev/dri/renderD*", False
     if report.init != 0:
-        words = _WORDS.get(report.init, "error")
-        return f"Level Zero does not start: {words} ({report.init:#x})", True
+        start = _WORDS.get(report.init, "error")
+        return f"Level Zero does not start: {start} ({report.init:#x})", True
     if not report.gpus and not report.warnings:
-        return "Level Zero shows no GPU of Intel's", False
+        return "Level Zero lists no Intel GPU", False
     return "", False
 
 
@@ -138,7 +138,7 @@ def _devices(raw: Any) -> tuple[tuple[IntelGpu, ...], tuple[str, ...]]:
         index = int(device["index"])
         if "code" in device:
             code = int(device["code"])
-            words = f"{device['call']} says {_WORDS.get(code, 'error')} ({code:#x})"
+            words = f"{device['call']} failed: {_WORDS.get(code, 'error')} ({code:#x})"
             warnings.append(f"GPU {index} is left out: {words}")
         elif device["vendor"] == FAMILY.pci_vendor and device["type"] == _GPU:
             version = int(device["ip"])
@@ -147,6 +147,6 @@ def _devices(raw: Any) -> tuple[tuple[IntelGpu, ...], tuple[str, ...]]:
                 integrated = bool(int(device["flags"]) & _INTEGRATED)
                 gpus.append(IntelGpu(index, name, decode(version), integrated))
             else:
-                words = f"GPU {index} ({name}) is left out: its driver does not tell its version; "
+                words = f"GPU {index} ({name}) is left out: its driver does not list its version; "
                 warnings.append(f"{words}install a newer version of Intel's compute runtime")
     return tuple(gpus), tuple(warnings)

@@ -7,13 +7,13 @@ The answer:
 ``calls``
     list of ``[what, outcome]``, everything tried, in order.
 ``loaded``, ``init``
-    which library was loaded, or null; result code of the initialisation, or null.
+    the loaded library, or null; the result code of the initialisation, or null.
 ``devices``
     list of ``{"index", "name", "type", "vendor", "device", "flags", "ip"}``, numbers as
     Level Zero gives them, and ``{"index", "call", "code"}`` for failed queries.
 """
 
-# Read by a script for which nothing is on the path but the standard library.
+# Run by a script that has only the standard library on its path.
 from __future__ import annotations
 
 import ctypes
@@ -30,7 +30,7 @@ _INIT_DRIVER_TYPE_DESC = 0x20021
 _DEVICE_PROPERTIES = 0x3
 _DEVICE_IP_VERSION_EXT = 0x1000F
 
-_LIMIT = 4096  # a driver that claims more is not believed
+_LIMIT = 4096  # drivers and devices
 
 
 class InitDriverTypeDesc(ctypes.Structure):
@@ -126,16 +126,16 @@ def _handles(
 
 
 def _drivers(loader: Library) -> tuple[int, list[int]]:
-    """Return the drivers, in the newer way and else in the older one."""
-    wanted = InitDriverTypeDesc(_INIT_DRIVER_TYPE_DESC, None, _GPU)
-    code, drivers = _handles(loader, "zeInitDrivers", after=(ctypes.byref(wanted),))
+    """Return the drivers by the newer function, else by the older ones."""
+    description = InitDriverTypeDesc(_INIT_DRIVER_TYPE_DESC, None, _GPU)
+    code, drivers = _handles(loader, "zeInitDrivers", after=(ctypes.byref(description),))
     if code == 0:
         return code, drivers
     # Older loaders lack the function; some that have it refuse drivers that lack it.
-    older = loader.noted("zeInit", ctypes.c_uint32(_GPU), words=_words)
-    if older == 0:
-        older, drivers = _handles(loader, "zeDriverGet")
-    return (code if older == loader.MISSING else older), drivers
+    older_code = loader.noted("zeInit", ctypes.c_uint32(_GPU), words=_words)
+    if older_code == 0:
+        older_code, drivers = _handles(loader, "zeDriverGet")
+    return (code if older_code == loader.MISSING else older_code), drivers
 
 
 def _devices(loader: Library, driver: int, first: int) -> Iterator[dict[str, Any]]:
@@ -171,6 +171,6 @@ def _device(loader: Library, handle: int, index: int) -> dict[str, Any]:
 
 
 def is_lasting(report: dict[str, Any]) -> bool:
-    """Return whether the answer may be remembered: nothing went wrong that may pass."""
+    """Return whether the answer may be cached: it has no temporary error."""
     devices = report["devices"]
     return bool(devices) and not any("code" in device for device in devices)

@@ -32,7 +32,7 @@ INTEL: Mapping[str, str] = {
 
 
 def read(part: str, rest: str) -> Accelerator:
-    """Return the accelerator that a part of a name means."""
+    """Return the accelerator of a part of a preset's name."""
     value = INTEL.get(rest)
     if value is None:
         raise unknown(part)
@@ -42,7 +42,7 @@ def read(part: str, rest: str) -> Accelerator:
 
 
 def lines() -> Iterator[PresetLine]:
-    """Yield a line for each device that is known."""
+    """Yield a line for each known device."""
     for name, value in INTEL.items():
         if name != value:
             yield PresetLine(f"intel-{name}", f"intel-{name}", f"Intel GPU {value}")

@@ -1,4 +1,4 @@
-"""Detect for which of Intel's GPUs this machine runs code (P-130 to P-135).
+"""Detect Intel's GPUs (P-130 to P-135).
 
 Reachable as a PEP 850 plugin: ``wheelfit_runtime.platforms.providers.intel.provider:PROVIDER``.
 """
@@ -28,44 +28,43 @@ _DEVICE_IP = "device_ip"
 
 _FORCE = "INTEL_VARIANT_PROVIDER_FORCE_DEVICE_IP"
 
-_LARGEST = DeviceIp(1023, 255, 63)  # what Level Zero has bits for
+_MAX_IP = DeviceIp(1023, 255, 63)  # the largest numbers in the bits of Level Zero
 
 
 def _find(view: SystemView, own: Mapping[str, tuple[str, ...]]) -> Detection:
-    forced = _read_forced(view.environ)
-    if own:  # nothing that could be found out would count
+    override = _read_override(view.environ)
+    if own:  # detection has nothing to add
         return answer(NAMESPACE)
-    if forced is not None:
-        return _forced(forced, reference=view.reference)
+    if override is not None:
+        return _overridden(override, reference=view.reference)
     return supported(read(view), reference=view.reference)
 
 
 def supported(driver: IntelDriver, *, reference: bool = False) -> Detection:
     """Return the values of each device, and of its base architecture (P-131).
 
-    :param reference: answer exactly as the reference plugin does: only devices it
-        knows, and no narrowing (P-43).
+    :param reference: whether to answer exactly as the reference plugin: only devices it knows, and
+        no values of single devices (P-43).
     """
     values = dict.fromkeys(value for gpu in driver.gpus for value in _values(gpu.ip))
-    kept = tuple(value for value in values if value in tables.VALUES)
+    listed_values = tuple(value for value in values if value in tables.VALUES)
     if not reference:  # P-132, after all that the reference lists (P-41)
-        kept += tuple(value for value in values if value not in tables.VALUES)
-    # P-88: the best first. A part of the processor may be newer than the card beside it, and is
-    # still the lesser.
+        listed_values += tuple(value for value in values if value not in tables.VALUES)
+    # P-88: the best first; a card is better than an integrated GPU, even a newer one.
     ordered = sorted(driver.gpus, key=lambda gpu: (not gpu.integrated, gpu.ip), reverse=True)
     if any(gpu.ip >= tables.FIRST_ARC for gpu in ordered):
-        # No build is made for older graphics, and programs find the card beside them.
+        # Older integrated GPUs have no builds, and programs use the card.
         ordered = [gpu for gpu in ordered if gpu.ip >= tables.FIRST_ARC or not gpu.integrated]
     devices = values_by_device(_DEVICE_IP, ((gpu, _values(gpu.ip)) for gpu in ordered))
-    told: tuple[str, ...] = (driver.problem,) if driver.problem else ()
+    warnings: tuple[str, ...] = (driver.problem,) if driver.problem else ()
     if not reference:
-        told += _side_by_side(ordered)
+        warnings += _warn_of_limiting_gpu(ordered)
     return answer(
         NAMESPACE,
-        (FeatureConfig(_DEVICE_IP, kept, multi_value=True),),
+        (FeatureConfig(_DEVICE_IP, listed_values, multi_value=True),),
         broken=driver.broken,
         evidence=driver.evidence,
-        warnings=(*driver.warnings, *told),
+        warnings=(*driver.warnings, *warnings),
         devices=() if reference else devices,
     )
 
@@ -75,18 +74,18 @@ def _values(ip: DeviceIp) -> tuple[str, ...]:
     return (str(ip),) if base is None else (str(ip), str(base))
 
 
-def _side_by_side(gpus: Sequence[IntelGpu]) -> tuple[str, ...]:
-    """Warn of a part of the processor that limits the card beside it (P-88)."""
+def _warn_of_limiting_gpu(gpus: Sequence[IntelGpu]) -> tuple[str, ...]:
+    """Return a warning if an integrated GPU limits a card (P-88)."""
     cards = [gpu for gpu in gpus if not gpu.integrated]
     limiting = [gpu for gpu in gpus if gpu.integrated and cards and gpu.ip != cards[0].ip]
     if not limiting:
         return ()
-    words = f"{limiting[0]} stands beside {cards[0]}: a wheel must run on both, unless "
-    return (f"{words}--devices highest chooses for {cards[0].ip} alone",)
+    start = f"there are {limiting[0]} and {cards[0]}: a wheel must run on both, unless "
+    return (f"{start}--devices highest chooses for {cards[0].ip} alone",)
 
 
 def read(view: SystemView) -> IntelDriver:
-    """Read files, and query Level Zero only if they give reason to (P-133, P-135)."""
+    """Read files, and query Level Zero if they have signs of a GPU (P-133, P-135)."""
     if view.system not in intel_files.LOADER_NAMES:
         return IntelDriver(evidence=(Evidence("system", view.system),))
     files = intel_files.parse(intel_files.read(view), view.system)
@@ -95,8 +94,7 @@ def read(view: SystemView) -> IntelDriver:
     libraries = intel_files.candidates(view, files) if files.has_signs else ()
     if not libraries:
         return IntelDriver(problem=intel_files.missing(files), evidence=files.evidence)
-    # What child processes need takes longer to import than the rest of the provider,
-    # and most machines never come here.
+    # Imported only for machines with signs of a GPU.
     from wheelfit_runtime.platforms.providers.intel import level_zero
 
     answer = level_zero.read(view, libraries)
@@ -104,25 +102,25 @@ def read(view: SystemView) -> IntelDriver:
     return driver._replace(evidence=(*files.evidence, *driver.evidence))
 
 
-def _read_forced(environ: Mapping[str, str]) -> DeviceIp | None:
+def _read_override(environ: Mapping[str, str]) -> DeviceIp | None:
     """Read Intel's variable (P-134)."""
     text = overrides.value_of(environ, _FORCE)
     if text is None:
         return None
     ip = _parse(text)
     if ip is None:
-        raise overrides.invalid_override(_FORCE, text, "one value as 20.1.0 is wanted")
+        raise overrides.invalid_override(_FORCE, text, "it must be one value as 20.1.0")
     return ip
 
 
-def _forced_by(view: SystemView) -> tuple[Evidence, ...]:
-    ip = _read_forced(view.environ)
+def _override_evidence(view: SystemView) -> tuple[Evidence, ...]:
+    ip = _read_override(view.environ)
     return () if ip is None else (Evidence(_FORCE, str(ip)),)
 
 
-def _forced(ip: DeviceIp, *, reference: bool) -> Detection:
+def _overridden(ip: DeviceIp, *, reference: bool) -> Detection:
     values = _values(ip)
-    if reference:  # it drops what it does not know, and expands nothing
+    if reference:  # without unknown values, and without the base architecture
         values = tuple(value for value in values[:1] if value in tables.VALUES)
     return answer(
         NAMESPACE,
@@ -133,11 +131,11 @@ def _forced(ip: DeviceIp, *, reference: bool) -> Detection:
 
 def _parse(text: str) -> DeviceIp | None:
     parts = text.split(".")
-    if len(parts) != len(_LARGEST) or not all(len(p) < 5 and p.isdecimal() for p in parts):
+    if len(parts) != len(_MAX_IP) or not all(len(p) < 5 and p.isdecimal() for p in parts):
         return None
     ip = DeviceIp(*map(int, parts))
-    fits = all(number <= largest for number, largest in zip(ip, _LARGEST, strict=True))
-    return ip if fits and str(ip) == text else None
+    is_in_range = all(number <= largest for number, largest in zip(ip, _MAX_IP, strict=True))
+    return ip if is_in_range and str(ip) == text else None
 
 
 PROVIDER = BuiltInProvider(
@@ -146,5 +144,5 @@ PROVIDER = BuiltInProvider(
     _find,
     {_DEVICE_IP: _parse},
     multi_value=(_DEVICE_IP,),
-    others=_forced_by,
+    others=_override_evidence,
 )

@@ -16,7 +16,7 @@ FAMILY = HardwareFamily(
     rank=40,
     devices="Intel GPUs",
     device="an Intel GPU",
-    purpose="which of Intel's GPUs there are",
+    purpose="the designs of Intel's GPUs",
     example="intel :: device_ip :: 30.4.4",
     plugins=(
         Plugin(
@@ -32,12 +32,12 @@ FAMILY = HardwareFamily(
     runtimes={"ze_loader": "level-zero", "sycl": "oneapi", "ur_loader": "oneapi"},
     is_part_of_processors=True,
     library_packages=("intel-sycl-rt", "intel-opencl-rt", "dpcpp-cpp-rt"),
-    homes={"ONEAPI_ROOT": "where oneAPI is looked for"},
+    homes={"ONEAPI_ROOT": "the folder of oneAPI"},
     variables={
-        "ZE_AFFINITY_MASK": "which Intel GPUs and tiles programs see",
-        "ONEAPI_DEVICE_SELECTOR": "which devices SYCL programs see",
+        "ZE_AFFINITY_MASK": "the Intel GPUs and tiles that programs see",
+        "ONEAPI_DEVICE_SELECTOR": "the devices that SYCL programs see",
     },
-    override_prefixes={"INTEL_VARIANT_PROVIDER_": "replaces what is detected"},
+    override_prefixes={"INTEL_VARIANT_PROVIDER_": "replaces detected values"},
     recorded_variables=("INTEL_VARIANT_PROVIDER_", "ONEAPI_", "ZE_"),
     steering_variables=("INTEL_", "ONEAPI_", "ZEL_", "ZES_", "ZE_"),
     tools=("xpu-smi",),

@@ -1,7 +1,7 @@
 """The tables of Intel's GPUs (P-130 to P-132).
 
-A GPU is known by the version of its graphics design, ``architecture.release.revision``, which is
-also the target given to compilers.
+A GPU is identified by the version of its graphics design, ``architecture.release.revision``, which
+is also the target of compilers.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class DeviceIp(NamedTuple):
-    """The version of a GPU's design; compares as numbers do (P-133)."""
+    """The version of a GPU's design; compared by its numbers (P-133)."""
 
     architecture: int
     release: int
@@ -30,17 +30,17 @@ DATA_VERSION = "2026-11"
 DRIVERS: Final = frozenset({"i915", "xe"})
 """Linux drivers through which a GPU can compute."""
 
-# Linux, include/drm/intel/pciids.h, 2026-11. The numbers of later graphics begin otherwise, so
-# that what is newer than this table is not taken for older.
+# Linux, include/drm/intel/pciids.h, 2026-11. Later graphics have other first bytes, so newer ones
+# are not taken for older.
 OLDER_GRAPHICS: Final = frozenset(
     bytes.fromhex(
         "00 01 04 0a 0c 0d 0f 16 19 22 25 27 29 2a 2e 31 35 3e 45 46 49 4c 4e 59 5a 71 87 8a 9a 9b"
         "a0 a7"
     )
 )
-"""The first bytes of PCI numbers of graphics older than Arc, for which no build is made."""
+"""The first bytes of PCI numbers of graphics older than Arc, without builds for them."""
 FIRST_ARC: Final = DeviceIp(12, 55, 8)
-"""The first design that builds are made for."""
+"""The first design with builds for it."""
 
 # P-130: the reference plugin's order, newest first. The names are those of Intel's compiler.
 DEVICES: Mapping[DeviceIp, tuple[str, ...]] = {
@@ -69,7 +69,7 @@ DEVICES: Mapping[DeviceIp, tuple[str, ...]] = {
     DeviceIp(12, 0, 0): ("tgllp", "tgl"),
 }
 
-# P-131: whose code runs there too. Directional: code for the devices never runs on their base.
+# P-131: the base whose code runs on a device too; code for the device does not run on its base.
 BASES: Mapping[DeviceIp, DeviceIp] = {
     DeviceIp(30, 5, 4): DeviceIp(30, 0, 4),
     DeviceIp(30, 4, 4): DeviceIp(30, 0, 4),

@@ -19,7 +19,7 @@ VOCABULARY = Vocabulary(
     {
         "device_ip": OfferedValues(
             tables.VALUES,
-            # Future ones, as reported by the device itself.
+            # Future designs, which devices report themselves.
             pattern=re.compile(r"(3[5-9]|[4-9]\d)\.\d{1,3}\.\d{1,2}"),
             multi_value=True,
         )
@@ -48,7 +48,9 @@ class Words(AcceleratorWords):
 
 
 def _designs(values: Sequence[str], word: str = "or") -> str:
-    """Write versions of Intel's GPUs with the names that compilers know them by (P-130)."""
+    """Return versions of Intel's GPUs with their names in compilers (P-130)."""
     designs = {str(ip): names[0] for ip, names in tables.DEVICES.items()}
-    known = [f"{value} ({designs[value]})" if value in designs else value for value in values]
-    return listed(known, word)
+    named_values = [
+        f"{value} ({designs[value]})" if value in designs else value for value in values
+    ]
+    return listed(named_values, word)

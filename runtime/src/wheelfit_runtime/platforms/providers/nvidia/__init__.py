@@ -1,1 +1,1 @@
-"""NVIDIA's GPUs: the driver and the CUDA versions that it runs, and the code that the GPUs run."""
+"""NVIDIA's GPUs: the CUDA versions of the driver, and the code that the GPUs run."""

@@ -15,7 +15,7 @@ The answer:
     devices and ``{"index", "call", "code"}`` for others.
 """
 
-# Read by a script for which nothing is on the path but the standard library.
+# Run by a script that has only the standard library on its path.
 from __future__ import annotations
 
 import ctypes
@@ -33,7 +33,7 @@ _NO_PERMISSION = 4
 _CUDA_MAJOR = 75  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
 _CUDA_MINOR = 76
 
-_DEVICE_LIMIT = 4096  # a driver that claims more is not believed
+_DEVICE_LIMIT = 4096
 
 
 def observe(
@@ -57,16 +57,16 @@ def observe(
         "devices": [],
     }
     if nvml := conversation.load(kinds["nvml"]):
-        _ask_nvml(nvml, report)
+        _query_nvml(nvml, report)
     is_unloaded = report["nvml"]["init"] == _NVML_DRIVER_NOT_LOADED
     if report["cuda_version"] is not None or is_unloaded:
         return report
     if cuda := conversation.load(kinds["cuda"]):
-        _ask_cuda(cuda, report, initialise=initialise)
+        _query_cuda(cuda, report, initialise=initialise)
     return report
 
 
-def _ask_nvml(nvml: Library, report: dict[str, Any]) -> None:
+def _query_nvml(nvml: Library, report: dict[str, Any]) -> None:
     code = nvml.noted("nvmlInitWithFlags", ctypes.c_uint(0))
     if code == nvml.MISSING:
         code = nvml.noted("nvmlInit_v2")
@@ -101,8 +101,8 @@ def _nvml_device(nvml: Library, index: int) -> dict[str, Any]:
     texts = []
     for function in ("nvmlDeviceGetName", "nvmlDeviceGetUUID"):
         text = ctypes.create_string_buffer(128)
-        done = nvml.call(function, handle, text, ctypes.c_uint(96)) == 0
-        texts.append(text.value.decode("utf-8", "replace") if done else "")
+        has_text = nvml.call(function, handle, text, ctypes.c_uint(96)) == 0
+        texts.append(text.value.decode("utf-8", "replace") if has_text else "")
     # An instance of a split GPU has the capability of the whole.
     current, pending = ctypes.c_uint(), ctypes.c_uint()
     code = nvml.call("nvmlDeviceGetMigMode", handle, ctypes.byref(current), ctypes.byref(pending))
@@ -118,11 +118,11 @@ def _nvml_device(nvml: Library, index: int) -> dict[str, Any]:
     }
 
 
-def _ask_cuda(cuda: Library, report: dict[str, Any], *, initialise: bool) -> None:
+def _query_cuda(cuda: Library, report: dict[str, Any], *, initialise: bool) -> None:
     report["cuda"]["loaded"] = cuda.name
     _, report["cuda_version"] = cuda.number("cuDriverGetVersion")  # needs no cuInit
     if report["nvml"]["init"] == 0 or not initialise:
-        return  # the devices are known already, or must not be queried
+        return  # NVML has listed the devices, or they must not be queried
     code = cuda.noted("cuInit", ctypes.c_uint(0))
     report["cuda"]["init"] = None if code == cuda.MISSING else code
     if code != 0:
@@ -147,14 +147,14 @@ def _cuda_device(cuda: Library, index: int) -> dict[str, Any]:
         cuda.note(f"{function}, device {index}", f"error {code}")
         return {"index": index, "call": function, "code": code}
     text = ctypes.create_string_buffer(128)
-    done = cuda.call("cuDeviceGetName", text, ctypes.c_int(96), device) == 0
-    name = text.value.decode("utf-8", "replace") if done else ""
+    has_name = cuda.call("cuDeviceGetName", text, ctypes.c_int(96), device) == 0
+    name = text.value.decode("utf-8", "replace") if has_name else ""
     cuda.note(f"CUDA device {index}", f"{capability[0]}.{capability[1]} {name}".strip())
     return {"index": index, "name": name, "uuid": "", "mig": False, "capability": capability}
 
 
 def is_lasting(report: dict[str, Any]) -> bool:
-    """Return whether the answer may be remembered: nothing went wrong that may pass."""
+    """Return whether the answer may be cached: it has no temporary error."""
     codes = [device.get("code", 0) for device in report["devices"]]
     is_started = report["cuda"]["init"] in (None, 0)
     is_whole = all(code in (0, _NO_PERMISSION) for code in codes)

@@ -1,7 +1,4 @@
-"""Write out which values a driver version and a compute capability support (P-80 to P-90).
-
-Pure arithmetic on numbers; what the numbers are is found out elsewhere.
-"""
+"""The values supported by a driver version and a compute capability (P-80 to P-90)."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def bound_count(version: Capability) -> int:
-    """Return the number of values of both lists together (P-86)."""
+    """Return the number of all lower and upper bounds together (P-86)."""
     return (_last_major(version) - tables.OLDEST_CUDA + 1) * (_last_minor(version) + 2)
 
 
@@ -29,7 +26,7 @@ def is_known_to_reference(version: Capability) -> bool:
 
 
 def lower_bounds(version: Capability) -> tuple[str, ...]:
-    """Return the lower bounds a driver meets: its own version, then every older one (P-80)."""
+    """Return the lower bounds that a driver meets: its own version, then older ones (P-80)."""
     values = [f"{version.major}.{minor}" for minor in range(version.minor, -1, -1)]
     values.append(str(version.major))
     for major in range(version.major - 1, tables.OLDEST_CUDA - 1, -1):
@@ -38,7 +35,7 @@ def lower_bounds(version: Capability) -> tuple[str, ...]:
 
 
 def upper_bounds(version: Capability) -> tuple[str, ...]:
-    """Return the upper bounds a driver stays below: the farthest first (P-81)."""
+    """Return the upper bounds above a driver's version, the highest first (P-81)."""
     last_minor = _last_minor(version)
     values = []
     for major in range(_last_major(version), version.major, -1):
@@ -68,7 +65,7 @@ def _last_minor(version: Capability) -> int:
 
 
 def reference_sm_values(capability: Capability) -> tuple[str, ...]:
-    """Return the machine code and the PTX that the reference lists for a device (P-82)."""
+    """Return the values for machine code and PTX of the reference plugin for a device (P-82)."""
     if capability < tables.OLDEST_CAPABILITY:
         return ()
     major = capability.major
@@ -77,7 +74,7 @@ def reference_sm_values(capability: Capability) -> tuple[str, ...]:
 
 
 def appended_sm_values(capability: Capability) -> tuple[str, ...]:
-    """Return further supported values that the reference omits (P-83)."""
+    """Return further supported values that the reference plugin omits (P-83)."""
     if capability < tables.OLDEST_CAPABILITY:
         return ()
     major, minor = capability
@@ -95,25 +92,25 @@ def appended_sm_values(capability: Capability) -> tuple[str, ...]:
 
 
 def _families(capability: Capability) -> Iterator[Capability]:
-    """Yield the families a device belongs to, nearest first."""
+    """Yield the families of a device, the newest first."""
     for family in sorted(tables.SM_FAMILIES, reverse=True):
         if capability in tables.SM_FAMILIES[family]:
             yield family
 
 
 def _minors() -> range:
-    """Return the minors that are listed of an older major, newest first."""
+    """Return the minors of each older major, newest first."""
     return range(tables.NEWEST_CAPABILITY.minor, -1, -1)
 
 
 def every_sm_value() -> tuple[str, ...]:
-    """Return the whole vocabulary: the reference's values, then ours."""
+    """Return the whole vocabulary: the values of the reference plugin, then those of wheelfit."""
     majors = range(tables.OLDEST_CAPABILITY.major, tables.NEWEST_CAPABILITY.major + 1)
-    known = [(major, minor) for major in majors for minor in reversed(_minors())]
-    names = [f"{major}{minor}" for major, minor in known]
+    capabilities = [(major, minor) for major in majors for minor in reversed(_minors())]
+    names = [f"{major}{minor}" for major, minor in capabilities]
     specific = [
         f"{major}{minor}a_{kind}"
-        for major, minor in known
+        for major, minor in capabilities
         if (major, minor) >= tables.FIRST_SPECIFIC
         for kind in ("real", "virtual")
     ]

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Capability(NamedTuple):
-    """A compute capability; compares as numbers do."""
+    """A compute capability, or a CUDA version; compared by its numbers."""
 
     major: int
     minor: int
@@ -29,10 +29,10 @@ class NvidiaGpu:
     index: int
     """Its number in the driver's order."""
     name: str
-    """Its product name; empty when unknown."""
+    """Its product name; empty if unknown."""
     capability: Capability
     uuid: str = ""
-    """Its identifier, as ``GPU-…``; empty when unknown."""
+    """Its identifier, as ``GPU-…``; empty if unknown."""
     mig: bool = False
     """Whether it is split into instances; they have the capability of the whole."""
 
@@ -47,31 +47,31 @@ class NvidiaGpu:
 
 
 class NvidiaFiles(NamedTuple):
-    """NVIDIA hardware and drivers as files alone list them (P-96)."""
+    """NVIDIA's hardware and drivers by files alone (P-96)."""
 
     kernel_version: str | None = None
-    """Version of the loaded kernel module, as ``550.54.15``; None when none is loaded."""
+    """Version of the loaded kernel module, as ``550.54.15``; None if none is loaded."""
     control_device: bool = False
     wsl: bool = False
-    """Whether this is Windows' Linux with a GPU passed through (``/dev/dxg``)."""
+    """Whether this is WSL with a GPU passed through (``/dev/dxg``)."""
     jetson: bool = False
     """Whether this is a Jetson (``/etc/nv_tegra_release``)."""
     pci_devices: Mapping[str, str] = MappingProxyType({})
-    """Kernel driver by PCI address of graphics devices made by NVIDIA; looked for only without
-    NVIDIA's driver. Empty: no driver is bound, or none is known.
+    """By PCI address of NVIDIA's graphics devices, the kernel driver, which may be empty; read only
+    if there is no sign of NVIDIA's driver.
     """
     libraries: tuple[str, ...] = ()
-    """Driver libraries that exist where a loader would look, as the machine names them."""
+    """Paths of driver libraries in the loader's folders on the machine."""
     evidence: tuple[Evidence, ...] = ()
 
     @property
     def has_driver(self) -> bool:
-        """Return whether there is a kernel-side driver."""
+        """Whether there is a kernel module."""
         return bool(self.kernel_version or self.control_device or self.wsl or self.jetson)
 
     @property
     def has_signs(self) -> bool:
-        """Return whether starting a child process can find anything."""
+        """Whether a child process may find a driver."""
         return self.has_driver or bool(self.pci_devices or self.libraries)
 
 
@@ -79,13 +79,13 @@ class NvidiaDriver(NamedTuple):
     """The report of the driver's libraries or of its tool."""
 
     cuda_version: Capability | None = None
-    """Highest CUDA version of the user-mode driver, as 12.4; None when not found out."""
+    """Highest CUDA version of the user-mode driver, as 12.4; None if unknown."""
     driver_version: str | None = None
     """Version of the driver release, as ``550.54.15``."""
     gpus: tuple[NvidiaGpu, ...] = ()
     """The usable devices, in the driver's order."""
     problem: str = ""
-    """Why the driver cannot be used, one clause; empty when it can."""
+    """The reason the driver cannot be used, one clause; empty if it can."""
     broken: bool = False
     """Whether the problem is a failure (crash, hang, mismatch) and not just absence."""
     evidence: tuple[Evidence, ...] = ()

@@ -1,4 +1,4 @@
-"""Look for signs of NVIDIA hardware and drivers in files, without starting anything (P-96)."""
+"""Detect signs of NVIDIA's hardware and drivers in files, without a child process (P-96)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def read(view: SystemView) -> dict[str, str]:
         if view.exists(name):
             texts[name] = ""
     if not texts:
-        # A graphics device is of interest only where nothing else was found.
+        # A graphics device matters only without other signs.
         for device in pci_devices.of(view, FAMILY.pci_vendor):
             if device.base_class == pci_devices.DISPLAY:
                 texts[f"{pci_devices.FOLDER}/{device.address}"] = device.driver
@@ -54,14 +54,14 @@ def read(view: SystemView) -> dict[str, str]:
 
 
 def parse(texts: Mapping[str, str]) -> NvidiaFiles:
-    """Sort the signs."""
+    """Return the facts that the signs show."""
     libraries = tuple(
         name for name in texts if name.endswith((*NVML_NAMES.values(), *CUDA_NAMES.values()))
     )
     return NvidiaFiles(
         kernel_version=release(texts.get),
         control_device=_CONTROL in texts,
-        # The device is there on every WSL 2; the library only with NVIDIA's driver.
+        # Every WSL 2 has the device, but only NVIDIA's driver adds the library.
         wsl=_DXG in texts and f"{WSL_FOLDER}/{CUDA_NAMES['Linux']}" in texts,
         jetson=_TEGRA in texts,
         pci_devices={
@@ -75,7 +75,7 @@ def parse(texts: Mapping[str, str]) -> NvidiaFiles:
 
 
 def _libraries(view: SystemView) -> Iterator[str]:
-    """Yield the names under which a driver library may exist, in a loader's order."""
+    """Yield the possible paths of driver libraries, in the loader's order."""
     if view.system == "Windows":
         yield from _windows_libraries(view.environ)
         return

@@ -1,11 +1,10 @@
 """Read the files of NVIDIA's kernel module: its release, and its GPUs.
 
-Used both to detect a whole machine and by programs that load libraries from a store. Querying the
-driver for capabilities would initialise it; the id of a device is in a file, and shows the CUDA
-majors without code for it (P-95).
+The id of a device, in a file, shows the CUDA majors without code for it (P-95), while querying its
+capability would initialise the driver.
 """
 
-# A later start of a program comes here: nothing is imported that it could do without.
+# Imported at every start of a program with libraries, so it imports as little as possible.
 from __future__ import annotations
 
 TYPE_CHECKING = False
@@ -16,22 +15,22 @@ if TYPE_CHECKING:
 SYS_VERSION = "/sys/module/nvidia/version"
 PROC_VERSION = "/proc/driver/nvidia/version"
 GPUS = "/proc/driver/nvidia/gpus"
-"""Has a folder for each GPU that the driver serves, named by its PCI address."""
+"""The folder with a folder for each GPU of the driver, named by its PCI address."""
 LIBRARY = "libcuda.so.1"
 """The name of the user-mode driver that belongs to the kernel module."""
 WSL_FOLDER = "/usr/lib/wsl/lib"
-"""Where Windows puts it into its Linux."""
+"""The folder of that library in WSL."""
 
 DATA_VERSION = "2026-08"
-"""Snapshot of the PCI ID Project's list with which the table was last compared."""
+"""The snapshot of the PCI ID Project's list with which the table was last compared."""
 
 FIRST_DEVICE = {12: 0x1340, 13: 0x1E00}
-"""By CUDA major: all GPUs with a lower id are below the capability that it compiles for.
+"""By CUDA major, the first id of GPUs with a capability that it compiles for.
 
-Within generations, and between some, ids are mixed: Fermi's with Kepler's, Maxwell's with Pascal's.
-But Fermi and Kepler (up to 3.7) are all below 0x1340, where Maxwell (5.0) begins; Maxwell, Pascal
-and Volta (up to 7.0) are all below 0x1e00, where Turing (7.5) begins; and nothing newer is below.
-CUDA 11 begins in the midst of Kepler, so there ids show nothing.
+The ids of some generations are mixed: Fermi's with Kepler's, Maxwell's with Pascal's. But those of
+Fermi and Kepler (up to 3.7) are all below 0x1340, where Maxwell (5.0) begins, and those of Maxwell,
+Pascal and Volta (up to 7.0) below 0x1e00, where Turing (7.5) begins; no newer ones are below. CUDA
+11 supports some Kepler GPUs, so ids do not show its limit.
 """
 
 _NODE = "/dev/nvidia"
@@ -39,9 +38,9 @@ _DEVICE = "/sys/bus/pci/devices"
 
 
 class KernelGpu:
-    """One GPU that this process may open.
+    """A GPU that this process may open.
 
-    :param index: its place in the order of PCI addresses.
+    :param index: its index in the order of PCI addresses.
     :param model: as ``Tesla T4``; empty: unknown.
     :param uuid: as ``GPU-…``; empty: unknown.
     :param device: its PCI device id, as 0x1eb8; None: unknown.
@@ -60,12 +59,12 @@ class KernelGpu:
 
     @property
     def kind(self) -> str:
-        """The identity of a kind of GPU; some models are known only while the driver uses them."""
+        """The key of a kind of GPU; the model may be unknown while the GPU is unused."""
         return self.model if self.device is None else f"{self.device:04x}"
 
 
 def release(read_text: Callable[[str], str | None]) -> str | None:
-    """Return the release of the driver in the kernel, as ``550.54.15``; None: unknown."""
+    """Return the release of the kernel module, as ``550.54.15``; None: unknown."""
     text = (read_text(SYS_VERSION) or "").strip()
     if _is_release(text):
         return text
@@ -85,9 +84,8 @@ def gpus(
 ) -> tuple[KernelGpu, ...]:
     """Return the GPUs that this process may open, in the order of their addresses.
 
-    A container may see those of the whole machine here, but has only its own device files; so GPUs
-    without a device file are left out, like those the driver excludes. Where none are listed, as in
-    WSL, there are none.
+    A container may see the GPUs of the whole machine here, but has only its own device files, so
+    GPUs without a device file are left out, as those that the driver excludes. WSL lists none.
     """
     kernel_gpus: list[KernelGpu] = []
     for address in sorted(children(GPUS)):

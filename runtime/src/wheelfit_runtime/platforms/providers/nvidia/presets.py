@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 CUDA_NEWEST: Mapping[int, int] = {
     toolkit.major: toolkit.minor for toolkit in sorted(tables.PTX_OF_TOOLKIT)
 }
-"""By CUDA major the newest minor; of the last major newer ones are to be expected."""
+"""The newest minor of each CUDA major; the last major may get newer ones."""
 
 
 class NvidiaRow(NamedTuple):
     """A kind of NVIDIA GPU."""
 
     first: Capability
-    """CUDA version of the first driver that knows it; 11.0 for older ones."""
+    """CUDA version of the first driver that supports it, or 11.0 for older GPUs."""
     last: Capability | None
-    """CUDA version of the last driver that knows it; None while new ones do."""
+    """CUDA version of the last driver that supports it; None: new ones do."""
     words: str
     arm_only: bool
     """Whether it shares a chip or a board with an Arm processor."""
@@ -82,15 +82,15 @@ NVIDIA: Mapping[Capability, NvidiaRow] = {
 }
 
 
-_USUAL_CUDA = Capability(12, 8)
+_EXAMPLE_CUDA = Capability(12, 8)
 _SM = re.compile(r"sm([0-9]{1,2})([0-9])")
 
 
 def read(part: str, rest: str) -> Accelerator:
-    """Return the accelerator that a part of a name means.
+    """Return the accelerator of a part of a preset's name.
 
-    :raises UnknownHost: there is no such.
-    :raises UserError: ``invalid-preset``; no driver of that version knows the GPU.
+    :raises UnknownHost: the part is unknown.
+    :raises UserError: ``invalid-preset``; no driver of that version supports the GPU.
     """
     version, _, device = rest.partition("-")
     driver = _cuda_version(part, version)
@@ -113,19 +113,21 @@ def read(part: str, rest: str) -> Accelerator:
         notes.append(newer(f"compute capability {capability}", tables.DATA_VERSION))
     if row is not None and driver < row.first:
         raise UserError(
-            f"a driver for CUDA {version} does not know {device} ({row.words})",
+            f"a driver for CUDA {version} does not support {device} ({row.words})",
             code="invalid-preset",
             where=part,
             hint=f"the first that does is {row.first}: cuda-{row.first}-{device}",
         )
     if row is not None and row.last is not None and driver > row.last:
         oldest = Capability(min(CUDA_NEWEST), 0)
-        way = f": cuda-{row.last}-{device}" if row.last >= oldest else f", and {oldest} is needed"
+        advice = (
+            f": cuda-{row.last}-{device}" if row.last >= oldest else f", and {oldest} is needed"
+        )
         raise UserError(
-            f"no driver for CUDA {version} knows {device} any more ({row.words})",
+            f"drivers for CUDA {version} no longer support {device} ({row.words})",
             code="invalid-preset",
             where=part,
-            hint=f"the last that does is {row.last}{way}",
+            hint=f"the last that does is {row.last}{advice}",
         )
     facts["NV_VARIANT_PROVIDER_FORCE_SM_ARCH"] = str(capability)
     words += f", compute capability {capability}" + (f" ({row.words})" if row else "")
@@ -150,15 +152,17 @@ def _cuda_version(part: str, text: str) -> Capability:
 
 
 def lines() -> Iterator[PresetLine]:
-    """Yield a line for each device that is known."""
+    """Yield a line for each known device."""
     newest = max(CUDA_NEWEST)
     newest_version = Capability(newest, CUDA_NEWEST[newest])
     for capability, row in NVIDIA.items():
         last = newest_version if row.last is None else row.last
         if last < row.first:
-            continue  # what its last driver supports is too old
+            continue  # its last driver is too old
         sm = f"sm{capability.major}{capability.minor}"
-        usual = min(max(row.first, _USUAL_CUDA), last)
+        example_version = min(max(row.first, _EXAMPLE_CUDA), last)
         yield PresetLine(
-            f"cuda-M.m-{sm}", f"cuda-{usual}-{sm}", f"{row.words}; CUDA {row.first} to {last}"
+            f"cuda-M.m-{sm}",
+            f"cuda-{example_version}-{sm}",
+            f"{row.words}; CUDA {row.first} to {last}",
         )

@@ -1,4 +1,4 @@
-"""Detect which CUDA versions and which GPU code this machine supports (P-80 to P-99).
+"""Detect the CUDA versions of the driver, and the code that the GPUs run (P-80 to P-99).
 
 Reachable as a PEP 850 plugin: ``wheelfit_runtime.platforms.providers.nvidia.provider:PROVIDER``.
 """
@@ -51,22 +51,24 @@ _SM_VALUE = re.compile(r"[0-9]{2,}[af]?_(?:real|virtual)")
 def supported(driver: NvidiaDriver, *, reference: bool = False) -> Detection:
     """Return the bounds and the GPU code that driver and devices support.
 
-    :param reference: answer exactly as the reference plugin does: no appended
-        values, only the highest device, nothing for drivers it does not know (P-43).
+    :param reference: whether to answer exactly as the reference plugin: no appended values, only
+        the highest device, nothing for unknown drivers (P-43).
     """
     warnings = (*driver.warnings, driver.problem) if driver.problem else driver.warnings
-    nothing = answer(NAMESPACE, broken=driver.broken, evidence=driver.evidence, warnings=warnings)
+    unsupported = answer(
+        NAMESPACE, broken=driver.broken, evidence=driver.evidence, warnings=warnings
+    )
     version = driver.cuda_version
     if version is None:
-        return nothing
+        return unsupported
     if version.major < tables.OLDEST_CUDA:  # P-84
-        words = f"the NVIDIA driver's CUDA version {version} is too old; 11.0 is the oldest"
-        return nothing._replace(warnings=(*driver.warnings, words))
+        warning = f"the NVIDIA driver's CUDA version {version} is too old; 11.0 is the oldest"
+        return unsupported._replace(warnings=(*driver.warnings, warning))
     if cuda_values.bound_count(version) > _BOUND_LIMIT:  # P-86
-        words = f"the CUDA driver version {version} is not credible"
-        return nothing._replace(status=Status.FAILED, warnings=(*driver.warnings, words))
+        warning = f"the CUDA driver version {version} is not credible"
+        return unsupported._replace(status=Status.FAILED, warnings=(*driver.warnings, warning))
     if reference and not cuda_values.is_known_to_reference(version):
-        return nothing
+        return unsupported
     ordered = sorted(driver.gpus, key=lambda gpu: gpu.capability, reverse=True)  # P-88
     devices = values_by_device(_SM, ((gpu, _all_values(gpu.capability)) for gpu in ordered))
     features = (
@@ -101,12 +103,11 @@ def _all_values(capability: Capability) -> tuple[str, ...]:
 
 
 def read(view: SystemView) -> NvidiaDriver:
-    """Read files, and query the driver only if they give reason to (P-96 to P-98)."""
+    """Read files, and query the driver if they have signs of one (P-96 to P-98)."""
     files = nvidia_files.parse(nvidia_files.read(view))
     if not files.has_signs and not view.library_folders:
         return NvidiaDriver(evidence=(Evidence("files", "no sign of an NVIDIA GPU or driver"),))
-    # What child processes need takes longer to import than the rest of the provider,
-    # and most machines never come here.
+    # Imported only for machines with signs of a driver.
     from wheelfit_runtime.platforms.providers.nvidia import library as nvidia_library
 
     libraries = nvidia_library.candidates(view, files)
@@ -117,26 +118,30 @@ def read(view: SystemView) -> NvidiaDriver:
         driver = nvidia_library.without_libraries(files)
     compatibility = _compatibility_package(driver, files)
     if compatibility and libraries.cuda:
-        # NVML does not know whether the GPU can do with it; libcuda does.
+        # libcuda shows whether it supports the GPU; NVML does not.
         only_cuda = replace(libraries, nvml=())
         answer = nvidia_library.read(view, only_cuda, "nvidia libcuda")
         proof = nvidia_library.parse(answer, files, view.deadline)
         if proof.broken:
             driver = proof._replace(evidence=(*driver.evidence, *proof.evidence))
-    # An installed tool does not prove a driver: without one in the kernel it is not run (P-98).
-    may_ask = files.has_driver or view.system == "Windows"
+    # Without a kernel module nvidia-smi is not run (P-98).
+    may_run_smi = files.has_driver or view.system == "Windows"
     is_unknown = driver.cuda_version is None and driver.driver_version is None
-    if may_ask and is_unknown and not driver.broken:
+    if may_run_smi and is_unknown and not driver.broken:
         texts = nvidia_library.ask_smi(view)
-        told = nvidia_library.parse_smi(*texts) if texts else None
-        driver = told._replace(evidence=driver.evidence + told.evidence) if told else driver
+        smi_driver = nvidia_library.parse_smi(*texts) if texts else None
+        driver = (
+            smi_driver._replace(evidence=driver.evidence + smi_driver.evidence)
+            if smi_driver
+            else driver
+        )
     evidence = [*files.evidence, *compatibility, *_masks(view.environ, driver)]
     if files.kernel_version and driver.driver_version not in (None, files.kernel_version):
-        words = f"kernel module {files.kernel_version}, library {driver.driver_version}"  # P-94
-        evidence.append(Evidence("driver versions", words))
+        note = f"kernel module {files.kernel_version}, library {driver.driver_version}"  # P-94
+        evidence.append(Evidence("driver versions", note))
     if driver.problem and view.environ.get("NVIDIA_VISIBLE_DEVICES") in _NO_DEVICES:
-        words = "NVIDIA_VISIBLE_DEVICES keeps the GPUs out of this container"
-        driver = driver._replace(problem=f"{driver.problem}; {words}")
+        note = "NVIDIA_VISIBLE_DEVICES hides the GPUs from this container"
+        driver = driver._replace(problem=f"{driver.problem}; {note}")
     warnings = (*driver.warnings, *_tegra_warnings(driver, files))
     return driver._replace(evidence=(*evidence, *driver.evidence), warnings=warnings)
 
@@ -146,14 +151,14 @@ def _compatibility_package(driver: NvidiaDriver, files: NvidiaFiles) -> tuple[Ev
     release = files.kernel_version
     if release is None or driver.cuda_version is None:
         return ()
-    brought = tables.CUDA_OF_BRANCH.get(int(release.partition(".")[0]))
-    if brought is None or driver.cuda_version <= brought:
+    kernel_cuda = tables.CUDA_OF_BRANCH.get(int(release.partition(".")[0]))
+    if kernel_cuda is None or driver.cuda_version <= kernel_cuda:
         return ()
-    words = (
-        f"CUDA {driver.cuda_version} on kernel module {release}, which brings CUDA {brought}: "
+    text = (
+        f"CUDA {driver.cuda_version} on kernel module {release}, which has CUDA {kernel_cuda}: "
         "a compatibility package; the user-mode driver counts"
     )
-    return (Evidence("forward compatibility", words),)
+    return (Evidence("forward compatibility", text),)
 
 
 def _masks(environ: Mapping[str, str], driver: NvidiaDriver) -> tuple[Evidence, ...]:
@@ -161,11 +166,11 @@ def _masks(environ: Mapping[str, str], driver: NvidiaDriver) -> tuple[Evidence, 
     masks = []
     mask = environ.get("CUDA_VISIBLE_DEVICES")
     if mask is not None:
-        words = f"{mask!r} is ignored: the machine is described, not a process"
-        masks.append(Evidence("CUDA_VISIBLE_DEVICES", words))
-    given = environ.get("NVIDIA_VISIBLE_DEVICES")
-    if given in _NO_DEVICES and driver.cuda_version is None:
-        masks.append(Evidence("NVIDIA_VISIBLE_DEVICES", f"{given!r}: none for this container"))
+        text = f"{mask!r} is ignored: the whole machine is detected, not one process"
+        masks.append(Evidence("CUDA_VISIBLE_DEVICES", text))
+    devices = environ.get("NVIDIA_VISIBLE_DEVICES")
+    if devices in _NO_DEVICES and driver.cuda_version is None:
+        masks.append(Evidence("NVIDIA_VISIBLE_DEVICES", f"{devices!r}: none for this container"))
     return tuple(masks)
 
 
@@ -174,13 +179,13 @@ def _tegra_warnings(driver: NvidiaDriver, files: NvidiaFiles) -> tuple[str, ...]
     boards = [gpu for gpu in driver.gpus if gpu.capability in tables.TEGRA]
     if not boards or not files.jetson:
         return ()
-    words = f"{boards[0]} is part of a Jetson: machine code made for other GPUs may not run on it"
-    return (f"{words}, though sm_arch cannot tell them apart; PTX does",)
+    start = f"{boards[0]} is part of a Jetson: machine code made for other GPUs may not run on it"
+    return (f"{start}, although its sm_arch is the same; PTX runs",)
 
 
 @dataclass(frozen=True, slots=True)
-class _Forced:
-    """The values that NVIDIA's and conda's variables replace."""
+class _Overrides:
+    """The values of NVIDIA's and conda's variables, which replace detected ones."""
 
     version: Capability | None
     capability: Capability | None
@@ -194,63 +199,65 @@ class _Forced:
         is_gpu_known = self.capability is not None or self.no_gpu
         return self.no_driver or (self.version is not None and is_gpu_known)
 
-    def applied_to(self, driver: NvidiaDriver) -> NvidiaDriver:
-        """Return the driver as the user wants it to look."""
-        seen = tuple(map(overrides.shown_override, self.evidence))
+    def apply_to(self, driver: NvidiaDriver) -> NvidiaDriver:
+        """Return a detected driver with the values replaced."""
+        evidence = tuple(map(overrides.shown_override, self.evidence))
         if self.no_driver:
-            return NvidiaDriver(evidence=seen)
+            return NvidiaDriver(evidence=evidence)
         if self.no_gpu:
             driver = driver._replace(gpus=())
         if self.version is not None:
-            # With the version forced, only what is known of devices still counts.
+            # A known version makes a failure irrelevant.
             driver = driver._replace(cuda_version=self.version, broken=False)
         if self.capability is not None:
             # Without a driver a device alone supports nothing.
             driver = driver._replace(gpus=(NvidiaGpu(0, "", self.capability),))
-        return driver._replace(evidence=(*seen, *driver.evidence))
+        return driver._replace(evidence=(*evidence, *driver.evidence))
 
 
-def _read_forced(environ: Mapping[str, str]) -> _Forced:
+def _read_overrides(environ: Mapping[str, str]) -> _Overrides:
     """Read NVIDIA's variables, and conda's where NVIDIA's are not set (P-85, CEP 46)."""
-    of_driver = _stated(environ, _FORCE_DRIVER, overrides.CONDA_CUDA)
-    of_gpu = _stated(environ, _FORCE_SM, overrides.CONDA_CUDA_ARCH)
-    return _Forced(
-        _forced_version(of_driver) if of_driver else None,
-        _forced_capability(of_gpu) if of_gpu else None,
-        tuple(filter(None, (of_driver, of_gpu))),
-        no_driver=of_driver is not None and not of_driver.value,
-        no_gpu=of_gpu is not None and not of_gpu.value,
+    driver = _override_variable(environ, _FORCE_DRIVER, overrides.CONDA_CUDA)
+    gpu = _override_variable(environ, _FORCE_SM, overrides.CONDA_CUDA_ARCH)
+    return _Overrides(
+        _overridden_version(driver) if driver else None,
+        _overridden_capability(gpu) if gpu else None,
+        tuple(filter(None, (driver, gpu))),
+        no_driver=driver is not None and not driver.value,
+        no_gpu=gpu is not None and not gpu.value,
     )
 
 
-def _forced_version(said: Evidence) -> Capability | None:
-    if not said.value:
+def _overridden_version(variable: Evidence) -> Capability | None:
+    if not variable.value:
         return None
-    match = _FORCED_DRIVER.fullmatch(said.value)
+    match = _FORCED_DRIVER.fullmatch(variable.value)
     if match is None:
-        raise overrides.invalid_override(*said, "a version as 12.8 is wanted")
+        raise overrides.invalid_override(*variable, "it must be a version as 12.8")
     version = Capability(int(match[1]), int(match[2] or 0))
     if cuda_values.bound_count(version) > _BOUND_LIMIT:
-        raise overrides.invalid_override(*said, "the version is not credible")
+        raise overrides.invalid_override(*variable, "the version is not credible")
     return version
 
 
-def _forced_capability(said: Evidence) -> Capability | None:
-    if not said.value:
+def _overridden_capability(variable: Evidence) -> Capability | None:
+    if not variable.value:
         return None
-    match = _FORCED_SM.fullmatch(said.value)
+    match = _FORCED_SM.fullmatch(variable.value)
     if match is None:
-        raise overrides.invalid_override(*said, "a capability as 9.0 is wanted")
+        raise overrides.invalid_override(*variable, "it must be a capability as 9.0")
     return Capability(int(match[1]), int(match[2]))
 
 
-def _stated(environ: Mapping[str, str], vendors: str, condas: str) -> Evidence | None:
-    """Return the variable that replaces a fact: NVIDIA's, or else conda's, which may be empty."""
-    text = overrides.value_of(environ, vendors)
+def _override_variable(
+    environ: Mapping[str, str], vendor_name: str, conda_name: str
+) -> Evidence | None:
+    """Return the variable that is set: NVIDIA's, else conda's, which may be empty."""
+    text = overrides.value_of(environ, vendor_name)
     if text is not None:
-        return Evidence(vendors, text)
-    text = overrides.conda_override(environ, condas)
-    return None if text is None else Evidence(condas, text)
+        return Evidence(vendor_name, text)
+    text = overrides.conda_override(environ, conda_name)
+    return None if text is None else Evidence(conda_name, text)
 
 
 def _hints(environ: Mapping[str, str]) -> tuple[str, ...]:
@@ -259,15 +266,15 @@ def _hints(environ: Mapping[str, str]) -> tuple[str, ...]:
     return (f"{_OBSOLETE} is obsolete and ignored; use {_FORCE_DRIVER}",)
 
 
-def provider_with(look: Callable[[SystemView], NvidiaDriver]) -> BuiltInProvider:
-    """Return the provider that looks at the driver in a given way, as `read` does."""
+def provider_with(read_driver: Callable[[SystemView], NvidiaDriver]) -> BuiltInProvider:
+    """Return the provider with a function that reads the driver, as `read`."""
 
-    def find(view: SystemView, own: Mapping[str, tuple[str, ...]]) -> Detection:
-        forced = _read_forced(view.environ)
-        # Where all values are given, no detected one would count.
-        is_known = own.keys() == set(_ORDER) or forced.is_complete
-        driver = NvidiaDriver() if is_known else look(view)
-        detection = supported(forced.applied_to(driver), reference=view.reference)
+    def find(view: SystemView, overridden: Mapping[str, tuple[str, ...]]) -> Detection:
+        values = _read_overrides(view.environ)
+        # If all values are overridden, detection has nothing to add.
+        is_known = overridden.keys() == set(_ORDER) or values.is_complete
+        driver = NvidiaDriver() if is_known else read_driver(view)
+        detection = supported(values.apply_to(driver), reference=view.reference)
         return detection._replace(warnings=(*detection.warnings, *_hints(view.environ)))
 
     return BuiltInProvider(
@@ -276,7 +283,7 @@ def provider_with(look: Callable[[SystemView], NvidiaDriver]) -> BuiltInProvider
         find,
         {_LOWER: _BOUND.fullmatch, _UPPER: _BOUND.fullmatch, _SM: _SM_VALUE.fullmatch},
         multi_value=(_SM,),
-        others=lambda view: _read_forced(view.environ).evidence,
+        others=lambda view: _read_overrides(view.environ).evidence,
     )
 
 

@@ -13,7 +13,7 @@ from wheelfit_runtime.platforms.hardware_family import (
 OLDEST_CUDA = 11
 """P-84: below this major nothing is supported."""
 NEWEST_CUDA = (15, 20)
-"""P-81: the newest driver that the reference plugin knows."""
+"""P-81: the newest CUDA version of the reference plugin."""
 
 PRESETS = DevicePresets(
     "cuda",
@@ -28,7 +28,7 @@ FAMILY = HardwareFamily(
     rank=0,
     devices="NVIDIA GPUs",
     device="an NVIDIA GPU",
-    purpose="which CUDA versions the NVIDIA driver runs, and code for which GPUs",
+    purpose="the CUDA versions of the NVIDIA driver, and the code that the GPUs run",
     example="nvidia :: cuda_version_lower_bound :: 12.8",
     plugins=(
         Plugin(
@@ -50,9 +50,9 @@ FAMILY = HardwareFamily(
         example=("12", "13", "12.8"),
     ),
     shared_requirements=(
-        # Libraries of two majors have different names for the loader, so both end up in one
-        # process; minor versions of one major are compatible (the vendor's "minor version
-        # compatibility"). `nvidia :: cuda` is what builds of 2025 had in place of the bound.
+        # Libraries of two majors have different SONAMEs, so a process may load both; minor versions
+        # of one major are compatible (NVIDIA's "minor version compatibility"). Builds of 2025 had
+        # `nvidia :: cuda` instead of the bound.
         SharedRequirement(
             "cuda",
             "CUDA",
@@ -75,8 +75,8 @@ FAMILY = HardwareFamily(
         "nvidia-nvjitlink",
         "nvidia-nvtx",
     ),
-    # A driver of a major runs all of its minor versions. CUDA 12 has no code for GPUs before
-    # Maxwell, CUDA 13 none before Turing (release notes of the toolkits).
+    # A driver runs all minor versions of its major. CUDA 12 has no code for GPUs before Maxwell,
+    # CUDA 13 none for GPUs before Turing (release notes of the toolkits).
     library_needs={
         "11": (("cuda_version_lower_bound", "11.0"),),
         "12": (("cuda_version_lower_bound", "12.0"), ("sm_arch", "50_virtual")),
@@ -84,17 +84,17 @@ FAMILY = HardwareFamily(
     },
     masks=("CUDA_VISIBLE_DEVICES",),
     homes={
-        "CUDA_HOME": "where compilers look for the CUDA toolkit",
-        "CUDA_PATH": "where compilers look for the CUDA toolkit",
+        "CUDA_HOME": "the CUDA toolkit of compilers",
+        "CUDA_PATH": "the CUDA toolkit of compilers",
     },
     variables={
-        "NVIDIA_VISIBLE_DEVICES": "which NVIDIA GPUs a container is given",
-        "NVIDIA_DRIVER_CAPABILITIES": "which parts of the driver a container is given",
-        "CUDA_DEVICE_ORDER": "how programs number the GPUs",
+        "NVIDIA_VISIBLE_DEVICES": "the NVIDIA GPUs of a container",
+        "NVIDIA_DRIVER_CAPABILITIES": "the parts of the driver in a container",
+        "CUDA_DEVICE_ORDER": "the order in which programs number the GPUs",
     },
     override_prefixes={
-        "NV_VARIANT_PROVIDER_": "replaces what is detected",
-        "NV_PROVIDER_": "obsolete; nothing reads it",
+        "NV_VARIANT_PROVIDER_": "replaces detected values",
+        "NV_PROVIDER_": "obsolete, without effect",
     },
     recorded_variables=("CUDA_", "NVIDIA_", "NV_PROVIDER_", "NV_VARIANT_PROVIDER_"),
     overrides=("CONDA_OVERRIDE_CUDA", "CONDA_OVERRIDE_CUDA_ARCH"),

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 DATA_VERSION = "2026-11"
 
-# P-90: devices that run family code ("f"); directional, never extrapolated.
+# P-90: devices that run the family code ("f") of a capability.
 SM_FAMILIES: Mapping[Capability, frozenset[Capability]] = {
     Capability(10, 0): frozenset({Capability(10, 0), Capability(10, 3), Capability(10, 7)}),
     Capability(10, 3): frozenset({Capability(10, 3), Capability(10, 7)}),
@@ -37,10 +37,10 @@ CAPABILITIES: frozenset[Capability] = frozenset(
     for minor in minors
 )
 
-# P-83: capabilities since this one have code of their own, as sm_90a.
+# P-83: the first capability with architecture-specific code, as sm_90a.
 FIRST_SPECIFIC = Capability(9, 0)
 
-# P-90: GPUs of Jetson and DRIVE boards; machine code of theirs and of other GPUs is not exchanged.
+# P-90: GPUs of Jetson and DRIVE boards, which do not run the machine code of others.
 TEGRA: frozenset[Capability] = frozenset(
     {
         Capability(5, 3),  # Tegra X1
@@ -52,8 +52,7 @@ TEGRA: frozenset[Capability] = frozenset(
     }
 )
 
-# P-91: PTX version by CUDA toolkit, from the history in the PTX manual and from compiler
-# output; what is in neither is not guessed.
+# P-91: PTX version by CUDA toolkit, from the history in the PTX manual and from compiler output.
 PTX_OF_TOOLKIT: Mapping[Capability, Capability] = {
     Capability(major, minor): Capability(*ptx)
     for major, versions in {  # of the minors, from 0 on
@@ -64,8 +63,8 @@ PTX_OF_TOOLKIT: Mapping[Capability, Capability] = {
     for minor, ptx in enumerate(versions)
 }
 
-# Oldest CUDA version whose compiler knows a GPU, from release notes and the PTX manual; no
-# older driver knows it. 10.7 came after 12.9, that is all that is certain.
+# The oldest CUDA version whose compiler, and driver, supports a GPU, from release notes and the PTX
+# manual. For 10.7 only "after 12.9" is certain.
 FIRST_CUDA: Mapping[Capability, Capability] = {
     Capability(8, 6): Capability(11, 1),
     Capability(8, 7): Capability(11, 4),
@@ -95,8 +94,8 @@ CUDA_CODE_FLOOR: Mapping[int, Capability] = {
     13: Capability(7, 5),
 }
 
-# P-94: CUDA version that each branch of drivers brings along; a user-mode driver that offers
-# more came from a compatibility package.
+# P-94: CUDA version of each branch of drivers; a user-mode driver with a newer one is from a
+# compatibility package.
 CUDA_OF_BRANCH: Mapping[int, Capability] = {
     450: Capability(11, 0),
     455: Capability(11, 1),
@@ -124,20 +123,19 @@ CUDA_OF_BRANCH: Mapping[int, Capability] = {
     615: Capability(13, 4),
 }
 
-# A library's file name carries its SONAME's number, which is not always that of the toolkit it
-# belongs to: ``libcufft.so.11`` is CUDA 12's.
-_SAME: Mapping[int, int | None] = {11: 11, 12: 12, 13: 13}
+# The number in a SONAME is not always that of the toolkit: ``libcufft.so.11`` belongs to CUDA 12.
+_SAME_NUMBER: Mapping[int, int | None] = {11: 11, 12: 12, 13: 13}
 
 # By the name without "lib", then by the first number of the SONAME; None: several majors have it.
 MAJOR_OF_SONAME: Mapping[str, Mapping[int, int | None]] = {
-    "cudart": _SAME,
-    "nvrtc": _SAME,
-    "nvjitlink": _SAME,
-    "cublas": _SAME,
-    "cublaslt": _SAME,
-    "nvblas": _SAME,
-    "nvjpeg": _SAME,
-    "cupti": _SAME,
+    "cudart": _SAME_NUMBER,
+    "nvrtc": _SAME_NUMBER,
+    "nvjitlink": _SAME_NUMBER,
+    "cublas": _SAME_NUMBER,
+    "cublaslt": _SAME_NUMBER,
+    "nvblas": _SAME_NUMBER,
+    "nvjpeg": _SAME_NUMBER,
+    "cupti": _SAME_NUMBER,
     "cufft": {10: 11, 11: 12, 12: 13},
     "cufftw": {10: 11, 11: 12, 12: 13},
     "cusolver": {11: None, 12: 13},
@@ -145,8 +143,7 @@ MAJOR_OF_SONAME: Mapping[str, Mapping[int, int | None]] = {
     "cusparse": {11: 11, 12: None},
 }
 
-# Libraries whose SONAME is one and the same for several CUDA majors: two of them in one
-# process are two contents under one name, and only the first is found by it.
+# Libraries with the same SONAME for several CUDA majors, of which a process can load only one.
 SAME_SONAME: frozenset[str] = frozenset(
     {
         "cudnn",
@@ -167,5 +164,5 @@ OLDEST_CUDA = record.OLDEST_CUDA
 NEWEST_CUDA = Capability(*record.NEWEST_CUDA)
 # P-82: below this capability there is no sm_arch.
 OLDEST_CAPABILITY = Capability(5, 0)
-# P-82: the newest capability it knows; of each major it lists the minors 0 to this one's.
+# P-82: the newest capability; each major has the minors from 0 to this one's.
 NEWEST_CAPABILITY = Capability(12, 9)

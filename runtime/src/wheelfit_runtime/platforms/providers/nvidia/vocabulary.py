@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _BOUND = OfferedValues(every_bound(), pattern=re.compile(r"(1[1-9]|[2-9]\d)(\.\d{1,2})?"))
 _SM = every_sm_value()
-# Those with a letter behind the number are wheelfit's (P-83).
+# Values with a letter after the number are those of wheelfit (P-83).
 _SM_PUBLISHED = tuple(value for value in _SM if value.partition("_")[0].isdecimal())
 
 VOCABULARY = Vocabulary(
@@ -27,7 +27,7 @@ VOCABULARY = Vocabulary(
         "sm_arch": OfferedValues(
             _SM_PUBLISHED,
             tuple(value for value in _SM if value not in _SM_PUBLISHED),
-            # Capabilities of the future, as PTX that they will run (P-83).
+            # Future capabilities (P-83).
             re.compile(r"1[3-9]\d[af]?_(real|virtual)"),
             multi_value=True,
         ),
@@ -46,9 +46,9 @@ class Words(AcceleratorWords):
             case "cuda_version_upper_bound":
                 return f"needs CUDA driver < {max(values, key=_version)}"
             case "sm_arch":
-                asked = sorted({_architecture(value) for value in values})
-                words = listed([text for _, text in asked], "or")
-                return f"needs a GPU of compute capability {words}"
+                architectures = sorted({_architecture(value) for value in values})
+                text_list = listed([text for _, text in architectures], "or")
+                return f"needs a GPU of compute capability {text_list}"
             case _:
                 return super().requirement(feature, values)
 
@@ -94,18 +94,18 @@ def _architecture(value: str) -> tuple[tuple[int, int], str]:
 
 
 def _capability(values: tuple[str, ...]) -> tuple[int, int] | None:
-    """Return the capability that a list was made for: its newest machine code (P-82)."""
+    """Return the capability of the newest machine code in a list (P-82)."""
     matches = [_ARCHITECTURE.fullmatch(value) for value in values]
-    known = [
+    capabilities = [
         (int(match[1]), int(match[2]))
         for match in matches
         if match is not None and match[4] == "real"
     ]
-    return max(known, default=None)
+    return max(capabilities, default=None)
 
 
 def _reads_as_met(value: str, capability: tuple[int, int]) -> bool:
-    """Return whether an ``sm_arch`` value reads as if a GPU ran it (P-90)."""
+    """Return whether a GPU seems to run code of an ``sm_arch`` value, by its numbers (P-90)."""
     (major, minor), _ = _architecture(value)
     return (major, minor) <= capability and (value.endswith("_virtual") or major == capability[0])
 

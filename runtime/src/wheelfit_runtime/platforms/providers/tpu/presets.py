@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def read(part: str, rest: str) -> Accelerator:
-    """Return the accelerator that a part of a name means."""
+    """Return the accelerator of a part of a preset's name."""
     if rest not in tables.GENERATIONS:
         raise unknown(part)
     facts = {"TPU_VARIANT_PROVIDER_FORCE_PRESENT": "true"}
@@ -21,6 +21,6 @@ def read(part: str, rest: str) -> Accelerator:
 
 
 def lines() -> Iterator[PresetLine]:
-    """Yield a line for each device that is known."""
+    """Yield a line for each known device."""
     for name in tables.GENERATIONS:
         yield PresetLine(f"tpu-{name}", f"tpu-{name}", f"TPU {name}")

@@ -1,4 +1,4 @@
-"""Return whether this machine has a TPU (P-150 to P-153).
+"""Detect TPUs (P-150 to P-153).
 
 Reachable as a PEP 850 plugin: ``wheelfit_runtime.platforms.providers.tpu.provider:PROVIDER``.
 """
@@ -32,42 +32,42 @@ _NO = frozenset({"0", "false", "no"})
 
 def _find(view: SystemView, own: Mapping[str, tuple[str, ...]]) -> Detection:
     del own
-    forced = overrides.value_of(view.environ, _FORCE)
-    if forced is not None:
-        return _forced(forced)
+    text = overrides.value_of(view.environ, _FORCE)
+    if text is not None:
+        return _overridden(text)
     with_generation = view.tpu_generation and not view.reference
     return supported(read(view), with_generation=with_generation)
 
 
 def supported(files: TpuFiles, *, with_generation: bool = False) -> Detection:
-    """Return whether there is a TPU, which is an answer on every machine (P-150).
+    """Return whether there is a TPU; each machine supports one of the two values (P-150).
 
-    :param with_generation: report the generation too, which no published plugin does (P-153).
+    :param with_generation: whether to report the generation, unlike published plugins (P-153).
     """
     detection = _present(bool(files.chips), files.evidence)
     if not files.chips:
         return detection
     warnings = []
     if not files.nodes:
-        words = "a TPU is there, but no device node of it (/dev/accel*, /dev/vfio/*); "
-        warnings.append(f"{words}a container must be given them")
+        start = "there is a TPU without its device nodes (/dev/accel*, /dev/vfio/*); "
+        warnings.append(f"{start}a container needs them")
     generations = {chip.generation for chip in files.chips}
     features = detection.features
     if with_generation and len(generations) == 1 and "" not in generations:
         features += (FeatureConfig(_GENERATION, tuple(generations)),)
     elif with_generation:
         numbers = ", ".join(sorted({f"{chip.device:#06x}" for chip in files.chips}))
-        warnings.append(f"the generation of the TPU cannot be told from its number ({numbers})")
+        warnings.append(f"the number of the TPU does not show its generation ({numbers})")
     return detection._replace(features=features, warnings=tuple(warnings))
 
 
-def _present(is_there: bool, evidence: tuple[Evidence, ...]) -> Detection:  # noqa: FBT001
-    value = "true" if is_there else "false"
+def _present(is_present: bool, evidence: tuple[Evidence, ...]) -> Detection:  # noqa: FBT001
+    value = "true" if is_present else "false"
     return answer(NAMESPACE, (FeatureConfig(_PRESENT, (value,)),), evidence=evidence)
 
 
 def read(view: SystemView) -> TpuFiles:
-    """Look for TPUs on the bus; systems other than Linux have none (P-151)."""
+    """Return the TPUs on the bus; systems other than Linux have none (P-151)."""
     if view.system != "Linux":
         return TpuFiles(evidence=(Evidence("system", view.system),))
     files = probes.parse(probes.read(view))
@@ -76,12 +76,12 @@ def read(view: SystemView) -> TpuFiles:
     return TpuFiles(evidence=(Evidence("files", "no sign of a TPU"),))
 
 
-def _forced_by(view: SystemView) -> tuple[Evidence, ...]:
+def _override_evidence(view: SystemView) -> tuple[Evidence, ...]:
     text = overrides.value_of(view.environ, _FORCE)
     return () if text is None else (Evidence(_FORCE, text),)
 
 
-def _forced(text: str) -> Detection:
+def _overridden(text: str) -> Detection:
     word = text.lower()
     detection = _present(word in _YES, (Evidence(_FORCE, text),))
     if word in _YES | _NO:
@@ -95,5 +95,5 @@ PROVIDER = BuiltInProvider(
     tables.DATA_VERSION,
     _find,
     {_PRESENT: tables.PRESENT.__contains__, _GENERATION: tables.GENERATIONS.__contains__},
-    others=_forced_by,
+    others=_override_evidence,
 )

@@ -13,8 +13,8 @@ DATA_VERSION = "2026-11"
 PRESENT: Final = ("true", "false")
 """P-150: the reference plugin's vocabulary."""
 
-# P-151: every PCI device that is a TPU; an empty text: its generation has no public name, or
-# the board decides. Google's network cards and disks have the same vendor.
+# P-151: the generations of TPUs by PCI device; empty: it has no public name, or depends on the
+# board. Google's network cards and disks have the same vendor.
 GENERATION_OF_CHIP: Mapping[int, str] = {
     0x0027: "",
     0x0056: "",
@@ -27,7 +27,7 @@ GENERATION_OF_CHIP: Mapping[int, str] = {
     0x0083: "",
 }
 
-# P-151: v2 and v3 share a chip number; (chip, number of the board) distinguishes them.
+# P-151: v2 and v3 have the same chip number, and differ by the number of the board.
 GENERATION_OF_BOARD: Mapping[tuple[int, int], str] = {
     (0x0027, 0x004E): "v2",
     (0x0027, 0x004F): "v3",

@@ -34,7 +34,7 @@ class Words(AcceleratorWords):
         present = self.supported_values("present")
         if self.machine == PACKAGE_LIST or len(present) != 1:
             return super().unsupported_feature(feature, values)
-        if feature.name == "present":  # P-150: who has the one lacks the other
+        if feature.name == "present":  # P-150
             has = "has one" if present == ("true",) else "has none"
             return f"{self.requirement(feature, values)}; {self.machine} {has}"
         if feature.name == "generation" and present == ("false",):

@@ -1,1 +1,1 @@
-"""x86-64 processors: levels and single abilities."""
+"""x86-64 processors: levels and CPU features."""

@@ -1,10 +1,10 @@
 """Issue the CPUID and XGETBV instructions, and return the flags in their answers (P-107).
 
-Python cannot issue them, so a few bytes of machine code are written to a fresh
-page, which is then made executable and no longer writable. A hardened system may refuse that.
+Python cannot issue them, so a few bytes of machine code are written to a new page, which is then
+made executable and no longer writable. A hardened system may refuse that.
 """
 
-# An import of a split package comes here: nothing is imported that it could do without.
+# Imported when packages with several implementations are imported, so it imports few modules.
 from __future__ import annotations
 
 import ctypes
@@ -34,9 +34,9 @@ _AMX_STATE = 0b11 << 17
 # push rbx; <arguments to eax, ecx, r8>; cpuid; store eax, ebx, ecx, edx at [r8]; pop rbx; ret
 _STORE = "0fa2 418900 41895804 41894808 4189500c 5b c3"
 SYSTEM_V = bytes.fromhex("53 4989d0 89f8 89f1" + _STORE)
-"""Function of leaf, subleaf and where the four registers go, as Unix calls it."""
+"""A function of leaf, subleaf and address for the four registers, by the convention of Unix."""
 WINDOWS = bytes.fromhex("53 89c8 89d1" + _STORE)  # r8 is the third argument already
-"""The same as Windows calls it."""
+"""The same by the convention of Windows."""
 # xor ecx, ecx; xgetbv; shl rdx, 32; or rax, rdx; ret
 _XGETBV = bytes.fromhex("31c9 0f01d0 48c1e220 4809d0 c3")
 
@@ -44,10 +44,10 @@ _XGETBV = bytes.fromhex("31c9 0f01d0 48c1e220 4809d0 c3")
 def flags_of(
     leaves: Mapping[tuple[int, int], tuple[int, int, int, int]], xcr0: int | None
 ) -> frozenset[str]:
-    """Return the flags, by Linux names, that processor and system together allow.
+    """Return the flags, by Linux names, that processor and system allow.
 
     :param leaves: answers of the instruction, by leaf and subleaf; missing ones count as zero.
-    :param xcr0: the register states the system saves; None: unknown.
+    :param xcr0: the register states that the system saves; None: unknown.
     """
     zero = (0, 0, 0, 0)
     flags = {
@@ -56,7 +56,7 @@ def flags_of(
         for bit, flag in bits.items()
         if leaves.get((leaf, subleaf), zero)[_REGISTERS.index(register)] >> bit & 1
     }
-    # XCR0 means something only if the system has switched it on.
+    # XCR0 is valid only if the system has enabled it.
     osxsave = leaves.get((1, 0), zero)[_ECX] & _OSXSAVE
     state = (xcr0 or 0) if osxsave else 0
     if not osxsave:
@@ -71,12 +71,12 @@ def flags_of(
 
 
 def denied(flags: frozenset[str], allowed: frozenset[str]) -> frozenset[str]:
-    """Return the flags that the instruction could report and does not (P-105).
+    """Return the flags that the instruction can report, but does not (P-105).
 
     :param allowed: the result of `flags_of`.
     """
-    told = frozenset(flag for bits in tables.CPUID_FLAGS.values() for flag in bits.values())
-    return (flags & told) - allowed
+    reported = frozenset(flag for bits in tables.CPUID_FLAGS.values() for flag in bits.values())
+    return (flags & reported) - allowed
 
 
 def ask_processor() -> Answers:
@@ -96,19 +96,19 @@ def _fill_table(address: int) -> Answers:
     xgetbv = ctypes.CFUNCTYPE(ctypes.c_uint64)(address + 64)
     buffer = ctypes.create_string_buffer(16)
 
-    def ask(leaf: int, subleaf: int) -> Registers:
+    def cpuid_registers(leaf: int, subleaf: int) -> Registers:
         cpuid(leaf, subleaf, ctypes.addressof(buffer))
         eax, ebx, ecx, edx = struct.unpack("<4I", buffer.raw)
         return eax, ebx, ecx, edx
 
-    highest = ask(0, 0)[_EAX]
-    highest_extended = ask(0x80000000, 0)[_EAX]
+    highest = cpuid_registers(0, 0)[_EAX]
+    highest_extended = cpuid_registers(0x80000000, 0)[_EAX]
     leaves = {
-        (leaf, subleaf): ask(leaf, subleaf)
+        (leaf, subleaf): cpuid_registers(leaf, subleaf)
         for leaf, subleaf in _LEAVES
         if leaf <= (highest_extended if leaf >= 0x80000000 else highest)
     }
-    # Leaf 7 has its number of subleaves.
+    # Leaf 7 contains the number of its subleaves.
     if (7, 1) in leaves and leaves[7, 0][_EAX] < 1:
         del leaves[7, 1]
     osxsave = leaves.get((1, 0), (0, 0, 0, 0))[_ECX] & _OSXSAVE
@@ -155,6 +155,6 @@ else:
                     raise OSError(ctypes.get_errno(), "mprotect refused")
                 return use(address)
             finally:
-                del first  # or the page could not be given back
+                del first  # otherwise the page cannot be closed
         finally:
             page.close()

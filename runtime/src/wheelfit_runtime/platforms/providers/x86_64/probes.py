@@ -1,4 +1,4 @@
-"""Read the abilities of an x86-64 processor, live or recorded (P-106, P-107)."""
+"""Read the features of an x86-64 processor, real or recorded (P-106, P-107)."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 def read_cpuid(view: SystemView) -> CpuidTable | None:
-    """Return the recorded table, or the processor's; None where neither is available.
+    """Return the recorded table, or the processor's in an x86-64 process on the real machine.
 
-    The instruction is issued only on the real machine and only by an x86-64 process.
+    :return: None if neither is available.
     """
     if view.recorded_cpuid is not None:
         return view.recorded_cpuid
@@ -28,11 +28,13 @@ def read_cpuid(view: SystemView) -> CpuidTable | None:
         leaves, xcr0 = instruction.ask_processor()
     except (OSError, ValueError, AttributeError):
         return None  # the mapping was refused, or there is no C library to use
-    return CpuidTable({leaf: CpuidRegisters(*told) for leaf, told in leaves.items()}, xcr0)
+    return CpuidTable(
+        {leaf: CpuidRegisters(*registers) for leaf, registers in leaves.items()}, xcr0
+    )
 
 
 def parse_cpuid(table: CpuidTable) -> frozenset[str]:
-    """Return the flags, by Linux names, that processor and system together allow.
+    """Return the flags, by Linux names, that processor and system allow.
 
     :param table: answers of the instruction; missing leaves count as zero.
     """
@@ -48,7 +50,7 @@ MACOS_NAMES: tuple[str, ...] = (*_LISTS, sysctl.BRAND, sysctl.TRANSLATED)
 
 
 def parse_macos(answers: Mapping[str, bytes]) -> Cpu:
-    """Read the three lists of feature names (P-106)."""
+    """Return the processor by three lists of feature names (P-106)."""
     words: list[str] = []
     for name in _LISTS:
         words += sysctl.text(answers, name).lower().split()

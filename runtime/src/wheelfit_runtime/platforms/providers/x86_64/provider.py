@@ -1,4 +1,4 @@
-"""Detect which x86-64 level and which flags this machine supports (P-100 to P-107).
+"""Detect the supported x86-64 level and flags (P-100 to P-107).
 
 Reachable as a PEP 850 plugin: ``wheelfit_runtime.platforms.providers.x86_64.provider:PROVIDER``.
 """
@@ -30,23 +30,23 @@ _FLAGS = (*tables.FEATURES, *tables.APPENDED)
 def _find(view: SystemView, own: Mapping[str, tuple[str, ...]]) -> Detection:
     del own
     if view.architecture != NAMESPACE:  # P-104
-        seen = Evidence("interpreter architecture", view.architecture)
-        return answer(NAMESPACE, evidence=(seen,))
-    stated = _stated(view)
-    cpu = of_level(stated[0]) if stated else read(view)
-    cpu = cpu._replace(evidence=(overrides.shown_override(stated[1]),)) if stated else cpu
+        evidence = Evidence("interpreter architecture", view.architecture)
+        return answer(NAMESPACE, evidence=(evidence,))
+    override = _conda_override(view)
+    cpu = of_level(override[0]) if override else read(view)
+    cpu = cpu._replace(evidence=(overrides.shown_override(override[1]),)) if override else cpu
     return supported(cpu, reference=view.reference)
 
 
-def _stated(view: SystemView) -> tuple[str, Evidence] | None:
-    """Return the level that conda's variable states; None: it concerns no such processor."""
+def _conda_override(view: SystemView) -> tuple[str, Evidence] | None:
+    """Return the level in conda's variable; None: unset, or for other processors."""
     if view.architecture != NAMESPACE:
         return None
     return overrides.conda_processor(view.environ, tables.ARCHSPEC, _LEVELS[-1])
 
 
 def of_level(level: str) -> Cpu:
-    """Return a processor with the flags of a level and of the lower ones (psABI), and no others.
+    """Return a processor with only the flags of a level and of the lower ones (psABI).
 
     :param level: as ``v3``.
     """
@@ -61,22 +61,22 @@ def of_level(level: str) -> Cpu:
 def supported(cpu: Cpu, *, reference: bool = False) -> Detection:
     """Return level and flags of a processor, in the reference plugin's order.
 
-    :param reference: leave out the flags that the reference does not know (P-43).
+    :param reference: whether to omit flags unknown to the reference plugin (P-43).
     """
     if cpu.flags is None:  # P-104
-        words = "the processor's abilities could not be found out; only x86-64 v1 is assumed"
+        warning = "the features of the processor could not be detected; only x86-64 v1 is assumed"
         return answer(
             NAMESPACE,
             (FeatureConfig(quick_look.FEATURE, ("v1",)),),
             evidence=cpu.evidence,
-            warnings=(*cpu.warnings, words),
+            warnings=(*cpu.warnings, warning),
         )
-    known = tables.FEATURES if reference else _FLAGS
+    features = tables.FEATURES if reference else _FLAGS
     return answer(
         NAMESPACE,
         (
             FeatureConfig(quick_look.FEATURE, quick_look.levels_of(cpu.flags)),
-            *(FeatureConfig(flag, ("on",)) for flag in known if flag in cpu.flags),
+            *(FeatureConfig(flag, ("on",)) for flag in features if flag in cpu.flags),
         ),
         evidence=cpu.evidence,
         warnings=cpu.warnings,
@@ -89,26 +89,26 @@ def read(view: SystemView) -> Cpu:
         return probes.parse_macos(sysctl.read(view, probes.MACOS_NAMES))
     table = probes.read_cpuid(view)
     if table is None and view.system == "Windows":
-        affirmed = windows_features.read(view)
-        if affirmed is not None:
-            return _from_windows(affirmed)
+        numbers = windows_features.read(view)
+        if numbers is not None:
+            return _from_windows(numbers)
     text = proc_cpuinfo.read(view) if view.system == "Linux" else None
     if text is None:
         return from_cpuid(table)
     info = proc_cpuinfo.parse(text, "flags")
     if info.flags is None:
-        # An emulator shows the file of a host that is not x86 at all.
+        # An emulator may show the file of a host that is not x86.
         return from_cpuid(table)
-    return _compared(info, table)
+    return _without_denied_flags(info, table)
 
 
-def _compared(info: proc_cpuinfo.CpuInfo, table: CpuidTable | None) -> Cpu:
+def _without_denied_flags(info: proc_cpuinfo.CpuInfo, table: CpuidTable | None) -> Cpu:
     """Return the processor in the file, without flags the instruction denies (P-105)."""
     flags = info.flags or frozenset()
     evidence = [Evidence(proc_cpuinfo.PATH, "flags: " + " ".join(sorted(flags)))]
     if info.differ:
-        words = "the processors differ; what all of them can do is taken"
-        evidence.append(Evidence(proc_cpuinfo.PATH, words))
+        text = "the processors differ; only features of all of them count"
+        evidence.append(Evidence(proc_cpuinfo.PATH, text))
     if table is None:
         return Cpu(flags, evidence=tuple(evidence))
     allowed = probes.parse_cpuid(table)
@@ -116,34 +116,34 @@ def _compared(info: proc_cpuinfo.CpuInfo, table: CpuidTable | None) -> Cpu:
     if not denied:
         return Cpu(flags, evidence=tuple(evidence))
     evidence.append(Evidence("CPUID", _shown(table)))
-    words = (
+    text = (
         f"{proc_cpuinfo.PATH} lists {', '.join(sorted(denied))}, but the processor denies it "
-        "(an emulator?); only what both say is used"
+        "(an emulator?); only features in both are used"
     )
-    return Cpu(flags - denied, evidence=tuple(evidence), warnings=(words,))
+    return Cpu(flags - denied, evidence=tuple(evidence), warnings=(text,))
 
 
 def from_cpuid(table: CpuidTable | None) -> Cpu:
     """Return the processor described by the instruction's answers (P-107)."""
     if table is None:
-        return Cpu(evidence=(Evidence("CPUID", "could not be asked"),))
+        return Cpu(evidence=(Evidence("CPUID", "not available"),))
     return Cpu(probes.parse_cpuid(table), evidence=(Evidence("CPUID", _shown(table)),))
 
 
-def _from_windows(affirmed: frozenset[int]) -> Cpu:
+def _from_windows(feature_numbers: frozenset[int]) -> Cpu:
     """Return the few facts from Windows, where the instruction may not be issued (P-107)."""
-    numbers = " ".join(map(str, sorted(affirmed)))
-    words = (
-        "this system refuses to run the CPUID instruction, and Windows tells too little of "
+    numbers = " ".join(map(str, sorted(feature_numbers)))
+    warning = (
+        "this system refuses to run the CPUID instruction, and Windows has too few facts about "
         "the processor; only x86-64 v1 is assumed"
     )
     return Cpu(
-        windows_features.parse(affirmed, tables.WINDOWS_FEATURES),
+        windows_features.parse(feature_numbers, tables.WINDOWS_FEATURES),
         evidence=(
-            Evidence("CPUID", "could not be asked"),
+            Evidence("CPUID", "not available"),
             Evidence(windows_features.NAME, numbers),
         ),
-        warnings=(words,),
+        warnings=(warning,),
     )
 
 
@@ -160,5 +160,5 @@ PROVIDER = BuiltInProvider(
     tables.DATA_VERSION,
     _find,
     {quick_look.FEATURE: _LEVELS.__contains__, **dict.fromkeys(_FLAGS, "on".__eq__)},
-    others=lambda view: (_stated(view) or ())[1:],
+    others=lambda view: (_conda_override(view) or ())[1:],
 )

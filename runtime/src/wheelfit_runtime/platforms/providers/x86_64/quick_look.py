@@ -1,9 +1,6 @@
-"""Detect the level of an x86-64 processor and nothing else, faster than the provider.
+"""Detect only the level of an x86-64 processor, with the result of `provider`, but faster."""
 
-`provider` gives the same result, with all flags and their evidence.
-"""
-
-# An import of a split package comes here: nothing is imported that it could do without.
+# Imported when packages with several implementations are imported, so it imports few modules.
 from __future__ import annotations
 
 import sys
@@ -16,7 +13,7 @@ if TYPE_CHECKING:
     from wheelfit_runtime.platforms.providers.x86_64.instruction import Answers
 
 FEATURE = "level"
-"""The only feature that is looked at."""
+"""The only detected feature."""
 
 
 def supported() -> tuple[str, ...] | None:
@@ -27,14 +24,14 @@ def supported() -> tuple[str, ...] | None:
         with open(PATH, encoding="utf-8", errors="replace") as file:  # noqa: PTH123 - see above
             return levels_in(file.read(), instruction.ask_processor())
     except (OSError, ValueError, AttributeError):
-        return None  # the provider can do with less
+        return None  # the provider needs fewer facts
 
 
 def levels_in(text: str, answers: Answers) -> tuple[str, ...] | None:
-    """Return the levels that a system and the instruction agree on, the best first (P-105).
+    """Return the levels that file and instruction support, the best first (P-105).
 
     :param text: the content of ``/proc/cpuinfo``.
-    :returns: None where the provider would warn, or the file has no flags.
+    :return: None if the provider would warn, or the file has no flags.
     """
     flags, _ = common_flags(text, "flags")
     if flags is None or instruction.denied(flags, instruction.flags_of(*answers)):
@@ -43,7 +40,7 @@ def levels_in(text: str, answers: Answers) -> tuple[str, ...] | None:
 
 
 def levels_of(flags: frozenset[str]) -> tuple[str, ...]:
-    """Return the levels whose flags are all there, the best first (P-102).
+    """Return the levels whose flags are all present, the best first (P-102).
 
     :param flags: by their Linux names.
     """

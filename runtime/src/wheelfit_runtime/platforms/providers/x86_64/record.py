@@ -9,7 +9,7 @@ FAMILY = HardwareFamily(
     rank=10,
     devices="x86-64 processors",
     device="an x86-64 CPU",
-    purpose="the level of an x86-64 processor (v1 to v4) and its single abilities",
+    purpose="the level of an x86-64 processor (v1 to v4) and its features",
     example="x86_64 :: level :: v3",
     plugins=(
         Plugin(

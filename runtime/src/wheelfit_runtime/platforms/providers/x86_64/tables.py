@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 DATA_VERSION = "2026-11"
 
-# P-100: the reference plugin's order, newest first. Part of how wheels are ranked.
+# P-100: the reference plugin's order, newest first, which ranks wheels.
 FEATURES: tuple[str, ...] = tuple(
     """
     avx_vnni cppc ibrs_enhanced tsc_adjust flush_l1d movdir64b movdiri avx512_bf16 avx512_bitalg
@@ -21,7 +21,7 @@ FEATURES: tuple[str, ...] = tuple(
     """.split()
 )
 
-# P-101: ours, after all of the reference.
+# P-101: further flags of wheelfit.
 APPENDED: tuple[str, ...] = tuple(
     """
     amx_tile amx_int8 amx_bf16 amx_fp16 avx512_fp16 avx_ifma avx_ne_convert avx_vnni_int8
@@ -94,7 +94,7 @@ CPUID_FLAGS: Mapping[tuple[int, int, str], dict[int, str]] = {
     (0x80000008, 0, "ebx"): {0: "clzero", 27: "cppc"},
 }  # fmt: skip
 
-# P-107: what the system must save before these may be used (as the Linux kernel masks them).
+# P-107: flags that need register states saved by the system, as in the Linux kernel.
 NEEDS_XSAVE: frozenset[str] = frozenset(["xsave", "xsaveopt", "xsavec"])
 NEEDS_YMM_STATE: frozenset[str] = frozenset(
     """
@@ -119,10 +119,10 @@ MACOS_FLAGS: Mapping[str, str] = {
     "rdwrfsgs": "fsgsbase",
 }
 
-# P-106: what Rosetta may list and not translate: the group that came with AVX, and all newer ones.
+# P-106: flags that Rosetta may list, but not translate: those of AVX's generation and newer ones.
 NOT_TRANSLATED: frozenset[str] = frozenset((*FEATURES[: FEATURES.index("rdrand")], *APPENDED))
 
-# P-107: numbers of IsProcessorFeaturePresent. None reports lahf_lm or popcnt, so no level.
+# P-107: numbers of IsProcessorFeaturePresent, which lack lahf_lm and popcnt of the levels.
 WINDOWS_FEATURES: Mapping[int, tuple[str, ...]] = {
     3: ("mmx",),
     6: ("sse",),

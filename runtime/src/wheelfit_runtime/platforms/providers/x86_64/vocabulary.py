@@ -15,8 +15,8 @@ VOCABULARY = Vocabulary(
 
 
 class Words(ProcessorWords):
-    """The words for missing abilities of an x86-64 processor."""
+    """The words for missing features of an x86-64 processor."""
 
     def full_value_name(self, value: str) -> str:
-        """Return the same where it stands alone."""
+        """Return the name of a value of the level feature where no architecture is named."""
         return f"x86-64-{value}"
