@@ -99,7 +99,10 @@ def test_the_first_on_the_path_counts(tmp_path: Path) -> None:
     [
         ("", "not JSON"),
         ("[" * 100_000 + "]" * 100_000, "larger than"),
-        ("[" * 20_000 + "]" * 20_000, "not JSON" if sys.version_info < (3, 14) else "not a JSON object"),
+        (
+            "[" * 20_000 + "]" * 20_000,
+            "not JSON" if sys.version_info < (3, 14) else "not a JSON object",
+        ),
         ('{"schema": ' + "9" * 6_000 + "}", "not JSON"),
         ("\ud800".encode("utf-8", "surrogatepass").decode("latin-1"), "not JSON"),
         ([], "not a JSON object"),
