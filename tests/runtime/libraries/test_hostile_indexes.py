@@ -34,7 +34,7 @@ from wheelfit_runtime.libraries.machine import this_machine
 from wheelfit_runtime.libraries.progress import Progress
 from wheelfit_runtime.libraries.transport_http import HttpTransport
 from wheelfit_runtime.libraries.versions import Requirement, parse_requirement, parse_version
-from wheelfit_runtime.libraries.wheels import ListedWheel, without_secrets
+from wheelfit_runtime.libraries.wheels import ListedWheel, safe_url
 
 CUDART = "nvidia-cuda-runtime-cu12"
 SILENT = Progress(None)
@@ -237,8 +237,8 @@ def test_addresses_that_are_none(url: str) -> None:
 
 def test_what_is_shown_of_an_address() -> None:
     """Neither a login nor what is behind the question mark."""
-    assert without_secrets("https://me:pw@x.example:8/a?token=1#b") == "https://x.example:8/a"
-    assert without_secrets("https://x.example/a@b") == "https://x.example/a@b"
+    assert safe_url("https://me:pw@x.example:8/a?token=1#b") == "https://x.example:8/a"
+    assert safe_url("https://x.example/a@b") == "https://x.example/a@b"
 
 
 def test_no_proxy_hears_of_this_machine(

@@ -11,7 +11,6 @@ from urllib.request import url2pathname
 
 from wheelfit_runtime.errors import (
     FileProblem,
-    IntegrityError,
     NoCompatibleWheel,
     NoFit,
     ProjectNotFound,
@@ -34,7 +33,7 @@ from wheelfit_runtime.libraries.store_changes import (
 from wheelfit_runtime.libraries.transports import transport_for
 from wheelfit_runtime.libraries.verifying import damage_of, unpack
 from wheelfit_runtime.libraries.versions import Requirement, Span, parse_version
-from wheelfit_runtime.libraries.wheels import best_wheel, without_secrets
+from wheelfit_runtime.libraries.wheels import best_wheel
 from wheelfit_runtime.platforms.elf import read_shared_object
 
 if TYPE_CHECKING:
@@ -107,7 +106,7 @@ def resolve(
     if request.lock is not None:
         lock = read_lock(Path(request.lock))
         listed = [
-            _wheel_of_lock(request.lock, lock, project, machine) for project in projects.values()
+            _locked_wheel(request.lock, lock, project, machine) for project in projects.values()
         ]
         version = _version(request, projects, lock)
         numbers = parse_version(version)
@@ -202,7 +201,7 @@ def _version(
     return request.version
 
 
-def _wheel_of_lock(
+def _locked_wheel(
     path: str, lock: Sequence[ListedWheel], project: str, machine: Machine
 ) -> ListedWheel:
     wheels = [wheel for wheel in lock if wheel.project == project]
@@ -230,11 +229,7 @@ def stored_wheel(
     :raises NotInStore: it is not in the store, and fetching is not allowed.
     :raises StoreUnavailable: it cannot be stored.
     """
-    if not listed.sha256:
-        raise IntegrityError(
-            f"the index lists no sha256 of {listed.filename}, so it is not used",
-            where=without_secrets(listed.url),
-        )
+    listed.check_promised()
     store, name = request.store, f"{listed.project}-{listed.version}"
     try:
         stored = _intact_wheel(store, listed.sha256, damaged)
@@ -303,7 +298,7 @@ def loading_order(
 
     :param prefixes: by component, the prefixes of its libraries' names.
     """
-    found_libraries: dict[str, tuple[StoredWheel, str, int, SharedObject]] = {}
+    elf_files: dict[str, tuple[StoredWheel, str, int, SharedObject]] = {}
     for entry in entries:
         for path, size, _ in entry.files():
             name = PurePosixPath(path).name
@@ -316,34 +311,30 @@ def loading_order(
                 names = read_shared_object(stream)
             soname = names.soname or name
             # A library may have several names; its SONAME is preferred.
-            if soname not in found_libraries or name == soname:
-                found_libraries[soname] = (entry, path, size, names)
+            if soname not in elf_files or name == soname:
+                elf_files[soname] = (entry, path, size, names)
     by_soname: dict[str, ChosenLibrary] = {}
     visited: set[str] = set()
 
     def add(soname: str, component: str) -> None:
-        if soname in visited or soname not in found_libraries:
+        if soname in visited or soname not in elf_files:
             return
         visited.add(soname)
-        entry, path, size, names = found_libraries[soname]
+        entry, path, size, names = elf_files[soname]
         for needed in names.needed:
             add(needed, component)
         by_soname[soname] = ChosenLibrary(
             entry.sha256, path, size, soname, _owner(soname, component, prefixes)
         )
 
-    for component, component_prefixes in prefixes.items():
-        for prefix in component_prefixes:
-            for soname in sorted(found_libraries):
+    for component, library_prefixes in prefixes.items():
+        for prefix in library_prefixes:
+            for soname in sorted(elf_files):
                 if soname.startswith(prefix):
                     add(soname, component)
     return tuple(by_soname.values())
 
 
 def _owner(soname: str, component: str, prefixes: Mapping[str, tuple[str, ...]]) -> str:
-    owners = (
-        name
-        for name, component_prefixes in prefixes.items()
-        if soname.startswith(component_prefixes)
-    )
+    owners = (name for name, starts in prefixes.items() if soname.startswith(starts))
     return next(owners, component)

@@ -24,7 +24,7 @@ from wheelfit_runtime.errors import (
     UserError,
     WheelfitError,
 )
-from wheelfit_runtime.libraries.wheels import without_secrets
+from wheelfit_runtime.libraries.wheels import safe_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -82,7 +82,7 @@ class HttpsClient:
                     body += piece
                     if len(body) > limit:
                         raise InvalidPage(
-                            f"the answer has more than {limit} bytes", where=without_secrets(url)
+                            f"the answer has more than {limit} bytes", where=safe_url(url)
                         )
                 return bytes(body), response.headers.get("Content-Type", ""), response.url
 
@@ -101,13 +101,11 @@ class HttpsClient:
             with self._open(url) as response, open(path, "wb") as file:  # noqa: PTH123
                 total = size or response.length
                 if response.length not in (None, total):
-                    raise Unreachable("another length was promised", where=without_secrets(url))
+                    raise Unreachable("another length was promised", where=safe_url(url))
                 for piece in self._pieces(response, url, total):
                     received += len(piece)
                     if received > (total or _MAX_SIZE):
-                        raise Unreachable(
-                            "more was sent than was promised", where=without_secrets(url)
-                        )
+                        raise Unreachable("more was sent than was promised", where=safe_url(url))
                     file.write(piece)
                     report(received, total)
 
@@ -132,12 +130,12 @@ class HttpsClient:
             elapsed = time.monotonic() - start
             if elapsed > self._silence and received < elapsed * _MIN_RATE:
                 raise _TemporaryError(
-                    Unreachable("the server sends too slowly", where=without_secrets(url))
+                    Unreachable("the server sends too slowly", where=safe_url(url))
                 )
             yield piece
         if total is not None and received < total:
             raise _TemporaryError(
-                Unreachable("the connection ended too early", where=without_secrets(url))
+                Unreachable("the connection ended too early", where=safe_url(url))
             )
 
     def _with_retries(self, request: Callable[[], _T]) -> _T:
@@ -173,7 +171,7 @@ class HttpsClient:
             status = UnexpectedStatus(
                 f"the server answered with status {error.code}",
                 status=error.code,
-                where=without_secrets(url),
+                where=safe_url(url),
                 hint="the index needs a login: put it into its URL or into .netrc"
                 if error.code == http.client.UNAUTHORIZED
                 else None,
@@ -276,13 +274,13 @@ def _require_https(url: str, *, only_https: bool = False) -> None:
         parts = urlsplit(url)
         _ = parts.port
     except ValueError:
-        raise UserError("this is not a valid URL", where=without_secrets(url)) from None
+        raise UserError("this is not a valid URL", where=safe_url(url)) from None
     is_here = parts.scheme == "http" and parts.hostname in _LOOPBACK and not only_https
     if parts.hostname and (parts.scheme == "https" or is_here):
         return
     raise Unreachable(
         "libraries are fetched over https only",
-        where=without_secrets(url),
+        where=safe_url(url),
         hint="over plain HTTP, both a library and its hash can be changed on the way",
     )
 
@@ -292,7 +290,7 @@ def _unreachable(url: str, error: Exception) -> Exception:
     if isinstance(reason, ssl.SSLCertVerificationError):
         return Unreachable(
             f"the certificate of the server is not trusted: {reason.verify_message}",
-            where=without_secrets(url),
+            where=safe_url(url),
             hint="if a proxy of your organisation replaces certificates, set SSL_CERT_FILE to "
             "the file with its authority",
         )
@@ -301,7 +299,7 @@ def _unreachable(url: str, error: Exception) -> Exception:
     return _TemporaryError(
         Unreachable(
             f"the server cannot be reached: {cause}",
-            where=without_secrets(url),
+            where=safe_url(url),
             hint="fetch ahead where there is a network: python -m wheelfit_runtime store prefetch",
         )
     )

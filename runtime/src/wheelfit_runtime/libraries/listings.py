@@ -12,7 +12,7 @@ from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
 from wheelfit_runtime.errors import Fault, InvalidLock, InvalidPage
 from wheelfit_runtime.libraries.versions import normalized
-from wheelfit_runtime.libraries.wheels import ListedWheel, split_filename, without_secrets
+from wheelfit_runtime.libraries.wheels import ListedWheel, safe_url, split_filename
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,9 +42,9 @@ def read_page(body: bytes, content_type: str, url: str) -> list[ListedWheel]:
             return _from_html(text, url)
     except _PARSE_ERRORS as error:
         raise InvalidPage(
-            f"the page of the index cannot be read: {error}", where=without_secrets(url)
+            f"the page of the index cannot be read: {error}", where=safe_url(url)
         ) from None
-    raise InvalidPage(f"the index answered with {kind}", where=without_secrets(url))
+    raise InvalidPage(f"the index answered with {kind}", where=safe_url(url))
 
 
 def _from_json(text: str, url: str) -> list[ListedWheel]:

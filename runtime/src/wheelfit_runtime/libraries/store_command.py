@@ -18,9 +18,10 @@ from wheelfit_runtime.libraries.store import Store
 from wheelfit_runtime.libraries.store_changes import remove, sweep, unwritable
 from wheelfit_runtime.libraries.toolkits import names
 from wheelfit_runtime.libraries.verifying import damage_of
+from wheelfit_runtime.wording import count_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
     from typing import TextIO
 
     from wheelfit_runtime.libraries.store import StoredWheel
@@ -124,17 +125,16 @@ def _line(entry: StoredWheel) -> str:
     return f"{release:44} {_size(entry) / _MEGA:8.1f} MB  {entry.sha256[:12]}{suffix}"
 
 
-def _count(entries: Sequence[StoredWheel]) -> str:
-    return "1 wheel" if len(entries) == 1 else f"{len(entries)} wheels"
-
-
 def _list(options: argparse.Namespace, store: Store) -> tuple[dict[str, Any], list[str], int]:
     del options
     entries = store.entries()
     total = sum(map(_size, entries))
     roots = " and ".join({str(Path(entry.folder).parent.parent): None for entry in entries})
     folders = roots or store.root
-    lines = [*map(_line, entries), f"{_count(entries)}, {total / _MEGA:.1f} MB in {folders}"]
+    lines = [
+        *map(_line, entries),
+        f"{count_of(len(entries), 'wheel')}, {total / _MEGA:.1f} MB in {folders}",
+    ]
     return {"wheels": [_entry_data(entry) for entry in entries], "bytes": total}, lines, 0
 
 
@@ -199,7 +199,7 @@ def _verify(options: argparse.Namespace, store: Store) -> tuple[dict[str, Any], 
             lines += [f"  {problem}" for problem in problems]
             if removed:
                 _remove(entry, store)
-    lines.append(f"{_count(entries)} checked, {len(damaged)} damaged")
+    lines.append(f"{count_of(len(entries), 'wheel')} checked, {len(damaged)} damaged")
     if any(damage["own"] and not damage["removed"] for damage in damaged):
         lines.append("hint: verify --remove removes them, and they are fetched again when needed")
     return {"checked": len(entries), "damaged": damaged}, lines, _DAMAGED if damaged else 0
@@ -239,7 +239,7 @@ def _gc(options: argparse.Namespace, store: Store) -> tuple[dict[str, Any], list
         remove_broken(store)
         sweep(store)
     verb = "would be removed" if options.dry_run else "removed"
-    lines.append(f"{_count(unused)} {verb}, {total / _MEGA:.1f} MB")
+    lines.append(f"{count_of(len(unused), 'wheel')} {verb}, {total / _MEGA:.1f} MB")
     return {"removed": removed, "bytes": total, "dry_run": options.dry_run}, lines, 0
 
 

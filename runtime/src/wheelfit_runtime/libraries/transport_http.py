@@ -16,7 +16,6 @@ from urllib.parse import urljoin, urlsplit
 
 from wheelfit_runtime.errors import (
     HashMismatch,
-    IntegrityError,
     InvalidPage,
     NoCompatibleWheel,
     ProjectNotFound,
@@ -26,7 +25,7 @@ from wheelfit_runtime.libraries.https_client import HttpsClient, without_login
 from wheelfit_runtime.libraries.listings import ACCEPT, read_page
 from wheelfit_runtime.libraries.verifying import BROKEN_ARCHIVE
 from wheelfit_runtime.libraries.versions import Requirement, parse_requirement
-from wheelfit_runtime.libraries.wheels import best_wheel, without_secrets
+from wheelfit_runtime.libraries.wheels import best_wheel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -164,8 +163,9 @@ class HttpTransport:
                     _check_hash(body, wheel.metadata_sha256, f"{wheel.filename}.metadata")
                 return body
         # The index does not serve METADATA (PEP 658); a metapackage has some kilobytes.
+        wheel.check_promised()
         body = self._client.get(wheel.url, _MAX_METADATA_SIZE)[0]
-        _check_hash(body, _listed_hash(wheel), wheel.filename)
+        _check_hash(body, wheel.sha256, wheel.filename)
         try:
             with zipfile.ZipFile(io.BytesIO(body)) as archive:
                 name = next(
@@ -182,7 +182,7 @@ class HttpTransport:
         :raises NetworkError: it is not available.
         :raises IntegrityError: the index lists no hash of it.
         """
-        _listed_hash(wheel)
+        wheel.check_promised()
         path = os.path.join(folder, "wheel.part")  # noqa: PTH118
         action = f"fetching {wheel.project} {wheel.version}"
         self._client.download(
@@ -195,12 +195,3 @@ def _check_hash(body: bytes, expected: str, name: str) -> None:
     actual = hashlib.sha256(body).hexdigest()
     if actual != expected:
         raise HashMismatch(algorithm="sha256", expected=[expected], actual=actual, where=name)
-
-
-def _listed_hash(wheel: ListedWheel) -> str:
-    if not wheel.sha256:
-        raise IntegrityError(
-            f"the index lists no sha256 of {wheel.filename}, so it is not used",
-            where=without_secrets(wheel.url),
-        )
-    return wheel.sha256

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wheelfit_runtime.errors import NoCompatibleWheel
+from wheelfit_runtime.errors import IntegrityError, NoCompatibleWheel
 from wheelfit_runtime.libraries.machine import is_compatible
 from wheelfit_runtime.libraries.versions import normalized, parse_version, satisfies
 
@@ -34,6 +34,17 @@ class ListedWheel:
     """The hash of its METADATA on the index; empty: unknown; None: the index has no METADATA."""
     is_yanked: bool = False
 
+    def check_promised(self) -> None:
+        """Check that its hash is known.
+
+        :raises IntegrityError: it is unknown.
+        """
+        if not self.sha256:
+            raise IntegrityError(
+                f"the index lists no sha256 of {self.filename}, so it is not used",
+                where=safe_url(self.url),
+            )
+
 
 def split_filename(filename: str) -> tuple[str, str] | None:
     """Return project and version of a wheel's name; None: not a wheel, or a variant wheel."""
@@ -45,7 +56,7 @@ def split_filename(filename: str) -> tuple[str, str] | None:
     return normalized(parts[0]), parts[1]
 
 
-def without_secrets(url: str) -> str:
+def safe_url(url: str) -> str:
     """Return a URL for messages, without the login, and without the query, which may be signed."""
     scheme, slashes, rest = url.partition("?")[0].rpartition("://")
     host, slash, path = rest.partition("/")

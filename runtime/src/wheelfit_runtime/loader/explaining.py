@@ -15,7 +15,12 @@ from wheelfit_runtime.loader.declaration_files import escaped, find_module
 from wheelfit_runtime.loader.exporting import load
 from wheelfit_runtime.loader.loading import explain
 from wheelfit_runtime.loader.quick_choice import variable_of
-from wheelfit_runtime.platforms.child_processes import Ending, Question, RealProcesses
+from wheelfit_runtime.platforms.child_processes import (
+    Ending,
+    Question,
+    RealProcesses,
+    signal_name,
+)
 from wheelfit_runtime.platforms.system_view import interpreter_of_this_process
 
 if TYPE_CHECKING:
@@ -181,22 +186,13 @@ def _outcome_of(answer: Answer) -> dict[str, Any]:
 
 def _ending(answer: Answer) -> str:
     if answer.ending is Ending.KILLED:
-        return f"the process ends with {_signal(answer.code)}"
+        return f"the process ends with {signal_name(answer.code)}"
     if answer.ending is Ending.EXITED:
         return f"the process ends with status {answer.code}"
     if answer.ending is Ending.LATE:
         return f"the import takes longer than {DEADLINE:.0f} s"
     errors = answer.errors.decode("utf-8", "replace").strip()
     return escaped(f"{answer.ending}: {errors}" if errors else str(answer.ending))[:_MAX_LENGTH]
-
-
-def _signal(number: int) -> str:
-    import signal
-
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
 
 
 def report(group: str) -> None:

@@ -268,6 +268,16 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
     process.kill()
 
 
+def signal_name(number: int) -> str:
+    """Return the name of a signal, as ``SIGSEGV``; its number if it has none."""
+    import signal
+
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
 def abandon(process: subprocess.Popen[bytes]) -> None:
     """Wait for a process in a daemon thread."""
     threading.Thread(target=process.wait, name="abandoned child", daemon=True).start()

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from wheelfit_runtime.platforms import providers
-from wheelfit_runtime.platforms.child_processes import abandon
+from wheelfit_runtime.platforms.child_processes import abandon, signal_name
 from wheelfit_runtime.platforms.override_names import override_variables
 
 if TYPE_CHECKING:
@@ -280,12 +280,7 @@ class _PluginChild:
             status_clause = "" if status is None else f", which ended with status {status}"
             return f"its interpreter{status_clause}, could not prepare to run it"
         if "signal" in ended:
-            import signal
-
-            try:
-                name = signal.Signals(ended["signal"]).name
-            except ValueError:
-                name = f"signal {ended['signal']}"
+            name = signal_name(ended["signal"])
             cause = " after it had used up its processor time" if name == "SIGXCPU" else ""
             return f"it crashed: {name}{cause}"
         if ended.get("status") != 0 or not self._received["answer"]:

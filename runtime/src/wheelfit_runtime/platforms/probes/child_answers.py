@@ -7,11 +7,10 @@ data are all results with evidence.
 from __future__ import annotations
 
 import json
-import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from wheelfit_runtime.platforms.child_processes import Ending
+from wheelfit_runtime.platforms.child_processes import Ending, signal_name
 from wheelfit_runtime.platforms.features import Evidence
 from wheelfit_runtime.platforms.isolated import library_child
 
@@ -75,7 +74,7 @@ def trouble(answer: Answer, queried: str, deadline: float) -> str:
         case Ending.LATE:
             return f"{queried} did not answer within {deadline:g} s{call}"
         case Ending.KILLED:
-            return f"{queried} crashed with {_signal_name(answer.code)}{call}"
+            return f"{queried} crashed with {signal_name(answer.code)}{call}"
         case Ending.NOT_STARTED:
             return f"{queried} could not be queried: no child process"
         case Ending.FLOODED:
@@ -116,10 +115,3 @@ def evidence(answer: Answer, child: str) -> tuple[Evidence, ...]:
     last_lines = "; ".join(line for line in lines if line.strip())
     ending = Evidence(child, f"{answer.ending}, {answer.code}")
     return (ending, Evidence(f"{child}, standard error", last_lines)) if last_lines else (ending,)
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
