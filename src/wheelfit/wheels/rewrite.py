@@ -218,10 +218,8 @@ def _copied_members(changes: _Changes, options: RewriteOptions) -> list[tuple[Me
         if member.name not in changes.dropped
     ]
     if options.is_reproducible:
-        copied = sorted(
-            ((_normalized(member, options.epoch), name) for member, name in copied),
-            key=itemgetter(1),
-        )
+        copied = [(_normalized(member, options.epoch), name) for member, name in copied]
+        copied.sort(key=itemgetter(1))
     # B-39; sorting is stable, so the others keep their order.
     last = f"{changes.dist_info}/"
     copied.sort(key=lambda pair: pair[1].startswith(last))
@@ -341,16 +339,12 @@ def _corrected_record(archive: WheelArchive, copied: Sequence[Member]) -> tuple[
             notes.append(f"RECORD did not list {member.name!r}")
         elif (old_row.hash.rstrip("="), old_row.size) != (new_row.hash, new_row.size):
             notes.append(f"RECORD was wrong about {member.name!r}")
-    rows = [
-        correct_rows.pop(path, row)
-        for path, row in old_rows.items()
-        if path in correct_rows or path in archive
-    ]
-    notes += [
-        f"RECORD listed {path!r}, which the wheel does not contain"
-        for path in old_rows
-        if path not in archive
-    ]
+    rows = []
+    for path, row in old_rows.items():
+        if path in archive:
+            rows.append(correct_rows.pop(path, row))
+        else:
+            notes.append(f"RECORD listed {path!r}, which the wheel does not contain")
     return Record((*rows, *correct_rows.values()), record.terminator), notes
 
 

@@ -122,29 +122,29 @@ def initialize(
     :param progress: report operations longer than a second on standard error.
     :raises WheelfitError: the libraries are not available; the class is the reason.
     """
-    component_names = None if components is None else tuple(components)
+    names = None if components is None else tuple(components)
     key = (
         family,
         version,
-        component_names,
+        names,
         scope,
         lock and str(lock),
         store and str(store),
         cap_to_driver,
     )
-    libraries = _LOADED.get(key)
-    if libraries is not None:
-        return libraries
+    loaded = _LOADED.get(key)
+    if loaded is not None:
+        return loaded
     try:
         with _LOCK:
-            libraries = _LOADED.get(key)
-            if libraries is not None:
-                return libraries
+            loaded = _LOADED.get(key)
+            if loaded is not None:
+                return loaded
             _check_arguments(version, components, scope)
             request = LibraryRequest(
                 family,
                 version,
-                component_names,
+                names,
                 os.environ,
                 offline=offline,
                 lock=lock,
@@ -155,11 +155,9 @@ def initialize(
                 progress=progress,
             )
             warnings = request.warnings()
-            libraries = _LOADED[key] = _load_selection(
-                request, scope, several_majors=several_majors
-            )
+            loaded = _LOADED[key] = _load(request, scope, several_majors=several_majors)
             if request.lock is not None:
-                warnings = request.warnings(libraries.version)  # that of the lock
+                warnings = request.warnings(loaded.version)  # that of the lock
     except Exception as error:
         from wheelfit_runtime.errors import WheelfitError
 
@@ -171,7 +169,7 @@ def initialize(
 
         for warning in warnings:
             warn(warning)
-    return libraries
+    return loaded
 
 
 def prepare(
@@ -185,9 +183,9 @@ def prepare(
     :raises WheelfitError: the libraries are not available; the class is the reason.
     """
     _check_arguments(version, components)
-    component_names = None if components is None else tuple(components)
+    names = None if components is None else tuple(components)
     request = LibraryRequest(
-        family, version, component_names, os.environ, offline=False, ahead=True, **options
+        family, version, names, os.environ, offline=False, ahead=True, **options
     )
     request.warnings()
     return _select(request)
@@ -228,7 +226,7 @@ def _select(
     return choose(request, previous, problem)
 
 
-def _load_selection(request: LibraryRequest, scope: str, *, several_majors: bool) -> Libraries:
+def _load(request: LibraryRequest, scope: str, *, several_majors: bool) -> Libraries:
     selection = _select(request)
     try:
         return load(request, selection, scope, several_majors=several_majors)

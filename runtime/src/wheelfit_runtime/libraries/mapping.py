@@ -110,12 +110,10 @@ def load(
     handles = {
         soname: ctypes.CDLL(foreign_paths.get(soname, path), mode) for soname, path in paths.items()
     }
-    mapped_after = _mapped_files()
-    foreign_paths |= _substituted(paths, foreign_paths, mapped_after)
+    mapped_now = _mapped_files()
+    foreign_paths |= _substituted(paths, foreign_paths, mapped_now)
     expected = {*map(os.path.realpath, paths.values()), *foreign_paths.values()}
-    foreign_paths |= _foreign_dependencies(
-        request, mapped_after - mapped - expected, selection.stems
-    )
+    foreign_paths |= _foreign_needs(request, mapped_now - mapped - expected, selection.stems)
     return Libraries(
         selection.family,
         selection.version,
@@ -184,7 +182,7 @@ def _same_builds(libraries: list[Library], mapped: tuple[Library, ...]) -> dict[
 
 
 def _substituted(
-    paths: dict[str, str], foreign_paths: dict[str, str], mapped: set[str]
+    paths: dict[str, str], foreign: dict[str, str], mapped: set[str]
 ) -> dict[str, str]:
     """Return the files loaded instead of the requested ones, as by LD_PRELOAD or LD_AUDIT."""
     real_paths = {soname: os.path.realpath(path) for soname, path in paths.items()}
@@ -193,13 +191,13 @@ def _substituted(
     return {
         soname: other
         for soname, path in real_paths.items()
-        if soname not in foreign_paths and path not in mapped
+        if soname not in foreign and path not in mapped
         for other in sorted(mapped)
         if other.rpartition("/")[2].startswith(soname)
     }
 
 
-def _foreign_dependencies(
+def _foreign_needs(
     request: LibraryRequest, new: set[str], stems: tuple[str, ...]
 ) -> dict[str, str]:
     """Return libraries of the family from elsewhere that loaded libraries need, and warn.
@@ -211,10 +209,8 @@ def _foreign_dependencies(
         return {}
     from wheelfit_runtime.loader.caller_warnings import warn
 
-    store_prefixes = tuple(f"{os.path.realpath(root)}/" for root in request.store.roots)
-    paths = {
-        path.rpartition("/")[2]: path for path in sorted(new) if not path.startswith(store_prefixes)
-    }
+    stores = tuple(f"{os.path.realpath(root)}/" for root in request.store.roots)
+    paths = {path.rpartition("/")[2]: path for path in sorted(new) if not path.startswith(stores)}
     for path in paths.values():
         warn(f"{request} loads {path}, which no wheel of the library store has")
     return paths

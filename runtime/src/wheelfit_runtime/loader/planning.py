@@ -246,10 +246,9 @@ def plan(
     """Choose implementations for all groups together.
 
     For each combination of values of shared dimensions, every group gets its best implementation.
-    Combinations are compared by whether they serve the group imported now, the number of forced
-    implementations they contradict, the number of groups they serve, the ranks of the
-    implementations in their groups, and the values, higher ones first. A forced implementation is
-    always chosen.
+    The best combination serves the group imported now, then agrees with the most forced
+    implementations (which are always chosen), serves the most groups, has the best implementations
+    in their groups, and has the highest values.
 
     :param judgements: of all installed implementations; incompatible ones are ignored.
     :param loaded: the values of shared dimensions that the process has already.
