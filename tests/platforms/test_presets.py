@@ -194,7 +194,7 @@ class TestEveryPreset:
                 first = nvidia_presets.NVIDIA[Capability(sm // 10, sm % 10)].first
                 name = f"cuda-{cuda}-sm{sm}"
                 if Capability(*map(int, cuda.split("."))) < first:
-                    with raises_code("invalid-preset", match="does not know"):
+                    with raises_code("invalid-preset", match="does not support"):
                         compose([name])
                 else:
                     made += bool(values(name, namespace="nvidia")["sm_arch"])

@@ -40,7 +40,7 @@ class InspectedFile:
 
     path: Path
     binaries: Binaries
-    binary_properties: FoundProperties
+    binary_properties: ImpliedProperties
     """The properties that the binaries show."""
 
     def to_json(self) -> dict[str, object]:

@@ -50,15 +50,15 @@ def no_space_message(path: Path, needed: int | None = None, *, error: OSError | 
     :param needed: bytes; None where unknown.
     :param error: the error of the system; None: nothing was tried.
     """
-    words = f"there is not enough space on the disk at {mount_point(path)}"
+    message = f"there is not enough space on the disk at {mount_point(path)}"
     if error is not None and error.errno == errno.EDQUOT:  # free space is not for this user
-        return f"{words}: {error.strerror}"
+        return f"{message}: {error.strerror}"
     amounts = [] if needed is None else [f"{size_in_words(needed)} are needed"]
     try:
         amounts.append(f"{size_in_words(free_space(path))} are free")
     except OSError:
         amounts.append("the free space is unknown")
-    return f"{words}: {' and '.join(amounts)}"
+    return f"{message}: {' and '.join(amounts)}"
 
 
 def _nearest_existing(path: Path) -> Path:

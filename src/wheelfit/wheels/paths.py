@@ -144,12 +144,12 @@ def _collisions(names: Iterable[str], fold: Callable[[str], str]) -> tuple[str, 
     :param fold: returns the same text for names that are one file.
     """
     faults = []
-    seen: dict[str, str] = {}  # names by folded name
+    names_by_fold: dict[str, str] = {}  # names by folded name
     folders: dict[str, str] = {}  # a member of each folder, by folded name of the folder
     for name in names:
         folded = fold(name.removesuffix("/"))
-        if (other := seen.get(folded)) is None:
-            seen[folded] = name
+        if (other := names_by_fold.get(folded)) is None:
+            names_by_fold[folded] = name
         elif other == name:
             faults.append(f"{name!r} exists twice")
         else:
@@ -160,7 +160,7 @@ def _collisions(names: Iterable[str], fold: Callable[[str], str]) -> tuple[str, 
             folder = folder.rpartition("/")[0]
     faults += [
         f"{name!r} is a file and also the folder of {folders[folded]!r}"
-        for folded, name in seen.items()
+        for folded, name in names_by_fold.items()
         if folded in folders and not name.endswith("/")
     ]
     return tuple(faults)

@@ -111,7 +111,7 @@ def test_a_lost_device_is_left_out_with_a_warning(
     detection = _detect(root, fake_level_zero, environ)
     assert _values(detection) == ("20.4.4", "20.1.0")
     assert (
-        "GPU 0 is left out: zeDeviceGetProperties says the device is lost"
+        "GPU 0 is left out: zeDeviceGetProperties failed: the device is lost"
         in (detection.warnings[0])
     )
 
@@ -179,7 +179,7 @@ def test_a_loader_without_the_functions_is_told_about(
     (folder / "libze_loader.so.1").symlink_to(fake_driver.folder / "libcuda.so.1")
     detection = _detect(root, FakeLevelZero(folder), {})
     assert detection.status is Status.FAILED
-    assert "lacks the functions" in detection.warnings[0]
+    assert "lacks the required functions" in detection.warnings[0]
 
 
 def test_a_loader_that_cannot_be_loaded_is_told_about(root: Path, tmp_path: Path) -> None:

@@ -188,7 +188,7 @@ def test_nobody_to_ask_is_v1_with_a_warning(tmp_path: Path) -> None:
     """P-104, P-107: no instruction, no file, no system."""
     detection = _windows(tmp_path)
     assert detection.features[0].values == ("v1",)
-    assert "could not be found out" in detection.warnings[0]
+    assert "could not be detected" in detection.warnings[0]
 
 
 def test_the_level_is_the_one_of_the_dynamic_loader() -> None:

@@ -162,14 +162,14 @@ def _wheels(document: dict[str, Any], path: Path) -> Iterator[ListedWheel]:
     if version.partition(".")[0] != "1":
         raise ValueError(f"its version is {version}")
     # Entries of variants are in the table of wheelfit, and replace those of the same release.
-    own = document.get("tool", {}).get("wheelfit", {}).get("packages", [])
-    replaced = {(package["name"], package.get("version")) for package in own}
+    own_entries = document.get("tool", {}).get("wheelfit", {}).get("packages", [])
+    replaced = {(package["name"], package.get("version")) for package in own_entries}
     others = (
         package
         for package in document["packages"]
         if (package["name"], package.get("version")) not in replaced
     )
-    for package in (*others, *own):
+    for package in (*others, *own_entries):
         for wheel in package.get("wheels", ()):
             # A path is relative to the folder of the lock.
             url = wheel.get("url") or Path(path.parent, wheel["path"]).absolute().as_uri()

@@ -37,7 +37,7 @@ class Progress:
             self._stream = None  # it is closed
         self._width = 0
 
-    def report(self, operation: str, done: int | None = None, total: int | None = None) -> None:
+    def report(self, operation: str, received: int | None = None, total: int | None = None) -> None:
         """Write the current operation, unless the last message is too recent.
 
         :param operation: as ``fetching NAME VERSION``.
@@ -50,9 +50,9 @@ class Progress:
         self._last, self._next = operation, now + _INTERVALS[self._is_terminal]
         amount = ""
         if total:
-            amount = f" ({(done or 0) / _MEGA:.0f} of {total / _MEGA:.0f} MB)"
-        elif done:
-            amount = f" ({done / _MEGA:.0f} MB)"
+            amount = f" ({(received or 0) / _MEGA:.0f} of {total / _MEGA:.0f} MB)"
+        elif received:
+            amount = f" ({received / _MEGA:.0f} MB)"
         self._write(f"wheelfit: {operation}{amount}")
 
     def wait(self, title: str) -> None:

@@ -76,16 +76,18 @@ def distributions_of(
     def add(name: str) -> None:
         component = family.components.get(name)
         if component is None:
-            known = ", ".join(family.components)
-            raise UserError(f"{family.title} has no component {name!r}", note=f"known: {known}")
+            known_names = ", ".join(family.components)
+            raise UserError(
+                f"{family.title} has no component {name!r}", note=f"known: {known_names}"
+            )
         project = component.project(major)
         if project is None:
-            majors = {number for each in family.components.values() for number in each.projects}
+            majors = {number for part in family.components.values() for number in part.projects}
             if major not in majors:
-                known = ", ".join(sorted(majors))
+                known_names = ", ".join(sorted(majors))
                 raise UserError(
                     f"there is no {family.title} {major} in this version of wheelfit",
-                    note=f"known: {known}",
+                    note=f"known: {known_names}",
                     hint="a newer wheelfit may support it",
                 )
             raise UserError(

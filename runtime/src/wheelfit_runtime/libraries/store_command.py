@@ -213,9 +213,13 @@ def _gc(options: argparse.Namespace, store: Store) -> tuple[dict[str, Any], list
     used: set[str] = set()
     released: set[str] = set()
     old_selections = []
-    own = f"{store.root}{os.sep}"
+    own_prefix = f"{store.root}{os.sep}"
     for path in selection_files(store):
-        if path.startswith(own) and options.days is not None and _age(path) > options.days * _DAY:
+        if (
+            path.startswith(own_prefix)
+            and options.days is not None
+            and _age(path) > options.days * _DAY
+        ):
             old_selections.append(path)
             released |= chosen_hashes(path)
         else:

@@ -186,7 +186,10 @@ class HttpTransport:
         path = os.path.join(folder, "wheel.part")  # noqa: PTH118
         action = f"fetching {wheel.project} {wheel.version}"
         self._client.download(
-            wheel.url, path, wheel.size, lambda done, total: progress.report(action, done, total)
+            wheel.url,
+            path,
+            wheel.size,
+            lambda received, total: progress.report(action, received, total),
         )
         return path
 

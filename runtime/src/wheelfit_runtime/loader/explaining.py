@@ -231,5 +231,5 @@ def _imported(group: str) -> dict[str, Any]:
 
 
 def _outcome(outcome: str, message: str, implementation: str | None = None) -> dict[str, Any]:
-    words = escaped("; ".join(message.splitlines()))[:_MAX_LENGTH]
-    return {"outcome": outcome, "implementation": implementation, "message": words}
+    text = escaped("; ".join(message.splitlines()))[:_MAX_LENGTH]
+    return {"outcome": outcome, "implementation": implementation, "message": text}

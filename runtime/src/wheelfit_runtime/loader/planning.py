@@ -93,7 +93,7 @@ def judge(
     :param loaded: the values of shared dimensions that the process has already.
     :param requirements: features of which a process has one value, by any declaration.
     """
-    own = frozenset((*requirements, *implementation.requirements))
+    own_requirements = frozenset((*requirements, *implementation.requirements))
     ranks = {item.feature: item.values for item in implementation.ranks}
     reasons: list[str] = []
     preferences: list[tuple[int, str, int, str, int]] = []
@@ -108,13 +108,13 @@ def judge(
         if row is not None:
             claims[row.name] = _claimed(item, row)
             claimed_by[row.name] = namespace
-        elif item.feature in own and detection is None:
+        elif item.feature in own_requirements and detection is None:
             claims[str(item.feature)] = item.values
             claimed_by[str(item.feature)] = namespace
         if detection is None:
             # Properties that only describe a build are supported by every machine.
             order = ranks.get(item.feature)
-            if order is None and row is None and item.feature not in own:
+            if order is None and row is None and item.feature not in own_requirements:
                 reasons.append(f"no provider detects {item.feature}")
                 missed.add(namespace)  # not the fault of the hardware
             elif order is not None and not set(item.values) & set(order):

@@ -175,7 +175,7 @@ class Cases(Generic[Value]):
                 # A third case that holds wherever both do, and specialises both, resolves the
                 # ambiguity, unless all three name the same features.
                 features, other_features = (
-                    {item.feature for item in each.condition} for each in pair
+                    {item.feature for item in item_case.condition} for item_case in pair
                 )
                 if features == other_features or not any(
                     {item.feature for item in third.condition} == features | other_features

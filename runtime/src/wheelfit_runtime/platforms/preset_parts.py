@@ -66,6 +66,6 @@ def unknown(part: str, note: str | None = None) -> UnknownHost:
     return UnknownHost(f"{part[:80]!r} is not a preset, and no part of one", note=note)
 
 
-def newer(what: str, date: str) -> str:
+def newer(subject: str, date: str) -> str:
     """Return the note on a version or device that the tables do not have."""
-    return f"{what} is newer than the tables of {date}"
+    return f"{subject} is newer than the tables of {date}"

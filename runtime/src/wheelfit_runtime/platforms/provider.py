@@ -96,20 +96,25 @@ class BuiltInProvider:
     def detect(self, view: SystemView) -> Detection:
         """Return the supported properties, with overrides applied; a fault is in the result."""
         try:
-            own = overrides.read(self.namespace, view.environ, self.accepts)
-            detection = self._find(view, {override.feature: override.values for override in own})
+            own_overrides = overrides.read(self.namespace, view.environ, self.accepts)
+            detection = self._find(
+                view, {override.feature: override.values for override in own_overrides}
+            )
         except InvalidConfiguration as error:
             return overrides.disabled(self.namespace, f"built-in {self.namespace} provider", error)
-        return overrides.apply(own, detection, tuple(self._features), self._multi_value)
+        return overrides.apply(own_overrides, detection, tuple(self._features), self._multi_value)
 
     def overrides_in_effect(self, view: SystemView) -> tuple[str, ...]:
         """Return the variables that replace something, as ``NAME=value``."""
         try:
-            own = overrides.read(self.namespace, view.environ, self.accepts)
+            own_overrides = overrides.read(self.namespace, view.environ, self.accepts)
             others = tuple(self._others(view))
         except InvalidConfiguration:
             return ()  # it switches the provider off and is reported as a warning
-        return (*(f"{variable.source}={variable.value}" for variable in others), *map(str, own))
+        return (
+            *(f"{variable.source}={variable.value}" for variable in others),
+            *map(str, own_overrides),
+        )
 
     def get_supported_configs(self) -> list[PluginFeature]:
         """Return the supported features of the running machine, most preferred first (P-26)."""

@@ -57,21 +57,21 @@ def accepting_gpus(value: str) -> tuple[frozenset[Capability], CodeKind] | None:
     if match is None:
         return None
     number, suffix = int(match[1]), match[2]
-    own = Capability(number // 10, number % 10)
+    named = Capability(number // 10, number % 10)
     if match[3] == "virtual":
-        return frozenset([own]), CodeKind.PTX
+        return frozenset([named]), CodeKind.PTX
     if suffix == "a":
-        return frozenset([own]), CodeKind.MACHINE
+        return frozenset([named]), CodeKind.MACHINE
     if suffix == "f":
-        return tables.SM_FAMILIES.get(own, frozenset([own])), CodeKind.MACHINE
+        return tables.SM_FAMILIES.get(named, frozenset([named])), CodeKind.MACHINE
     alike = {
         capability
         for capability in tables.CAPABILITIES
-        if capability.major == own.major
-        and capability.minor > own.minor
-        and (capability in tables.TEGRA) == (own in tables.TEGRA)
+        if capability.major == named.major
+        and capability.minor > named.minor
+        and (capability in tables.TEGRA) == (named in tables.TEGRA)
     }
-    return frozenset({own, *alike}), CodeKind.MACHINE
+    return frozenset({named, *alike}), CodeKind.MACHINE
 
 
 def gpus_without_code(value: str, code: Iterable[DeviceCode]) -> tuple[Capability, ...] | None:

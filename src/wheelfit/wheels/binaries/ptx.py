@@ -45,7 +45,7 @@ def refused_ptx(
     """
     images = list(code)
     refused: dict[Capability, DeviceCode] = {}
-    for capability in _takers_of_ptx(value):
+    for capability in _gpus_accepting_ptx(value):
         usable = [image for image in images if runs_on(image, capability)]
         if capability in tables.TEGRA and not boards:
             continue
@@ -64,12 +64,12 @@ def refused_ptx(
     return refused
 
 
-def _takers_of_ptx(value: str) -> list[Capability]:
+def _gpus_accepting_ptx(value: str) -> list[Capability]:
     """Return the known GPUs that accept a wheel for a value of PTX, the oldest first."""
     accepted = accepting_gpus(value)
     if accepted is None or accepted[1] is not CodeKind.PTX:
         return []
-    own = min(accepted[0])
+    oldest = min(accepted[0])
     if not value.removesuffix("_virtual").isdigit():  # for one GPU only
-        return [own]
-    return sorted(capability for capability in tables.CAPABILITIES if capability >= own)
+        return [oldest]
+    return sorted(capability for capability in tables.CAPABILITIES if capability >= oldest)

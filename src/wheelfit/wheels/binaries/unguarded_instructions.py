@@ -74,7 +74,7 @@ def unguarded_code(
     :param is_whole: whether these are all binaries of the wheel; a missing one may detect the
         processor.
     """
-    uses = [(one, one.levels.use) for one in binaries if one.levels.use is not None]
+    uses = [(binary, binary.levels.use) for binary in binaries if binary.levels.use is not None]
     may_detect = not is_whole or any(use.detects_processor for _, use in uses)
     unguarded = []
     for binary, use in uses:
@@ -86,14 +86,14 @@ def unguarded_code(
             number = sum(count for _, count in at_start)
             reason = f"{number:,} of them in functions that the loader or Python calls"
         elif is_below(claimed, "v3") and use.avx >= _MIN_COUNT and use.avx >= use.sse * _SHARE:
-            newer = [one for one in newer if one[0] == "v3"] or newer
+            newer = [(level, count) for level, count in newer if level == "v3"] or newer
             reason = f"which leaves {use.sse:,} instructions of SSE for other processors"
         elif not may_detect and sum(count for _, count in newer) >= _MIN_COUNT:
             reason = "and no code in the wheel detects the processor"
         else:
             continue
         level = max(level for level, _ in at_start or newer)
-        count = sum(number for one, number in newer if not is_below(level, one))
+        count = sum(number for needed, number in newer if not is_below(level, needed))
         unguarded.append(UnguardedCode(binary.member, level, count, reason))
     return tuple(unguarded)
 

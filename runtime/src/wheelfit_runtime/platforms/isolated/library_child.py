@@ -75,10 +75,10 @@ class Library:
         self._trace(function)
         return int(entry_point(*arguments))
 
-    def noted(self, function: str, *arguments: Any, words: Callable[[int], str] = str) -> int:
+    def noted(self, function: str, *arguments: Any, describe: Callable[[int], str] = str) -> int:
         """Call a function, note its result code, and return it."""
         code = self.call(function, *arguments)
-        self.note(function, "no such function" if code == self.MISSING else words(code))
+        self.note(function, "no such function" if code == self.MISSING else describe(code))
         return code
 
     def number(self, function: str) -> tuple[int, int | None]:
@@ -87,7 +87,7 @@ class Library:
         code = self.noted(
             function,
             ctypes.byref(value),
-            words=lambda code: f"error {code}" if code else str(value.value),
+            describe=lambda code: f"error {code}" if code else str(value.value),
         )
         return code, None if code else value.value
 

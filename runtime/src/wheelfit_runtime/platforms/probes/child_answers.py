@@ -61,7 +61,7 @@ def read_report(answer: Answer, parse: Callable[[Any], _Report]) -> _Report | No
 
 def calls_of(report: Any) -> tuple[Evidence, ...]:
     """Return the calls of the child with their outcomes, as evidence."""
-    return tuple(Evidence(str(what), str(outcome)) for what, outcome in report["calls"])
+    return tuple(Evidence(str(call), str(outcome)) for call, outcome in report["calls"])
 
 
 def trouble(answer: Answer, queried: str, deadline: float) -> str:

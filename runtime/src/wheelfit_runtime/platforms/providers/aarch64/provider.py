@@ -33,8 +33,8 @@ _BASELINE = "8a"
 _APPLE = re.compile(r"Apple ([AM])([0-9]+)\b")
 
 
-def _find(view: SystemView, own: Mapping[str, tuple[str, ...]]) -> Detection:
-    del own
+def _find(view: SystemView, overridden: Mapping[str, tuple[str, ...]]) -> Detection:
+    del overridden
     if view.architecture != NAMESPACE:
         evidence = Evidence("interpreter architecture", view.architecture)
         return answer(NAMESPACE, evidence=(evidence,))
@@ -182,12 +182,12 @@ def _read_linux(view: SystemView) -> Cpu:
     flags = None
     if hwcap is not None:
         flags = hwcap.names
-        words = f"HWCAP {hwcap.first:#x}, HWCAP2 {hwcap.second:#x}"
-        evidence.append(Evidence(source, words))
+        detail = f"HWCAP {hwcap.first:#x}, HWCAP2 {hwcap.second:#x}"
+        evidence.append(Evidence(source, detail))
     elif info is not None and info.flags is not None:
         flags = info.flags
-        words = "Features: " + " ".join(sorted(info.flags))
-        evidence.append(Evidence(proc_cpuinfo.PATH, words))
+        detail = "Features: " + " ".join(sorted(info.flags))
+        evidence.append(Evidence(proc_cpuinfo.PATH, detail))
     cores, path = (info.cores, proc_cpuinfo.PATH) if info is not None else ((), "")
     if not cores:
         cores, path = probes.parse_midr(probes.read_midr(view)), probes.CPU_FOLDER

@@ -76,18 +76,18 @@ def read(part: str, rest: str) -> Accelerator:
             raise unknown(part, f"there is no ROCm {version}")
         notes.append(newer(f"ROCm {version}", tables.DATA_VERSION))
     facts = {"AMD_VARIANT_PROVIDER_FORCE_ROCM_VERSION": version}
-    words = f"ROCm {version}"
+    description = f"ROCm {version}"
     if device:
         if device not in GFX:
             raise unknown(part)
         facts["AMD_VARIANT_PROVIDER_FORCE_GFX_ARCH"] = device
         products = GFX[device]
-        words += f" with {device}" + (f" ({products})" if products else "")
+        description += f" with {device}" + (f" ({products})" if products else "")
         first = FIRST_ROCM.get(device)
         if first is not None and _release(version) < _release(first):
             notes.append(f"the first ROCm that supports {device} is {first}")
     platforms = PRESETS.platforms
-    return Accelerator(part, PRESETS.name, facts, words, platforms, tuple(notes))
+    return Accelerator(part, PRESETS.name, facts, description, platforms, tuple(notes))
 
 
 def lines() -> Iterator[PresetLine]:
@@ -96,5 +96,5 @@ def lines() -> Iterator[PresetLine]:
         first = FIRST_ROCM.get(name)
         example_version = max(_EXAMPLE_ROCM, first or _EXAMPLE_ROCM, key=_release)
         releases = f"ROCm {first} to {ROCM[0]}" if first else ""
-        words = "; ".join(filter(None, (products, releases))) or "AMD GPU"
-        yield PresetLine(f"rocm-M.m-{name}", f"rocm-{example_version}-{name}", words)
+        description = "; ".join(filter(None, (products, releases))) or "AMD GPU"
+        yield PresetLine(f"rocm-M.m-{name}", f"rocm-{example_version}-{name}", description)

@@ -42,8 +42,8 @@ class AmdGpu(NamedTuple):
     """The reason it cannot be used, one clause; empty if it can."""
 
     def __str__(self) -> str:
-        words = f"{self.name}, integrated" if self.integrated else self.name
-        return f"GPU at node {self.node} ({words})" if words else f"GPU at node {self.node}"
+        text = f"{self.name}, integrated" if self.integrated else self.name
+        return f"GPU at node {self.node} ({text})" if text else f"GPU at node {self.node}"
 
 
 class KfdTopology(NamedTuple):

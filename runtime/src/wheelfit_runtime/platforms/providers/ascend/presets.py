@@ -28,11 +28,11 @@ def read(part: str, rest: str) -> Accelerator:
     if npu_type not in NPUS or (dash and not _CANN.fullmatch(cann)):
         raise unknown(part)
     variables = {"ASCEND_VARIANT_PROVIDER_FORCE_NPU_TYPE": npu_type}
-    words = f"Ascend {npu_type}"
+    description = f"Ascend {npu_type}"
     if cann:
         variables["ASCEND_VARIANT_PROVIDER_FORCE_CANN_VERSION"] = cann
-        words += f" with CANN {cann}"
-    return Accelerator(part, PRESETS.name, variables, words, PRESETS.platforms)
+        description += f" with CANN {cann}"
+    return Accelerator(part, PRESETS.name, variables, description, PRESETS.platforms)
 
 
 def lines() -> Iterator[PresetLine]:

@@ -37,12 +37,12 @@ _TYPE_VALUE = r"[a-z0-9_.]{1,32}"
 _VERSION_VALUE = r"[0-9]{1,4}\.[0-9]{1,4}(?:\.[0-9]{1,4})?(?:\.rc[0-9]{1,4})?"
 
 
-def _find(view: SystemView, own: Mapping[str, tuple[str, ...]]) -> Detection:
+def _find(view: SystemView, overridden_features: Mapping[str, tuple[str, ...]]) -> Detection:
     overridden = _read_overrides(view.environ)
     # If all values are overridden, detection has nothing to add.
-    is_complete = {*overridden.values, *own} == set(_FEATURES)
+    is_complete = {*overridden.values, *overridden_features} == set(_FEATURES)
     driver = overridden.apply_to(AscendDriver() if is_complete else read(view))
-    if _TYPE in own:  # warnings about NPUs would have no effect
+    if _TYPE in overridden_features:  # warnings about NPUs would have no effect
         driver = driver._replace(cards=(), problem="", broken=False)
     return supported(driver, reference=view.reference)
 
@@ -129,12 +129,12 @@ def read(view: SystemView) -> AscendDriver:
 def _cards(files: AscendFiles) -> tuple[AscendCard, ...]:
     """Return the NPUs; empty if the files do not show the type of each usable one."""
     types = [tables.TYPE_OF_DEVICE.get(device) for device in files.devices]
-    known = [npu_type for npu_type in types if npu_type is not None]
+    known_types = [npu_type for npu_type in types if npu_type is not None]
     # A container sees all devices on the bus; which of them it may use, only npu-smi shows.
-    is_clear = len(set(known)) == 1 or len(files.nodes) == len(types)
-    if len(known) < len(types) or not is_clear:
+    is_clear = len(set(known_types)) == 1 or len(files.nodes) == len(types)
+    if len(known_types) < len(types) or not is_clear:
         return ()
-    usable = known[: len(files.nodes)]
+    usable = known_types[: len(files.nodes)]
     return tuple(AscendCard(number, npu_type) for number, npu_type in enumerate(usable))
 
 
@@ -152,16 +152,16 @@ def _run_npu_smi(view: SystemView, files: AscendFiles, driver: AscendDriver) -> 
 
     table = probes.parse_npu_smi(answer)
     cards = ", ".join(map(str, table.cards)) or "no NPU"
-    words = child_answers.failure(answer) or f"{cards}; driver {table.driver_version or 'unknown'}"
+    result = child_answers.failure(answer) or f"{cards}; driver {table.driver_version or 'unknown'}"
     driver = driver._replace(
         cards=driver.cards or table.cards,
         driver_version=driver.driver_version or table.driver_version,
-        evidence=(*driver.evidence, Evidence(probes.QUESTION, words)),
+        evidence=(*driver.evidence, Evidence(probes.QUESTION, result)),
     )
     if driver.cards:
         return driver
     broken = child_answers.is_broken(answer)
-    return driver._replace(problem=f"{probes.QUESTION}: {words}", broken=broken)
+    return driver._replace(problem=f"{probes.QUESTION}: {result}", broken=broken)
 
 
 def _with_toolkit(driver: AscendDriver, view: SystemView) -> AscendDriver:

@@ -39,8 +39,8 @@ class IntelGpu(NamedTuple):
     integrated: bool = False
 
     def __str__(self) -> str:
-        words = f"{self.name}, {self.ip}" if self.name else f"{self.ip}"
-        return f"GPU {self.number} ({words})"
+        text = f"{self.name}, {self.ip}" if self.name else f"{self.ip}"
+        return f"GPU {self.number} ({text})"
 
 
 class IntelFiles(NamedTuple):

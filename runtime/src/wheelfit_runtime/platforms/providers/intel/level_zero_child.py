@@ -111,7 +111,7 @@ def _handles(
     code = loader.noted(
         function,
         *(*before, ctypes.byref(count), None, *after),
-        words=lambda code: _words(code) if code else str(count.value),
+        describe=lambda code: _words(code) if code else str(count.value),
     )
     if code != 0:
         return code, []
@@ -132,7 +132,7 @@ def _drivers(loader: Library) -> tuple[int, list[int]]:
     if code == 0:
         return code, drivers
     # Older loaders lack the function; some that have it refuse drivers that lack it.
-    older_code = loader.noted("zeInit", ctypes.c_uint32(_GPU), words=_words)
+    older_code = loader.noted("zeInit", ctypes.c_uint32(_GPU), describe=_words)
     if older_code == 0:
         older_code, drivers = _handles(loader, "zeDriverGet")
     return (code if older_code == loader.MISSING else older_code), drivers
@@ -156,9 +156,9 @@ def _device(loader: Library, handle: int, index: int) -> dict[str, Any]:
         loader.note(f"{function}, device {index}", _words(code))
         return {"index": index, "call": function, "code": code}
     name = properties.name.decode("utf-8", "replace")
-    words = f"type {properties.type}, vendor {properties.vendorId:#06x}, "
-    words += f"device {properties.deviceId:#06x}, IP version {version.ipVersion:#010x}, {name}"
-    loader.note(f"Level Zero device {index}", words)
+    facts = f"type {properties.type}, vendor {properties.vendorId:#06x}, "
+    facts += f"device {properties.deviceId:#06x}, IP version {version.ipVersion:#010x}, {name}"
+    loader.note(f"Level Zero device {index}", facts)
     return {
         "index": index,
         "name": name,

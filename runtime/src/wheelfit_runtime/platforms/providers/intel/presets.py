@@ -37,8 +37,8 @@ def read(part: str, rest: str) -> Accelerator:
     if value is None:
         raise unknown(part)
     facts = {"INTEL_VARIANT_PROVIDER_FORCE_DEVICE_IP": value}
-    words = f"Intel GPU {value}" + (f" ({rest})" if rest != value else "")
-    return Accelerator(part, PRESETS.name, facts, words, PRESETS.platforms)
+    description = f"Intel GPU {value}" + (f" ({rest})" if rest != value else "")
+    return Accelerator(part, PRESETS.name, facts, description, PRESETS.platforms)
 
 
 def lines() -> Iterator[PresetLine]:

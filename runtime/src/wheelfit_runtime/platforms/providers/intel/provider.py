@@ -31,9 +31,9 @@ _FORCE = "INTEL_VARIANT_PROVIDER_FORCE_DEVICE_IP"
 _MAX_IP = DeviceIp(1023, 255, 63)  # the largest numbers in the bits of Level Zero
 
 
-def _find(view: SystemView, own: Mapping[str, tuple[str, ...]]) -> Detection:
+def _find(view: SystemView, overridden: Mapping[str, tuple[str, ...]]) -> Detection:
     override = _read_override(view.environ)
-    if own:  # detection has nothing to add
+    if overridden:  # detection has nothing to add
         return answer(NAMESPACE)
     if override is not None:
         return _overridden(override, reference=view.reference)

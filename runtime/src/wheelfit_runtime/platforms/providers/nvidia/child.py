@@ -107,8 +107,8 @@ def _nvml_device(nvml: Library, index: int) -> dict[str, Any]:
     current, pending = ctypes.c_uint(), ctypes.c_uint()
     code = nvml.call("nvmlDeviceGetMigMode", handle, ctypes.byref(current), ctypes.byref(pending))
     is_split = code == 0 and current.value == 1
-    words = (f"{major.value}.{minor.value}", *texts, "MIG" if is_split else "")
-    nvml.note(f"NVML device {index}", " ".join(filter(None, words)))
+    facts = (f"{major.value}.{minor.value}", *texts, "MIG" if is_split else "")
+    nvml.note(f"NVML device {index}", " ".join(filter(None, facts)))
     return {
         "index": index,
         "name": texts[0],

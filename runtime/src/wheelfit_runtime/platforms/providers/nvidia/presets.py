@@ -99,9 +99,9 @@ def read(part: str, rest: str) -> Accelerator:
     newest = max(CUDA_NEWEST)
     if driver > (newest, CUDA_NEWEST[newest]):
         notes.append(newer(f"CUDA {version}", tables.DATA_VERSION))
-    words = f"NVIDIA driver for CUDA {version}"
+    description = f"NVIDIA driver for CUDA {version}"
     if not device:  # P-85: a driver alone has its bounds
-        return Accelerator(part, PRESETS.name, facts, words, PRESETS.platforms, tuple(notes))
+        return Accelerator(part, PRESETS.name, facts, description, PRESETS.platforms, tuple(notes))
     match = _SM.fullmatch(device)
     if match is None:
         raise unknown(part)
@@ -130,11 +130,11 @@ def read(part: str, rest: str) -> Accelerator:
             hint=f"the last that does is {row.last}{advice}",
         )
     facts["NV_VARIANT_PROVIDER_FORCE_SM_ARCH"] = str(capability)
-    words += f", compute capability {capability}" + (f" ({row.words})" if row else "")
+    description += f", compute capability {capability}" + (f" ({row.words})" if row else "")
     platforms = PRESETS.platforms
     if row is not None and row.arm_only:
         platforms = tuple(p for p in platforms if PLATFORMS[p].architecture == "aarch64")
-    return Accelerator(part, PRESETS.name, facts, words, platforms, tuple(notes))
+    return Accelerator(part, PRESETS.name, facts, description, platforms, tuple(notes))
 
 
 def _cuda_version(part: str, text: str) -> Capability:

@@ -83,14 +83,14 @@ def _architecture(value: str) -> tuple[tuple[int, int], str]:
     if match is None:
         return (0, 0), value
     major, minor, kind, code = match.groups()
-    words = f"{major}.{minor}"
+    text = f"{major}.{minor}"
     if kind == "a":
-        words = f"exactly {words}"
+        text = f"exactly {text}"
     elif kind == "f":
-        words = f"{words} (family)"
+        text = f"{text} (family)"
     elif code == "virtual":
-        words = f">= {words}"
-    return (int(major), int(minor)), words
+        text = f">= {text}"
+    return (int(major), int(minor)), text
 
 
 def _capability(values: tuple[str, ...]) -> tuple[int, int] | None:

@@ -30,8 +30,8 @@ _YES = frozenset({"1", "true", "yes"})
 _NO = frozenset({"0", "false", "no"})
 
 
-def _find(view: SystemView, own: Mapping[str, tuple[str, ...]]) -> Detection:
-    del own
+def _find(view: SystemView, overridden: Mapping[str, tuple[str, ...]]) -> Detection:
+    del overridden
     text = overrides.value_of(view.environ, _FORCE)
     if text is not None:
         return _overridden(text)

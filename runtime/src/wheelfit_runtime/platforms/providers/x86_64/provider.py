@@ -27,8 +27,8 @@ _LEVELS = tuple(name for name, _ in reversed(tables.LEVELS))  # v4 first
 _FLAGS = (*tables.FEATURES, *tables.APPENDED)
 
 
-def _find(view: SystemView, own: Mapping[str, tuple[str, ...]]) -> Detection:
-    del own
+def _find(view: SystemView, overridden: Mapping[str, tuple[str, ...]]) -> Detection:
+    del overridden
     if view.architecture != NAMESPACE:  # P-104
         evidence = Evidence("interpreter architecture", view.architecture)
         return answer(NAMESPACE, evidence=(evidence,))
