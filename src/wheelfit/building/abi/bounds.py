@@ -139,7 +139,7 @@ def consumer_of(members: Iterable[Symbols]) -> Consumer:
     providers: dict[str, str] = {}
     for member in members:
         needed.update(member.needed)
-        undefined |= member.wanted - member.weak
+        undefined |= member.imported - member.weak
         own |= member.exported
         if member.soname is not None:
             own.add(member.soname)

@@ -127,7 +127,7 @@ def _code_findings(
         lacking_members = {
             binary.member: gpus
             for binary in with_code
-            if not binary.faults and (gpus := unserved(value, binary.code))
+            if not binary.faults and (gpus := gpus_without_code(value, binary.code))
         }
         if lacking_members:
             missing = f"{_gpus(min(lacking_members.values(), key=len))}: only {present}"
@@ -208,7 +208,7 @@ def _unclaimed_code(
     covered: set[Capability] = set()
     compilable: set[Capability] = set()
     for value in values:
-        capabilities, kind = takers(value) or (frozenset(), None)
+        capabilities, kind = accepting_gpus(value) or (frozenset(), None)
         covered |= capabilities
         if kind is CodeKind.PTX:  # which drivers compile for all newer GPUs
             compilable |= capabilities
