@@ -117,7 +117,7 @@ def test_members_that_want_one_place(tmp_path: Path, names: tuple[str, str]) -> 
     """Two files for one place are the fault of the wheel, not of the disk."""
     wheel = tmp_path / "x-1-py3-none-any.whl"
     listed = packed(wheel, [(name, b"x") for name in names])
-    with pytest.raises(InvalidWheel, match="same place"):
+    with pytest.raises(InvalidWheel, match="same path"):
         unpack(wheel, listed, tmp_path / "entry")
 
 
