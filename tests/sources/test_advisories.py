@@ -58,7 +58,7 @@ def test_a_folder_that_changes(tmp_path: Path) -> None:
         file.unlink()
     now[0] = 122.0
     assert (ids(advisories), advisories.generation) == (["B"], 1)
-    assert "go on counting" in notes[-1]
+    assert "the old ones stay in use" in notes[-1]
 
 
 def test_an_archive(tmp_path: Path) -> None:

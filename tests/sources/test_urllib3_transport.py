@@ -216,7 +216,7 @@ class TestCutting:
         assert isinstance(came[-1], Interrupted)
         assert came[:-1] in ([], [b"x" * 10])
         if whole:
-            with pytest.raises(Interrupted, match="were ended"):
+            with pytest.raises(Interrupted, match="were cancelled"):
                 transport.send(f"{asked.url}/", {})
         else:
             assert transport.send(f"{asked.url}/other", {}).status == 404
