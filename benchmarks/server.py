@@ -400,10 +400,11 @@ def page(text: str, arguments: argparse.Namespace) -> str:
 PAGE_TEXT = """\
 # What a page of an index costs
 
-This page compares the speed of `wheelfit index serve` with other index servers. `python benchmarks/server.py --docs`
-wrote it on {day}, on a machine with {cores} cores, CPython {python}. The index has
-{projects:,} projects of {files} files each; 32 connections request random pages, in HTML.
-The servers were measured in turns of {seconds} seconds, and each figure is the median of {rounds}.
+This page compares the speed of `wheelfit index serve` with other index servers. `python
+benchmarks/server.py --docs` wrote it on {day}, on a machine with {cores} cores, CPython {python}.
+The index has {projects:,} projects of {files} files each; 32 connections request random pages, in
+HTML. The servers were measured in turns of {seconds} seconds, and each figure is the median of
+{rounds}.
 
 {table}
 
@@ -411,26 +412,27 @@ The servers were measured in turns of {seconds} seconds, and each figure is the 
 of wheelfit.
 
 The load ran on the same machine as the server, which had a load average of {load:.0f} from other
-work. So pages a second and latencies are worse than on an idle machine, and the processor time
-of all servers includes switching between processes. Use the table only to compare the servers. On
-such a machine without other work, on 22 November 2026, wheelfit served 9,170 pages a second, half of them
-within 3.4 ms and 99 of 100 within 7 ms; simple-repository-server served 266, devpi-server 287.
+work. So pages a second and latencies are worse than on an idle machine, and the processor time of
+all servers includes switching between processes. Use the table only to compare the servers. On
+such a machine without other work, on 22 November 2026, wheelfit served 9,170 pages a second, half
+of them within 3.4 ms and 99 of 100 within 7 ms; simple-repository-server served 266, devpi-server
+287.
 
 Each server was started as by its documentation or its container: pypiserver on gunicorn, because
-its built-in server accepts one connection at a time, proxpi on gunicorn with two threads,
-the others alone. pypiserver and simple-repository-server have the wheels in a folder; for each page
-pypiserver reads the names of all its files. proxpi and devpi-server mirror the index
-and have each page in their cache. The pages differ in size because the servers list different data of
-a file.
+its built-in server accepts one connection at a time, proxpi on gunicorn with two threads, the
+others alone. pypiserver and simple-repository-server have the wheels in a folder; for each page
+pypiserver reads the names of all its files. proxpi and devpi-server mirror the index and have
+each page in their cache. The pages differ in size because the servers list different data of a
+file.
 
 ## Why
 
-- A page is generated once for each format (JSON, HTML), compressed once, and cached; it is sent from the
-  event loop, without a thread and without the database.
-- One query of the database every tenth of a second shows whether any page has changed. If so, the number
-  of the last change of each project is compared, and only pages with a new number are generated
-  again. One request makes this query before the tenth of a second is over, so that other requests do not
-  wait for it.
+- A page is generated once for each format (JSON, HTML), compressed once, and cached; it is sent
+  from the event loop, without a thread and without the database.
+- One query of the database every tenth of a second shows whether any page has changed. If so, the
+  number of the last change of each project is compared, and only pages with a new number are
+  generated again. One request makes this query before the tenth of a second is over, so that
+  other requests do not wait for it.
 - Requests are parsed in C.
 
 A page that is not cached needs a thread, one query for the number of the last change of its
