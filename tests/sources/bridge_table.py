@@ -13,7 +13,7 @@ HEAD = "## Shipped families\n"
 
 
 def table() -> str:
-    """Return what the page says of the shipped families."""
+    """Return the section of the page about the shipped families."""
     return "\n".join(_lines()) + "\n"
 
 
@@ -22,7 +22,7 @@ def _lines() -> Iterator[str]:
     distributions = {name for family in families for name in family.distributions}
     yield HEAD
     yield f"{len(families)} families with {len(distributions)} distributions."
-    yield "Those in bold count by default."
+    yield "Families in bold are enabled by default."
     yield ""
     yield "| family | members, best first | source |"
     yield "|---|---|---|"
