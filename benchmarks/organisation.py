@@ -178,7 +178,7 @@ def patterns(folder: Path, served: Index, stored: Path) -> dict[str, list[Step]]
     run(folder, *locking, *cache)
     start = served.lines
     run(folder, *locking, *cache, "--upgrade")
-    found["locks anew, pages in its cache"] = steps(start)
+    found["locks again, pages in its cache"] = steps(start)
     start = served.lines
     run(folder, "sync", *common, "--cache-dir", folder / "empty")
     found["synchronises with an empty cache"] = steps(start)
@@ -360,11 +360,11 @@ def cluster(folder: Path, nodes: int, megabytes: int) -> list[str]:
         f"| nodes | {nodes} | {CLUSTER:,} |",
         f"| size of the wheel | {megabytes} MB | {TORCH * 1000:.0f} MB |",
         f"| sent by the mirror | {gigabytes:,.1f} GB | {total:,.0f} GB |",
-        f"| requests for the wheel to the index behind it | {len(wheel_fetches)} | 1 |",
+        f"| requests for the wheel to the upstream index | {len(wheel_fetches)} | 1 |",
         f"| processor time of the mirror | {used:.1f} s | {each * total:,.0f} s |",
         f"| for a gigabyte | {each:.2f} s | {each:.2f} s |",
-        f"| its memory at most | {peak:.0f} MB | |",
-        f"| until the last has it | {seconds:.0f} s | {until[0]:,.0f} s, bound by {until[1]} |",
+        f"| peak memory of the mirror | {peak:.0f} MB | |",
+        f"| until all nodes have it | {seconds:.0f} s | {until[0]:,.0f} s, bound by {until[1]} |",
         f"| failed | {failed} | |",
     ]
 
@@ -383,8 +383,8 @@ def main() -> None:
         rows = release_day(Path(place), arguments.machines)
         second = cluster(Path(place), arguments.nodes, arguments.megabytes)
     heads = (
-        "machine", "asks", "requests (unchanged pages)", "received", "processor", "requests, all",
-        "sent to all", "cores, all", "latency: half, 99 %", "failed", "of which the index sees",
+        "machine", "server", "requests (unchanged pages)", "received", "processor", "requests, all",
+        "sent to all", "cores, all", "latency: half, 99 %", "failed", "forwarded to the index",
     )  # fmt: skip
     first = [f"| {' | '.join(heads)} |", f"|---|---|{'--:|' * 9}", *rows]
     sampled = f"A sample of {arguments.machines} machines and {arguments.nodes} nodes, {machine()}."
