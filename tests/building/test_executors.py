@@ -297,7 +297,7 @@ def test_unknown_executors(url: str) -> None:
 
 def test_jobs_of_a_cluster() -> None:
     """A cluster has workers of its own, so a number of processes is a contradiction."""
-    with pytest.raises(UsageError, match="-j is how many"), open_workers("dask://h:1", jobs=2):
+    with pytest.raises(UsageError, match="-j is the number"), open_workers("dask://h:1", jobs=2):
         pytest.fail("it was opened")
 
 

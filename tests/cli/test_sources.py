@@ -302,7 +302,7 @@ def test_pins_with_markers(places: Places, run: Runner, above: str) -> None:
             '[[index]]\nname = "pytorch"\nurl = "x"\n[sources]\nplain = { index = "pytorhc" }\n',
             "did you mean 'pytorch'?",
         ),
-        ('[sources]\nplain = [{ index = "a", marker = "os_nam == 1" }]\n', "cannot be understood"),
+        ('[sources]\nplain = [{ index = "a", marker = "os_nam == 1" }]\n', "invalid marker"),
         ('[sources]\nplain = "a"\n', "must be a table with the name of an index"),
         ('uploaded-prior-to = "yesterdayish"\n', "neither a date"),
         ('uploaded-prior-to = "2999-01-01"\n', "in the future"),

@@ -27,7 +27,7 @@ IN_PREFIX = {
     "poetry.toml": "settings of poetry",
     ".pypirc": "settings of twine",
     ".condarc": "settings of conda",
-    "pyvenv.cfg": "tells the Python interpreter",
+    "pyvenv.cfg": "configures the Python interpreter",
     "bin/activate.fish": "activates the environment",
     "bin/Activate.ps1": "activates the environment",
     "bin/activate.xsh": "activates the environment",
@@ -37,7 +37,7 @@ IN_PREFIX = {
     "etc/conda/env_vars.d/demo.json": "conda activates",
     "conda-meta/state": "conda activates",
     "bin/activate_this.py": "activates the environment",
-    "bin/pybuilddir.txt": "tells the Python interpreter",
+    "bin/pybuilddir.txt": "configures the Python interpreter",
     "bin/python3.99": "the Python interpreter",
 }
 IN_LIBRARY = [

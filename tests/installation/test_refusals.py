@@ -116,7 +116,7 @@ class TestHostileWheels:
     def test_unknown_place(self, refused: Refused, home: Path, name: str) -> None:
         """PEP 427 knows five places; another is refused."""
         wheel = edit(build_wheel(home, "demo", "1"), {name: b""}, honest=True)
-        assert "no known place" in refused(wheel).message
+        assert "no known scheme" in refused(wheel).message
 
     @pytest.mark.parametrize("name", ["python", "python3", "Python.exe", "python3.11"])
     def test_interpreter_as_script(self, refused: Refused, home: Path, name: str) -> None:

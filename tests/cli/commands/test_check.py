@@ -136,10 +136,10 @@ def test_how_much_is_said(spoilt: Path, run: Runner) -> None:
     """``--verbose`` repeats advice and says what was not done, ``--quiet`` hides notes."""
     build_wheel(spoilt, "other", "1", files={"a.pth": "", "b.pth": ""})
     usual = run("check", spoilt, code=FAULTS)
-    assert usual.out.count("→ make sure that this is wanted") == 1
+    assert usual.out.count("→ make sure that this is intended") == 1
     assert usual.err == ""
     verbose = run("check", spoilt, "--verbose", code=FAULTS)
-    assert verbose.out.count("→ make sure that this is wanted") == 2
+    assert verbose.out.count("→ make sure that this is intended") == 2
     assert "use --full to do that" in verbose.err
     quiet = run("check", spoilt, "--quiet", code=FAULTS)
     assert "a.pth" not in quiet.out

@@ -173,7 +173,7 @@ def test_variables_that_set_nothing_are_told_of(
     """A slip in the name of a variable is a warning, beside what is wrong otherwise."""
     monkeypatch.setenv("WHEELFIT_SERVER_PROT", "1")
     said = run("index", "serve", tmp_path, "--port", "none", code=1)
-    assert "WHEELFIT_SERVER_PROT sets nothing" in said.err
+    assert "WHEELFIT_SERVER_PROT has no effect" in said.err
 
 
 def test_import(run: Runner, store: Path, tmp_path: Path) -> None:

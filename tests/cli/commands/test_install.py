@@ -214,7 +214,7 @@ def test_reinstall_from_the_cache(shop: Shop, run: Runner) -> None:
     before = module.read_text()
     with module.open("a") as file:
         file.write("damaged")
-    assert "was changed by somebody" in install().err
+    assert "in the cache was changed" in install().err
     assert (module.read_text(), module.parent.stat().st_ino == folder) == (before, False)
 
 

@@ -84,7 +84,7 @@ def invalid_project(scene: Scene) -> None:
     text = '[project]\nname = "app"\nversion = "1"\ndynamic = ["dependencies"]\n'
     (scene.folder / "pyproject.toml").write_text(text)
     words = ("lock", *scene.sources())
-    scene.fails("invalid-project", *words, advised="name what it needs")
+    scene.fails("invalid-project", *words, advised="name its requirements")
     scene.run(*words, "some")
 
 

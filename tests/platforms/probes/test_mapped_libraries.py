@@ -110,7 +110,7 @@ def test_another_root(tmp_path: Path) -> None:
     [
         ("Linux", [], "there is no process 42"),
         ("Linux", ["comm"], "this user may not read the files of process 42"),
-        ("Linux", ["maps"], "process 42 has no memory of its own"),
+        ("Linux", ["maps"], "process 42 has no memory"),
         ("Darwin", ["maps"], "Darwin does not list the files of a process"),
         ("Windows", [], "Windows does not list the files of a process"),
     ],
