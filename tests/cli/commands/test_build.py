@@ -798,7 +798,7 @@ def build_wheel(folder, config_settings=None, metadata_directory=None, inner=bui
             ("def build_wheel(*a, **k):\n    return 'x.whl'\n", "there is no wheel"),
             (
                 EMPTY,
-                "not a valid wheel",
+                "built an invalid wheel",
             ),
         ],
     )
