@@ -115,7 +115,7 @@ __all__ = [
 
 
 class InvalidFilename(UserError, code="invalid-filename"):
-    """A text is not a wheel file name (F-12 to F-16)."""
+    """Raised when a text is not a wheel filename (F-12 to F-16)."""
 
 
 _SHOWN = 200  # characters on either side of what a caret points at
@@ -131,7 +131,7 @@ def _with_caret(source: str, position: int) -> str:
 
 
 class _GrammarError(UserError):
-    """A text does not follow a grammar; the note has a caret at the position.
+    """Raised when a text does not follow a grammar; the note has a caret at the position.
 
     :param message: what was expected.
     :param source: the whole text.
@@ -154,42 +154,42 @@ class _GrammarError(UserError):
 
 
 class InvalidMarker(_GrammarError, code="invalid-marker"):
-    """A text is not an environment marker (F-105)."""
+    """Raised when a text is not an environment marker (F-105)."""
 
 
 class InvalidRequirement(_GrammarError, code="invalid-requirement"):
-    """A text is not a dependency specifier, or has a variant marker that is not allowed (F-109)."""
+    """Raised when a text is not a requirement, or has a forbidden variant marker (F-109)."""
 
 
 class InconsistentDocuments(UserError, code="inconsistent-documents"):
-    """Documents of one release contradict each other (F-60 to F-65)."""
+    """Raised when documents of one release contradict each other (F-60 to F-65)."""
 
 
 class UnknownShorthand(UserError, code="unknown-shorthand"):
-    """A word stands for no wishes about variants."""
+    """Raised when a word is not a variant shorthand."""
 
 
 class LinkInTheWay(FileProblem, code="link-in-the-way"):
-    """A link leads out of a folder that may not be left; it is not followed."""
+    """Raised when a link leads outside a folder."""
 
 
 class UnusableInterpreter(UserError, code="unusable-interpreter"):
-    """A Python interpreter cannot be started or is not supported."""
+    """Raised when a Python interpreter cannot be started or is not supported."""
 
 
 class NotRemovable(UserError, code="not-removable"):
-    """A distribution cannot be removed, because its files are unknown."""
+    """Raised when a distribution cannot be removed, because its files are unknown."""
 
 
 class BuildFailed(UserError, code="build-failed"):
-    """A project could not be built: its backend failed, or built something else.
+    """Raised when a project could not be built: its backend failed, or built something else.
 
     The note has the last lines of the output of the backend.
     """
 
 
 class UploadRefused(UserError, code="upload-refused"):
-    """An index does not accept a file; the details list all reasons.
+    """Raised when an index does not accept a file; the details list all reasons.
 
     The exit code is that of ``publish``, which finds the same faults before an upload.
     """
@@ -209,7 +209,7 @@ def reporting_os_errors(message: str, *, where: str, hint: str | None = None) ->
 
 
 def did_you_mean(word: str, known: Iterable[str], otherwise: str) -> str:
-    """Return a hint: the known word that one is most like, or another hint where none is."""
+    """Return a hint with the most similar known word, or another hint if none is similar."""
     from difflib import get_close_matches
 
     close = get_close_matches(word, list(known), n=1)
@@ -226,7 +226,7 @@ def install_hint(extra: str) -> str:
 
 
 class NeedsExtra(UserError, code="needs-extra"):
-    """What was asked needs libraries that are installed with an extra only.
+    """Raised when a request needs libraries of an extra that is not installed.
 
     :param extra: its name, as ``server``.
     :param library: what could not be imported.
@@ -243,43 +243,43 @@ class NeedsExtra(UserError, code="needs-extra"):
 
 
 class UsageError(WheelfitError, code="usage"):
-    """The command line itself is wrong."""
+    """Raised when the command line is invalid."""
 
 
 # --- 3: nothing compatible exists ---------------------------------------------
 
 
 class NoSolution(NoFit, code="no-solution"):
-    """No set of versions satisfies every requirement; the note is the proof."""
+    """Raised when no set of versions satisfies every requirement; the note is the proof."""
 
     essence: str = ""
-    """What it fails by, in one clause; empty where the message says it."""
+    """The cause, as a clause; empty if the message contains it."""
 
 
 class NoConsistentSet(NoSolution, code="no-consistent-set"):
-    """Every set of builds mixes what an environment must agree on.
+    """Raised when every set of builds mixes values on which an environment must agree.
 
     Its details say for each value what goes with it and what it lacks.
     """
 
 
 class SourceOff(NoFit, code="source-off"):
-    """Only source distributions are left, and building them was not allowed (F-92)."""
+    """Raised when only source distributions are left, and building is not allowed (F-92)."""
 
 
 # --- 4: bytes are not what was promised ----------------------------------------
 
 
 class InvalidSource(IntegrityError, code="invalid-source"):
-    """An archive of a project is not sound, or is another project than it says."""
+    """Raised when an archive of a project is invalid, or contains another project."""
 
 
 class AttestationProblem(IntegrityError, code="attestation"):
-    """What was signed about a file does not hold, or nothing was, or by somebody else (PEP 740)."""
+    """Raised when attestations of a file are missing, invalid or of another publisher (PEP 740)."""
 
 
 class DamagedBundle(IntegrityError, code="damaged-bundle"):
-    """A folder is not the bundle that it was when it was made.
+    """Raised when a bundle has changed since it was made.
 
     :param problems: path in the bundle, kind (``missing``, ``changed``, ``extra``,
         ``unreadable``, ``selection``) and the rest in words, if more is to be said; at least one.
@@ -299,7 +299,7 @@ class DamagedBundle(IntegrityError, code="damaged-bundle"):
         )
 
     def parts(self) -> dict[str, object]:
-        """Return the error as plain data, with everything that is wrong."""
+        """Return the error as plain data, with all problems."""
         problems = [
             {"path": path, "problem": kind, "words": words} for path, kind, words in self.problems
         ]
@@ -310,11 +310,11 @@ class DamagedBundle(IntegrityError, code="damaged-bundle"):
 
 
 class EnvironmentBusy(EnvironmentUnavailable, code="environment-busy"):
-    """Another process is changing the environment."""
+    """Raised when another process is changing the environment."""
 
 
 class StorageUnavailable(EnvironmentUnavailable, code="storage-unavailable"):
-    """What an index keeps its projects and files in cannot be read or written now.
+    """Raised when the database or storage of an index cannot be read or written now.
 
     :param trouble: ``silent``: no answer came; ``full``: it has no space left; empty: it refused.
     """
@@ -333,22 +333,22 @@ class StorageUnavailable(EnvironmentUnavailable, code="storage-unavailable"):
 
 
 class WorkerLost(EnvironmentUnavailable, code="worker-lost"):
-    """A process ended while it worked on something, and did so each time."""
+    """Raised when each process that worked on an item was killed."""
 
 
 class NotRecoverable(EnvironmentUnavailable, code="not-recoverable"):
-    """A change of the environment was interrupted, and cannot be undone by itself."""
+    """Raised when an interrupted change of the environment cannot be undone automatically."""
 
 
 # --- 7: forbidden by a policy -------------------------------------------------------------
 
 
 class TooLarge(PolicyRefusal, code="too-large"):
-    """More would be downloaded than the user allows."""
+    """Raised when more would be downloaded than the user allows."""
 
 
 class VariantChangeRefused(PolicyRefusal, code="variant-change"):
-    """An installed variant would give way to another build, and nobody asked for that.
+    """Raised when an installed variant would be replaced by another build without consent.
 
     Its details are all changes that would be made.
     """
@@ -358,7 +358,7 @@ class VariantChangeRefused(PolicyRefusal, code="variant-change"):
 
 
 class BadMetadata(WheelfitError, code="bad-metadata"):
-    """Metadata of a release is bad, and the user wants no fallback (``--strict``, F-130).
+    """Raised when metadata of a release is invalid, with ``--strict`` (F-130).
 
     Its details are all that would be lost.
     """
@@ -368,7 +368,7 @@ class BadMetadata(WheelfitError, code="bad-metadata"):
 
 
 class LockOutdated(WheelfitError, code="lock-outdated"):
-    """Locking now would give another lock than the one that is there.
+    """Raised when a lock is out of date.
 
     Its details are all that would be different.
     """
@@ -378,4 +378,4 @@ class LockOutdated(WheelfitError, code="lock-outdated"):
 
 
 class InternalError(WheelfitError, code="internal-error"):
-    """An error in wheelfit itself, or in its installation."""
+    """Raised for an error in wheelfit itself, or in its installation."""
