@@ -6,7 +6,7 @@ every name below is loaded from its module when it is first used.
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # as in `typing`, which takes longer to import than all of this
+TYPE_CHECKING = False  # importing `typing` for it takes longer than importing this module
 if TYPE_CHECKING:
     from wheelfit.operations.build import BuildReport, build
     from wheelfit.operations.build_request import BuildRequest

@@ -1,4 +1,4 @@
-"""A build backend around that of a project, so that any front end builds variants (PEP 517).
+"""A build backend that wraps a project's own, so that any front end builds variants (PEP 517).
 
 A front end requests a variant by config settings, as ``variant-label=v3``, and `wheelfit build`
 runs in its environment. All other hooks are those of the project's own backend.
@@ -67,9 +67,11 @@ def build_wheel(
 def get_requires_for_build_wheel(config_settings: ConfigSettings | None = None) -> list[str]:
     """Return the build requirements of a wheel, with the plugins that a build runs (B-20)."""
     settings = dict(config_settings or {})
-    others = {key: value for key, value in settings.items() if not _mentions_variants([key])}
+    plain_settings = {
+        key: value for key, value in settings.items() if not _mentions_variants([key])
+    }
     hook = getattr(_own_backend(), "get_requires_for_build_wheel", None)
-    own = [] if hook is None else hook(settings if _is_inner_call() else others or None)
+    own = [] if hook is None else hook(settings if _is_inner_call() else plain_settings or None)
     table = None if _is_inner_call() else read_project_table(_pyproject(), where="pyproject.toml")
     plugins = () if table is None else plugin_requirements(table, table.priorities, validate=False)
     return [*own, *plugins]
@@ -77,14 +79,14 @@ def get_requires_for_build_wheel(config_settings: ConfigSettings | None = None) 
 
 def __getattr__(name: str) -> Any:
     """Return another hook of the project's own backend."""
-    # The own backend's metadata would lack the dependencies of the table.
+    # Metadata of the project's backend lacks the dependencies in the table.
     if name not in _OTHER_HOOKS or ("metadata" in name and "dependencies" in _build_table()):
         raise AttributeError(name)
     return getattr(_own_backend(), name)
 
 
 def _is_inner_call() -> bool:
-    """Return whether `wheelfit build` calls, which has read settings and table itself."""
+    """Return whether the caller is `wheelfit build`, which has read settings and table itself."""
     return PASSTHROUGH_VARIABLE in os.environ
 
 

@@ -228,8 +228,8 @@ def install_hint(extra: str) -> str:
 class NeedsExtra(UserError, code="needs-extra"):
     """Raised when a request needs libraries of an extra that is not installed.
 
-    :param extra: its name, as ``server``.
-    :param library: what could not be imported.
+    :param extra: the name of the extra, as ``server``.
+    :param library: the name of the library.
     """
 
     def __init__(self, extra: str, library: str) -> None:
@@ -259,7 +259,7 @@ class NoSolution(NoFit, code="no-solution"):
 class NoConsistentSet(NoSolution, code="no-consistent-set"):
     """Raised when every set of builds mixes values on which an environment must agree.
 
-    Its details say for each value what goes with it and what it lacks.
+    Its details are the values, each with the packages that support it and those that do not.
     """
 
 
@@ -282,7 +282,7 @@ class DamagedBundle(IntegrityError, code="damaged-bundle"):
     """Raised when a bundle has changed since it was made.
 
     :param problems: path in the bundle, kind (``missing``, ``changed``, ``extra``,
-        ``unreadable``, ``selection``) and the rest in words, if more is to be said; at least one.
+        ``unreadable``, ``selection``) and details, which may be empty; at least one.
     """
 
     def __init__(self, problems: Sequence[tuple[str, str, str]], *, where: str) -> None:
@@ -316,7 +316,8 @@ class EnvironmentBusy(EnvironmentUnavailable, code="environment-busy"):
 class StorageUnavailable(EnvironmentUnavailable, code="storage-unavailable"):
     """Raised when the database or storage of an index cannot be read or written now.
 
-    :param trouble: ``silent``: no answer came; ``full``: it has no space left; empty: it refused.
+    :param trouble: ``silent``: it does not answer; ``full``: it has no space left; empty: another
+        error.
     """
 
     def __init__(
@@ -354,23 +355,23 @@ class VariantChangeRefused(PolicyRefusal, code="variant-change"):
     """
 
 
-# --- 8: what --strict does not pass over ----------------------------------------------
+# --- 8: invalid metadata under --strict -----------------------------------------------
 
 
 class BadMetadata(WheelfitError, code="bad-metadata"):
     """Raised when metadata of a release is invalid, with ``--strict`` (F-130).
 
-    Its details are all that would be lost.
+    Its details are the degradations that would follow.
     """
 
 
-# --- 31: what --check found --------------------------------------------------------------
+# --- 31: `lock --check` -------------------------------------------------------------------
 
 
 class LockOutdated(WheelfitError, code="lock-outdated"):
     """Raised when a lock is out of date.
 
-    Its details are all that would be different.
+    Its details are the differences from a new lock.
     """
 
 

@@ -195,7 +195,8 @@ CHOOSING = [
     Bad("no archive", ("https://host.invalid/some-1.0.rar",), 1, "user-error", "some-1.0.rar"),
     Bad("missing archive", ("{here}/some-1.0.tar.gz",), 1, "file-problem", "some-1.0.tar.gz"),
     Bad("folder without a project", ("{here}",), 1, "file-problem", "no project"),
-    Bad("malformed repository", ("git+ext::sh://x",), 1, "user-error", "scheme ext is not supported"),
+    Bad("malformed repository", ("git+ext::sh://x",), 1, "user-error",
+        "scheme ext is not supported"),
     Bad("impossible URL", ("http://[::1/",), 1, "user-error", "http://[::1/"),
     Bad("missing host file", ("some", "--for", "{here}/no.toml"), 1, "file-problem", "no.toml"),
     Bad(

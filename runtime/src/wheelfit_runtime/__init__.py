@@ -1,4 +1,4 @@
-"""Choose at run time: among installed implementations, and which libraries they load.
+"""Choose among installed implementations, and load libraries, at run time.
 
 It runs inside other people's programs, so it uses the standard library only, and importing it
 loads nothing else: every name below is loaded from its module when it is first used.
@@ -26,7 +26,7 @@ __all__ = [
     "select",
 ]
 
-_HOMES = {
+_MODULES = {
     "NoImplementation": "wheelfit_runtime.errors",
     "explain": "wheelfit_runtime.loader.loading",
     "initialize": "wheelfit_runtime.libraries.initializing",
@@ -41,11 +41,11 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> object:
-    home = _HOMES.get(name)
-    if home is None:
+    module = _MODULES.get(name)
+    if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     # Importing `importlib` takes a millisecond.
-    value = getattr(__import__(home, fromlist=(name,)), name)
+    value = getattr(__import__(module, fromlist=(name,)), name)
     globals()[name] = value
     return value
 

@@ -32,16 +32,16 @@ def main(arguments: list[str]) -> int:
     out = io.StringIO()
     err = sys.stderr or io.StringIO()  # none: closed by the parent process
     name = arguments[0] if arguments else ""
-    home = SUBCOMMANDS.get(name)
+    module = SUBCOMMANDS.get(name)
     status = 0
     if name in ("-h", "--help"):
         out.write(_USAGE)
-    elif home is None:
+    elif module is None:
         err.write(_USAGE)
         status = 2
     else:
         try:
-            status = import_module(home).run(arguments[1:], os.environ, out, err)
+            status = import_module(module).run(arguments[1:], os.environ, out, err)
         except KeyboardInterrupt:
             err.write("error: interrupted from the keyboard\n")
             status = _INTERRUPTED

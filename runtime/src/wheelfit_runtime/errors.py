@@ -277,7 +277,7 @@ class HashMismatch(IntegrityError, code="hash-mismatch"):
     """Raised when a file does not have an expected hash.
 
     :param algorithm: name of the hash, as ``sha256``.
-    :param expected: the expected digests, hexadecimal; any of them would do.
+    :param expected: the expected digests, hexadecimal; any of them is accepted.
     :param actual: the digest of the file, hexadecimal.
     """
 

@@ -32,13 +32,13 @@ else:
         """
 
         def __init__(self, text, flags=0) -> None:
-            self._said = (text, flags)
+            self._arguments = (text, flags)
 
         def __getattr__(self, name):
-            """Return an attribute of the compiled pattern, and keep it from then on."""
-            value = getattr(re.compile(*self._said), name)
+            """Return an attribute of the compiled pattern, and cache it."""
+            value = getattr(re.compile(*self._arguments), name)
             self.__dict__[name] = value
             return value
 
         def __repr__(self) -> str:
-            return f"pattern({self._said[0]!r})"
+            return f"pattern({self._arguments[0]!r})"

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_MOST = 12
+_MAX_ITEMS = 12
 
 
-def listed(items: Iterable[str], word: str = "and", *, most: int | None = _MOST) -> str:
+def listed(items: Iterable[str], word: str = "and", *, most: int | None = _MAX_ITEMS) -> str:
     """Join strings as ``a, b and c``; the rest of a long list is counted.
 
     >>> listed(["a", "b", "c"]), listed("abcd", "or", most=3), listed([])

@@ -30,7 +30,7 @@ _GITLAB_MAX_NAME = 255
 
 
 def _runner_kind(platform: str) -> str:
-    """Return the kind of runner for a platform; containers run 32 bits as well."""
+    """Return the kind of runner for a platform; 64-bit runners build 32-bit wheels, too."""
     if platform == ANY or platform.endswith(("linux_x86_64", "linux_i686")):
         return "linux"
     if platform.endswith(("linux_aarch64", "linux_armv7l")):
@@ -115,19 +115,19 @@ def gitlab_pipeline(
             "    paths: [dist/]",
         ]
     groups = _grouped(jobs, by_target=by_target)
-    parts = [groups[n : n + _GITLAB_MAX_JOBS] for n in range(0, len(groups), _GITLAB_MAX_JOBS)]
-    for number, part in enumerate(parts, 1):
-        name = "build-wheel" if len(parts) == 1 else f"build-wheel-{number}"
-        runner_count = max(len(_runners(matrix, "gitlab", group[0].platform)) for group in part)
+    chunks = [groups[n : n + _GITLAB_MAX_JOBS] for n in range(0, len(groups), _GITLAB_MAX_JOBS)]
+    for number, chunk in enumerate(chunks, 1):
+        name = "build-wheel" if len(chunks) == 1 else f"build-wheel-{number}"
+        runner_count = max(len(_runners(matrix, "gitlab", group[0].platform)) for group in chunk)
         tags = [f"RUNNER_{n}" if n else "RUNNER" for n in range(runner_count)]
         lines += [f"{name}:", "  extends: .build-wheel"]
         lines += [f"  tags: [{', '.join(f'${tag}' for tag in tags)}]"]
         lines += ["  parallel:", "    matrix:"]
-        for group in part:
+        for group in chunk:
             runners = _runners(matrix, "gitlab", group[0].platform)
             variables = _entry(group, project).items()
             entry = {key.upper(): text for key, text in variables if key != "name"}
-            # A repeated tag requires no more than a single one.
+            # Every entry needs all variables; a repeated tag has no effect.
             entry |= {tag: runners[min(n, len(runners) - 1)] for n, tag in enumerate(tags)}
             if len(f"{name}: [{', '.join(entry.values())}]") > _GITLAB_MAX_NAME:
                 raise UsageError(
@@ -147,7 +147,7 @@ def _grouped(jobs: Sequence[Job], *, by_target: bool) -> list[tuple[Job, ...]]:
 
 
 def _entry(group: Sequence[Job], project: str) -> dict[str, str]:
-    """Return the variables of the jobs of one target."""
+    """Return the variables of the CI job that builds a group of wheels."""
     labels = ["plain" if job.label is None else str(job.label) for job in group]
     return {
         "name": f"{', '.join(labels)} on {group[0].identifier or f'Python {group[0].python}'}",

@@ -40,7 +40,7 @@ class JobResult:
     wheel: BuiltWheel | None = None
     error: WheelfitError | None = None
     seconds: float = 0.0
-    """The duration of the build, including wheels built together."""
+    """The duration of the build; of wheels built together, that of all of them."""
 
     def to_mapping(self) -> dict[str, object]:
         """Return it as plain data, for ``--json``."""

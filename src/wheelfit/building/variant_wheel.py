@@ -58,8 +58,8 @@ def repack_wheel(
 
     Without a label a plain wheel stays plain and a variant wheel keeps its label and document
     (B-32, B-42, B-43). All other files stay unchanged, byte by byte; the folders of top-level
-    packages always keep their names. Variant markers are resolved in a plain result, because no
-    other installer can read it otherwise (B-40).
+    packages always keep their names. Variant markers are resolved in a plain result, because
+    installers without variant support could not read them (B-40).
 
     :param folder: the folder of the result; may be that of the source.
     :param label: the label of the result; the old name of the null variant becomes ``null`` (F-53).
@@ -82,7 +82,7 @@ def repack_wheel(
     filename = parse_wheel_filename(source.name)
     label = NULL if label == OLD_NULL else label
     result_label = None if is_plain else label or filename.label
-    labelled = filename if label is None and not is_plain else with_label(filename, result_label)
+    relabelled = filename if label is None and not is_plain else with_label(filename, result_label)
     new_document = None
     if label is not None and document is not None:
         new_document = single_label(document, label)
@@ -93,8 +93,8 @@ def repack_wheel(
         edited = apply_edits(
             archive.metadata(), edits, filename, where=str(source), context=context
         )
-        named = renamed(labelled, edited.name, edited.version)
-        folders = _renamed_folders(archive, filename, named)
+        new_filename = renamed(relabelled, edited.name, edited.version)
+        folders = _renamed_folders(archive, filename, new_filename)
         dist_info = folders.get(archive.dist_info, archive.dist_info)
         replaced: dict[str, bytes] = {}
         if new_document is not None:
@@ -103,7 +103,7 @@ def repack_wheel(
             replaced[f"{dist_info}/METADATA"] = edited.data
         if edits.abi_exports is not None:
             replaced[f"{dist_info}/{EXPORTS_FILE}"] = write_abi_exports(edits.abi_exports)
-        destination = folder / named.text
+        destination = folder / new_filename.text
         notes = rewrite(
             source,
             destination,

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class InstalledVariant:
-    """An installed variant."""
+    """A variant wheel that is installed, as its ``.dist-info`` folder describes it."""
 
     where: str
     """Its ``.dist-info`` folder."""
@@ -124,6 +124,7 @@ def _refusals(
     support: Support,
     unknown: frozenset[str],
 ) -> Iterator[tuple[Check, str]]:
+    """Yield the failed checks: by the machine, then by the versions of other distributions."""
     abi = abi_namespaces(document.providers)
     known = [property_ for property_ in variant.properties if property_.namespace not in unknown]
     for check, properties in (

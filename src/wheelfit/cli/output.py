@@ -83,8 +83,8 @@ class Output(Reporter):
         """Return the output for the options and the terminal.
 
         :param quiet: errors only; overrides ``verbose``.
-        :param colour: ``always``, ``never``, or anything else: as the environment and the terminal
-            have it.
+        :param colour: ``always``, ``never``, or anything else: decided by the environment and the
+            terminal.
         :param progress: whether bars may be drawn.
         :param environ: the environment; ``NO_COLOR``, ``FORCE_COLOR``, ``TERM`` and ``CI`` are
             respected.
@@ -109,7 +109,10 @@ class Output(Reporter):
             deliver(sys.stdout, _encodable(sys.stdout, self.styled(text, style)) + "\n")
 
     def paragraph(self, text: str, style: Style = "plain", hang: int = 2) -> None:
-        """Print a sentence of the command's result, folded to the width of the terminal."""
+        """Print a sentence of the command's result, folded to the width of the terminal.
+
+        :param hang: the additional indent of further lines.
+        """
         self.result(_fold(text, self.width, hang), style)
 
     def report(self, text: str, style: Style = "plain") -> None:
@@ -131,7 +134,7 @@ class Output(Reporter):
         import json
 
         text = json.dumps(value, indent=2, ensure_ascii=False)
-        if not _is_text(text) or text != _encodable(sys.stdout, text):
+        if not _is_valid_unicode(text) or text != _encodable(sys.stdout, text):
             text = json.dumps(value, indent=2)
         deliver(sys.stdout, text + "\n")
 
@@ -169,13 +172,13 @@ class Output(Reporter):
         return self.verbosity > 0
 
     def transfers(self, cut: Callable[[], None] = lambda: None) -> Bars:
-        """Return the bars of transfers; `wheelfit.operations.context.Reporter.transfers`."""
+        """Return progress bars, as for `wheelfit.operations.context.Reporter.transfers`."""
         from wheelfit.cli.progress import Bars
 
         return Bars(self, cut)
 
     def work(self, title: str) -> Bar:
-        """Return the bar of work; `wheelfit.operations.context.Reporter.work`."""
+        """Return a progress bar, as for `wheelfit.operations.context.Reporter.work`."""
         from wheelfit.cli.progress import Bar
 
         return Bar(self, title)
@@ -208,7 +211,7 @@ class Output(Reporter):
         """Render an error: message, place, notes and hint."""
         parts = self.parts_of(error)
         if self.json and not isinstance(error, _OutputFailure):
-            with suppress(_OutputFailure):  # then standard error is left
+            with suppress(_OutputFailure):  # else the error is printed to standard error
                 self.result_json({"error": parts})
                 if sys.stdout is not None:
                     deliver(sys.stdout)  # errors after this point would go unnoticed
@@ -234,13 +237,13 @@ class Output(Reporter):
 
     def styled(self, text: str, style: Style) -> str:
         """Return ``text`` in a style, when standard output shows colour."""
-        visible = text.translate(_VISIBLE)
+        visible = text.translate(_ESCAPES)
         return _paint(visible, style) if self.colour else visible
 
     def _print_remark(self, text: str, style: Style = "plain", hang: int = 2) -> None:
         if sys.stderr is None:  # closed by the parent process
             return
-        visible = _fold(text.translate(_VISIBLE), self.error_width, hang)
+        visible = _fold(text.translate(_ESCAPES), self.error_width, hang)
         line = (_paint(visible, style) if self.error_colour else visible) + "\n"
         # A closed standard error does not stop the work.
         with suppress(OSError):
@@ -282,7 +285,7 @@ def _encodable(stream: TextIO, text: str) -> str:
     return text
 
 
-def _is_text(text: str) -> bool:
+def _is_valid_unicode(text: str) -> bool:
     """Return whether a text is valid Unicode: a file name may have undecodable bytes.
 
     A stream may accept such bytes, but JSON with them is invalid.
@@ -342,7 +345,7 @@ def _paint(text: str, style: Style) -> str:
 
 
 # Text from an index or a wheel must not control the terminal.
-_VISIBLE = {
+_ESCAPES = {
     code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if code not in (9, 10)
 }
 

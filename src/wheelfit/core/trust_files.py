@@ -41,7 +41,7 @@ def read_trust(data: bytes, where: str) -> Trust:
     """Read ``providers.toml``.
 
     :param data: the content of the file; if empty, nothing is trusted.
-    :raises InvalidConfiguration: it is not TOML, or has a key or value that it cannot have.
+    :raises InvalidConfiguration: it is not TOML, or has an unknown key or an invalid value.
     """
     table = _load(data, where, InvalidConfiguration)
     if not table.content:
@@ -63,8 +63,8 @@ def read_policy(data: bytes, where: str, *, grants_trust: bool) -> PolicyFile:
     """Read a policy.
 
     :param grants_trust: whether its entries are trusted without the user.
-    :raises PolicyRefusal: ``unusable-policy``; it is not TOML, or has a key or value that it cannot
-        have.
+    :raises PolicyRefusal: ``unusable-policy``; it is not TOML, or has an unknown key or an invalid
+        value.
     """
     table = _load(data, where, PolicyRefusal, code="unusable-policy")
     table.only(
@@ -131,7 +131,7 @@ def _quoted(text: str) -> str:
     # A path of wheels may have bytes that are not text.
     text = text.encode("utf-8", "backslashreplace").decode()
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return '"' + re.sub(r"[\x00-\x1f\x7f]", lambda sign: f"\\u{ord(sign[0]):04x}", escaped) + '"'
+    return '"' + re.sub(r"[\x00-\x1f\x7f]", lambda match: f"\\u{ord(match[0]):04x}", escaped) + '"'
 
 
 def _load(data: bytes, where: str, kind: type[WheelfitError], code: Code | None = None) -> Table:

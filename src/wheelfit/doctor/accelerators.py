@@ -1,7 +1,7 @@
 """The accelerator that each installed package was built for, and the evidence.
 
 Publishers state it in many ways: in the name (``cupy-cuda12x``), in the local part of the version
-(``2.8.0+cu128``), in the properties of a variant, in the libraries inside, and at last in the
+(``2.8.0+cu128``), in the properties of a variant, in the libraries inside, and in the
 requirements. The strongest evidence decides.
 """
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _Version = TypeVar("_Version", int, str)
 
-_SUFFIX = re.compile(r"-cu(?:da)?-?(1[1-9])x?(?=-|$)")
+_CUDA_SUFFIX = re.compile(r"-cu(?:da)?-?(1[1-9])x?(?=-|$)")
 _LOCAL_CUDA = re.compile(r"cu(1[1-9])([0-9])?")
 _LOCAL_ROCM = re.compile(r"rocm([0-9]+\.[0-9]+)(?:\.[0-9.]+)?")
 _VERSION = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
@@ -80,7 +80,7 @@ def build_of(package: Package, libraries: Iterable[OwnedLibrary]) -> Accelerator
         _strongest(
             _named_cuda(package, local),
             _property_cuda(package),
-            _carried_cuda(package, libraries),
+            _contained_cuda(package, libraries),
             _required_cuda(package.requirements),
         ),
         toolkit,
@@ -101,7 +101,7 @@ def _strongest(*kinds: Iterable[tuple[_Version, str]]) -> dict[_Version, str]:
 
 
 def _named_cuda(package: Package, local: str) -> Iterator[tuple[int, str]]:
-    if (match := _SUFFIX.search(package.name)) is not None:
+    if (match := _CUDA_SUFFIX.search(package.name)) is not None:
         yield int(match[1]), "its name"
     if (match := _LOCAL_CUDA.search(local)) is not None:
         yield int(match[1]), f"its version ends with +{local}"
@@ -118,7 +118,9 @@ def _property_cuda(package: Package) -> Iterator[tuple[int, str]]:
         yield int(lowest.partition(".")[0]), f"its variant needs CUDA {lowest}"
 
 
-def _carried_cuda(package: Package, libraries: Iterable[OwnedLibrary]) -> Iterator[tuple[int, str]]:
+def _contained_cuda(
+    package: Package, libraries: Iterable[OwnedLibrary]
+) -> Iterator[tuple[int, str]]:
     for owned in libraries:
         path = package.relative_path(owned.file).replace("\\", "/")
         if (match := _CUDA_FOLDER.match(path)) is not None:
@@ -129,7 +131,7 @@ def _carried_cuda(package: Package, libraries: Iterable[OwnedLibrary]) -> Iterat
 
 def _required_cuda(requirements: Iterable[Requirement]) -> Iterator[tuple[int, str]]:
     for requirement in requirements:
-        if (match := _SUFFIX.search(requirement.name)) is not None:
+        if (match := _CUDA_SUFFIX.search(requirement.name)) is not None:
             yield int(match[1]), f"it needs {requirement.name}"
         elif requirement.name in _FOLLOWS_CUDA:
             for specifier in requirement.specifier:

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from wheelfit_runtime.platforms.providers.nvidia.facts import NvidiaFiles
     from wheelfit_runtime.platforms.system_view import SystemView
 
-_NARROW = frozenset({"i686", "armv7l", "armv8l"})
-_WIDE = frozenset({"x86_64", "amd64", "aarch64", "arm64"})
+_ARCHITECTURES_32 = frozenset({"i686", "armv7l", "armv8l"})
+_ARCHITECTURES_64 = frozenset({"x86_64", "amd64", "aarch64", "arm64"})
 _INTEGRATED_GPU = "0000:00:02.0"
 """The bus address of Intel's integrated GPU."""
 
@@ -125,7 +125,7 @@ def about_overrides(
 def about_interpreter(target: Target, view: SystemView) -> Iterator[Finding]:
     """Yield findings about an interpreter that does not fit its machine."""
     machine = target.environment.get("platform_machine", "")
-    if target.architecture in _NARROW and machine.lower() in _WIDE:
+    if target.architecture in _ARCHITECTURES_32 and machine.lower() in _ARCHITECTURES_64:
         yield CheckedFile(target.name).found(
             diagnoses.NARROW_INTERPRETER,
             f"the interpreter is for {target.architecture}, and the machine is {machine}",
@@ -150,7 +150,7 @@ ACCELERATORS: Mapping[str, str] = {
 }
 """Namespaces of accelerators, and the feature whose values show a device."""
 
-_REAL = re.compile(r"([0-9]+)([0-9])_real")
+_SM_ARCH = re.compile(r"([0-9]+)([0-9])_real")
 _VERSION = re.compile(r"([0-9]+)\.([0-9]+)")
 _EXAMINED = (Status.SUPPORTED, Status.NOTHING)
 
@@ -172,7 +172,7 @@ class Hardware:
 
     @classmethod
     def of(cls, detections: Iterable[Detection], *, windows: bool = False) -> Hardware:
-        """Read the numbers out of detections.
+        """Return the hardware that detections show.
 
         :param windows: whether they are of a machine with Windows.
         """
@@ -202,7 +202,7 @@ def _values(detection: Detection, feature: str) -> tuple[str, ...]:
 def _capabilities(nvidia: Detection) -> tuple[Capability, ...]:
     devices = [device.values for device in nvidia.devices if device.feature == "sm_arch"]
     groups = devices or [frozenset(_values(nvidia, "sm_arch"))]
-    highest = {_highest(group, _REAL) for group in groups}
+    highest = {_highest(group, _SM_ARCH) for group in groups}
     return tuple(sorted(filter(None, highest), reverse=True))
 
 

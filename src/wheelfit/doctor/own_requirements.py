@@ -135,15 +135,15 @@ class _ReleaseFinder:
         return self._distributions[name]
 
     def lost(self, name: str, checked: set[str]) -> Iterator[UnmetRequirement]:
-        """Yield a distribution that has lost a file of its code, each once.
+        """Yield a requirement on a distribution that lacks a file of its code, each once.
 
         :param checked: names of distributions that were checked; the name is added.
         """
-        found = None if name in checked or name in self._changes else self._installed(name)
+        pair = None if name in checked or name in self._changes else self._installed(name)
         checked.add(name)
-        if found is None:
+        if pair is None:
             return
-        installed, release = found
+        installed, release = pair
         root = str(installed.locate_file(""))
         for row in csv.reader((installed.read_text("RECORD") or "").splitlines()):
             if (

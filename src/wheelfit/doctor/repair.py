@@ -1,4 +1,4 @@
-"""Reinstallation of wheelfit's requirements, with an installer that does not depend on it."""
+"""Reinstallation of wheelfit's requirements, with pip or uv, which do not depend on them."""
 
 from __future__ import annotations
 

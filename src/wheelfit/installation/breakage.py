@@ -51,7 +51,7 @@ class Breakage(Struct, frozen=True):
 def breakages(
     plan: Plan, installed: Iterable[Installed], environment: Mapping[str, str]
 ) -> tuple[Breakage, ...]:
-    """Return the needs that a change leaves unmet, in the order of the names.
+    """Return the requirements that a change leaves unmet, in the order of the names.
 
     Installed distributions that a request does not name take no part in the resolution, as in pip;
     so the effect on them is reported. Requirements of extras do not count, because the requested
@@ -64,20 +64,20 @@ def breakages(
     if not (changed and staying):
         return ()
     pattern = requirement_pattern(sorted(changed))
-    present = {name: entry.version for name, entry in by_name(staying).items()} | replaced
+    versions_after = {name: entry.version for name, entry in by_name(staying).items()} | replaced
     broken = [
-        Breakage(entry, requirement, present.get(requirement.name))
+        Breakage(entry, requirement, versions_after.get(requirement.name))
         for entry in staying
-        if entry.name not in replaced  # hidden by what is installed now
-        for requirement in _needs(entry, pattern, environment)
-        if requirement.name in changed and not _met(requirement, present)
+        if entry.name not in replaced  # the new version is imported instead
+        for requirement in _requirements(entry, pattern, environment)
+        if requirement.name in changed and not _is_met(requirement, versions_after)
     ]
     return tuple(
         sorted(broken, key=lambda breakage: (breakage.dependent.name, str(breakage.requirement)))
     )
 
 
-def _needs(
+def _requirements(
     entry: Installed, pattern: Pattern[bytes], environment: Mapping[str, str]
 ) -> Iterator[Requirement]:
     # Invalid metadata was reported when it was read; it has no usable requirements.
@@ -92,6 +92,6 @@ def _needs(
                 yield requirement
 
 
-def _met(requirement: Requirement, present: Mapping[NormalizedName, Version]) -> bool:
-    version = present.get(requirement.name)
+def _is_met(requirement: Requirement, versions: Mapping[NormalizedName, Version]) -> bool:
+    version = versions.get(requirement.name)
     return version is not None and requirement.specifier.contains(version, prereleases=True)

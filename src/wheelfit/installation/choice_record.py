@@ -40,7 +40,7 @@ class RecordedChoice(Struct, frozen=True):
     hashes: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """Hashes the file was checked against, algorithm to hexadecimal digest."""
     circumstances: Circumstances = Circumstances()
-    """The circumstances of the choice."""
+    """The host and the overrides with which it was chosen."""
 
 
 def format_choice(choice: RecordedChoice) -> bytes:

@@ -31,6 +31,7 @@ class Destination(Struct, eq=False):
     stages: Mapping[str, Path]
     """The staged folders by scheme."""
     runtime: Mapping[str, Path]
+    """The final folders by scheme."""
     interpreter: str
     """The interpreter in the first line of scripts."""
     launcher: str
@@ -61,7 +62,7 @@ class Destination(Struct, eq=False):
         for part in wheel.parts:
             written: Mapping[str, _Row] = {}
             if part.source not in self.unchanged:
-                written = self._written(part, wheel)
+                written = self._write_changed(part, wheel)
                 moves.append(self._move(part, wheel, written.keys()))
             rows += _rows(prefixes[part.scheme], part, wheel, written)
         self.linker.place(wheel.unpacked, [move for move in moves if move.names], self.files)
@@ -81,7 +82,7 @@ class Destination(Struct, eq=False):
             path = str(self.runtime[scheme])
         return "" if path == "." else path.replace(os.sep, "/") + "/"
 
-    def _written(self, part: WheelFolder, wheel: CheckedWheel) -> dict[str, _Row]:
+    def _write_changed(self, part: WheelFolder, wheel: CheckedWheel) -> dict[str, _Row]:
         """Write the changed files, and return their rows by name."""
         changed = {}
         if part.source == wheel.dist_info and wheel.is_rewritten:
@@ -109,7 +110,10 @@ class Destination(Struct, eq=False):
                 for name, number in zip(names, numbers, strict=True)
                 if name not in written and (part.scheme, start + name) not in self.skip
             ]
-            names, numbers = tuple(pair for pair, _ in linked), tuple(pair for _, pair in linked)
+            names, numbers = (
+                tuple(name for name, _ in linked),
+                tuple(number for _, number in linked),
+            )
         marks = wheel.unpacked.files.marks
         return Move(part.source, folder, names, [marks[number] for number in numbers])
 

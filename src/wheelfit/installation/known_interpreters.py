@@ -37,7 +37,7 @@ _VARIABLES = (
 """Prefixes of the variables that affect Python, or a distributor's patch of it."""
 _JUST_NOW = 2 * 10**9
 """Nanoseconds within which two changes of a file may have the same times."""
-_MOST_LINKS = 40
+_MAX_LINKS = 40
 _LIBRARIES = ("/etc/ld.so.cache", "/etc/ld.so.preload")
 """The files that decide the libraries a program loads, existing or not."""
 
@@ -76,10 +76,12 @@ def keep(
     """
     facts = dict(facts)
     loaded = facts.pop("files", None) or ()
-    # A script may start another interpreter, and the target of the links must be the program.
+    # Facts of an interpreter that a script starts are not cached: it may start another one later.
     if facts["executable"] != path or os.path.realpath(path) not in loaded:
         return
-    files = {name: _identity(name) for name in (path, *loaded, *_beside(path, loaded), *_LIBRARIES)}
+    files = {
+        name: _identity(name) for name in (path, *loaded, *_path_files(path, loaded), *_LIBRARIES)
+    }
     if any(
         identity is not None and _latest(identity) > started_at - _JUST_NOW
         for identity in files.values()
@@ -94,12 +96,12 @@ def _circumstances(environ: Mapping[str, str]) -> list[str]:
     system = os.uname() if hasattr(os, "uname") else ()
     return [
         __version__,
-        *(text for place, text in enumerate(system) if place != 1),  # not the name of the host
+        *(text for index, text in enumerate(system) if index != 1),  # not the name of the host
         *(f"{name}={environ[name]}" for name in sorted(environ) if name.startswith(_VARIABLES)),
     ]
 
 
-def _beside(path: str, loaded: Iterable[str]) -> Iterator[str]:
+def _path_files(path: str, loaded: Iterable[str]) -> Iterator[str]:
     """Yield the files that decide an interpreter's paths, existing or not."""
     programs = {path, os.path.realpath(path)}
     yield from (f"{name}._pth" for name in loaded if "/libpython" in name)
@@ -115,7 +117,7 @@ def _identity(path: str) -> Identity | None:
     """Return the identity of a file; None if it is missing."""
     identity = []
     try:
-        for _ in range(_MOST_LINKS):
+        for _ in range(_MAX_LINKS):
             status = os.lstat(path)
             identity.append(
                 [

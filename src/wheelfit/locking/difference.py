@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 
 _UNKNOWN = " ?"
+"""The text after a name without a known version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,15 +85,15 @@ def _details(old: list[LockedPackage], new: list[LockedPackage]) -> Iterator[str
         return
     old_names = {wheel.filename.text for package in old for wheel in package.wheels}
     new_names = {wheel.filename.text for package in new for wheel in package.wheels}
-    labels = {
+    is_added = {
         str(wheel.filename.label): wheel.filename.text in new_names
         for package in (*old, *new)
         for wheel in package.wheels
         if wheel.filename.label is not None and wheel.filename.text in old_names ^ new_names
     }
-    for label in sorted(labels):
-        yield f"{'with' if labels[label] else 'without'} {label}"
-    if not labels and old_names != new_names:
+    for label in sorted(is_added):
+        yield f"{'with' if is_added[label] else 'without'} {label}"
+    if not is_added and old_names != new_names:
         yield f"{count_of(len(new_names), 'wheel')} instead of {len(old_names)}"
     if {str(package.marker) for package in old} != {str(package.marker) for package in new}:
         markers = " / ".join(str(package.marker) for package in new if package.marker is not None)

@@ -48,7 +48,7 @@ class LockEnvironment(NamedTuple):
 
     @property
     def python(self) -> Python:
-        """Its Python."""
+        """The major and minor version of its Python."""
         version = self.target.python_full_version
         return version.major, version.minor
 
@@ -155,7 +155,7 @@ def _text(python: Python) -> str:
 def _full_version(python: Python, project_range: SpecifierSet | None) -> Version | None:
     """Return the newest micro version that a project supports; None if it supports none.
 
-    Of a minor version without known releases it is the oldest.
+    If no release of the minor version is known, it is the oldest that the project supports.
     """
     micros = range(PYTHONS[python], -1, -1) if python in PYTHONS else range(100)
     for micro in micros:

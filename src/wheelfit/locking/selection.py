@@ -125,7 +125,6 @@ def applicable(
 
     `LockCandidates` chooses among the wheels of an entry.
 
-    :param lock: the lock.
     :param target: the machine and interpreter to install for.
     :param extras: the requested extras.
     :param groups: the requested dependency groups; None: the default groups.
@@ -181,7 +180,6 @@ def applicable(
 class LockCandidates:
     """The candidates among a lock's wheels for one target.
 
-    :param lock: the lock.
     :param target: the machine and interpreter to install for.
     :param machine: detects the properties that the target supports (F-123).
     :param policy: the user's settings.
@@ -237,8 +235,8 @@ class LockCandidates:
         self.candidates = Candidates(
             repository, target, machine, policy, user_lists=user_lists, plugins=plugins
         ).within(ChoiceContext(known=KnownVersions(lock_versions)).with_given(*given_pages))
-        """As for an index: ``confirm`` and ``reject`` compare a downloaded wheel with its entry in
-        the lock (F-93), and `select` then chooses the next.
+        """The candidates in the lock. As for an index, ``confirm`` compares a downloaded wheel with
+        its entry (F-93), and after ``reject`` `select` chooses the next.
         """
         self._lock = lock
         if roots is None:
@@ -278,25 +276,25 @@ class LockCandidates:
         context = replace(self.candidates.context, preferred_builds=preferred_builds)
 
         def choose(agreed: tuple[Agreed, ...], *_: object) -> Attempt[_Walk] | RefusedAttempt:
-            """Implement `Choose`; of each package there is one version, so no effort helps."""
+            """Implement `Choose`; the effort is ignored, as a package has only one version."""
             candidates = self.candidates.within(replace(context, agreed=agreed))
             walk = self._walked(candidates, only)
             staying = [
-                present
-                for name, present in installed.items()
+                build
+                for name, build in installed.items()
                 if name not in (self.packages if only is None else walk.choices)
             ]
 
-            def seen() -> Iterator[PropertySet]:
+            def declared_properties() -> Iterator[PropertySet]:
                 return self._declared_properties(candidates, walk)
 
-            error = self._incompatible(walk) or self._clash(candidates, staying, only)
+            error = self._no_wheel_error(walk) or self._conflict_error(candidates, staying, only)
             if error is not None:
-                return RefusedAttempt(agreed, lambda: error, seen)
-            builds = {present.name: ChosenBuild.that_stays(present) for present in staying}
+                return RefusedAttempt(agreed, lambda: error, declared_properties)
+            builds = {build.name: ChosenBuild.that_stays(build) for build in staying}
             for name, choice in walk.choices.items():
                 builds[name] = ChosenBuild.of_release(choice, choice.chosen_label)
-            return Attempt(agreed, builds, seen, walk)
+            return Attempt(agreed, builds, declared_properties, walk)
 
         settled = settle(
             choose,
@@ -314,7 +312,7 @@ class LockCandidates:
         )
         reason = "no chosen wheel needs it" if only is None else "it is not requested"
         left_out = {name: reason for name in self.packages if name not in walk.choices}
-        notes = [*warnings_about_mixture(held), *walk.notes, *self._gaps(roots, walk)]
+        notes = [*warnings_about_mixture(held), *walk.notes, *self._missing_entries(roots, walk)]
         notes += [note for choice in choices for note in choice.choice.notes]
         return LockSelection(
             choices,
@@ -325,7 +323,7 @@ class LockCandidates:
             walk.candidates.context,
         )
 
-    def _gaps(self, roots: Iterable[NormalizedName], walk: _Walk) -> Iterator[str]:
+    def _missing_entries(self, roots: Iterable[NormalizedName], walk: _Walk) -> Iterator[str]:
         """Yield a note for each entry that is missing from the whole lock, not just here."""
         locked_names = {package.name for package in self._lock.packages}
         for name in roots:
@@ -336,7 +334,7 @@ class LockCandidates:
                 if needed not in locked_names:
                     yield f"the lock has no entry for {needed}, which {name} needs"
 
-    def _incompatible(self, walk: _Walk) -> NoCompatibleWheel | None:
+    def _no_wheel_error(self, walk: _Walk) -> NoCompatibleWheel | None:
         """Return the error for packages without a compatible wheel; None if all have one."""
         if not walk.refusals:
             return None
@@ -349,16 +347,16 @@ class LockCandidates:
             hint=walk.hint(),
         )
 
-    def _clash(
+    def _conflict_error(
         self, candidates: Candidates, staying: Iterable[InstalledBuild], only: object
     ) -> NoCompatibleWheel | None:
         """Return the error for a choice that contradicts a build that stays installed."""
-        for present in staying:
-            objection = candidates.objection(present.properties, is_installed=True)
+        for build in staying:
+            objection = candidates.objection(build.properties, is_installed=True)
             if objection is not None:
                 situation = "not in the lock" if only is None else "stays"
                 return NoCompatibleWheel(
-                    f"{present} is installed and {situation}, and it {objection}",
+                    f"{build} is installed and {situation}, and it {objection}",
                     where=self._lock.where,
                 )
         return None
@@ -372,7 +370,7 @@ class LockCandidates:
                 yield from map(choice.declared, choice.offered)
 
     def _walked(self, candidates: Candidates, only: Collection[NormalizedName] | None) -> _Walk:
-        """Walk until each wheel built for another package has that package beside it (P-54)."""
+        """Repeat the walk without wheels whose ABI dependency is not chosen (P-54)."""
         while True:
             walk = _Walk(candidates, self.packages, builds=self._builds)
             if self._roots is None:
@@ -384,7 +382,8 @@ class LockCandidates:
                 if only is not None:
                     walk.narrow(only)
                 return walk
-            candidates = candidates.within(candidates.context.without(dict([rejected])))
+            filename, reason = rejected
+            candidates = candidates.within(candidates.context.without({filename: reason}))
 
 
 _SOURCES = {
@@ -584,6 +583,7 @@ def _check_conflicts(lock: Lock, environment: Mapping[str, str | frozenset[str]]
     for members in lock.conflicts:
         requested = [str(member) for member in members if _holds(member, environment, lock.where)]
         if len(requested) > 1:
+            # A member is a marker, as `'gpu' in extras`: the name is in its quotation marks.
             quotes = ["'" if "'" in text else '"' for text in requested]
             names = [text.split(quote)[1] for text, quote in zip(requested, quotes, strict=True)]
             raise UserError(

@@ -98,7 +98,6 @@ class Solution:
 class Solver:
     """A solver of one request for several environments, one at a time.
 
-    :param request: the request.
     :param repository: the projects and files; it should cache its answers.
     :param policy: the user's settings for choosing wheels.
     :param threads: the number of concurrent requests to the sources.
@@ -142,7 +141,6 @@ class Solver:
     ) -> Solution:
         """Resolve for one environment.
 
-        :param environment: the environment.
         :param preferred: versions to keep while they meet the requirements.
         :param further: requirements besides those of the request.
         :param candidates_of: returns the candidates of a repository; default: every label counts.
@@ -195,18 +193,13 @@ class Solver:
     ) -> EveryLabel:
         """Return candidates for every machine of an environment.
 
-        :param environment: the environment.
-        :param repository: the projects and files.
         :param policy: the user's settings; default: those of the solver.
         """
         policy = self.policy if policy is None else policy
         return EveryLabel(repository, environment.target, policy, self._cores, self._knows_needs)
 
     def locked(self, solution: Solution) -> EveryLabel:
-        """Return candidates with the versions of a solution, and all versions of other projects.
-
-        :param solution: the solution.
-        """
+        """Return candidates with the versions of a solution, and all versions of other projects."""
         repository = Pinned(self.repository, solution.versions, self._pages)
         # Builds must agree on one machine, but a lock lists labels for different machines.
         policy = structs.replace(self.policy, agreements=())
@@ -218,7 +211,7 @@ class Solver:
         candidates: Candidates,
         preferred: Mapping[NormalizedName, Version],
         further: Sequence[RequestedRequirement],
-        function: Callable[..., Resolution] = resolve,
+        resolve_function: Callable[..., Resolution] = resolve,
     ) -> Solution:
         request, variables = self.request, environment.target.environment
         roots = [root for root in request.roots if root.requirement.applies(variables)]
@@ -233,7 +226,8 @@ class Solver:
             dependencies=request.dependencies,
         )
         resolution = self._approve(
-            lambda: function(resolution_request, candidates, threads=self.threads), candidates
+            lambda: resolve_function(resolution_request, candidates, threads=self.threads),
+            candidates,
         )
         candidates = candidates.within(resolution.context)
         return Solution(environment, resolution, candidates, tuple(further))
@@ -271,10 +265,10 @@ class Pinned(RepositoryWrapper):
             return None
         files = []
         for file in files_near(page, [version]):
-            of_file = version_of(file.filename)
-            if of_file is not None and page.joins_builds:
-                of_file = without_build(of_file)
-            if of_file == version:
+            file_version = version_of(file.filename)
+            if file_version is not None and page.joins_builds:
+                file_version = without_build(file_version)
+            if file_version == version:
                 files.append(file)
         page = structs.replace(page, files=tuple(files)) if files else page
         self._pages[name, version] = page
@@ -331,6 +325,7 @@ def _split_filename(filename: str) -> tuple[str, str, str]:
 
 
 def _local_of(filename: str) -> Version:
+    """Return the local version of a file name as a version that can be compared."""
     return Version(f"0+{_split_filename(filename)[1]}")
 
 
@@ -374,19 +369,19 @@ class EveryLabel(Candidates):
         key = f"{wheel.filename.name} {promised['sha256']}" if "sha256" in promised else text
         return self._shared.get(
             key,
-            lambda: self._of_any_build(read_metadata(self.repository.metadata(wheel.file), text)),
+            lambda: self._for_any_build(read_metadata(self.repository.metadata(wheel.file), text)),
         )
 
-    def _of_any_build(self, core: CoreMetadata) -> CoreMetadata:
+    def _for_any_build(self, core: CoreMetadata) -> CoreMetadata:
         """Return metadata whose requirements on joined builds the joined release meets.
 
         A build that needs ``torch==2.14.0+rocm7`` is for the same platform and gets it by its
         label.
         """
-        texts = tuple(map(self._of_joined, core.requires_texts))
+        texts = tuple(map(self._without_builds, core.requires_texts))
         return core if texts == core.requires_texts else structs.replace(core, requires_texts=texts)
 
-    def _of_joined(self, text: str) -> str:
+    def _without_builds(self, text: str) -> str:
         if "+" not in text:
             return text
         try:
@@ -412,7 +407,6 @@ class EveryLabel(Candidates):
     ) -> Support:
         """Return the support of a machine that supports everything a document names.
 
-        :param document: the document with providers and labels.
         :param namespaces: the namespaces of interest.
         :param known: versions that builds may be made for; default: those of the
             context.
@@ -426,8 +420,8 @@ class EveryLabel(Candidates):
         ):
             if namespace in abi and self.policy.providers.abi_dependency:
                 detections[namespace] = abi_dependency.detect(namespace, document, known)
-            elif namespace not in abi and _is_answerable(document, namespace):
-                detections[namespace] = _everything(document, namespace)
+            elif namespace not in abi and _is_detectable(document, namespace):
+                detections[namespace] = _all_values(document, namespace)
             else:
                 detections[namespace] = Detection(namespace)
         return Support(detections, abi_namespaces=abi, known=known)
@@ -437,7 +431,7 @@ class EveryLabel(Candidates):
         return ()
 
 
-def _is_answerable(document: VariantDocument, namespace: str) -> bool:
+def _is_detectable(document: VariantDocument, namespace: str) -> bool:
     """Return whether a machine could detect its support of a namespace (F-130)."""
     provider = document.providers.get(namespace)
     return document.lacks_providers or not (
@@ -445,7 +439,7 @@ def _is_answerable(document: VariantDocument, namespace: str) -> bool:
     )
 
 
-def _everything(document: VariantDocument, namespace: str) -> Detection:
+def _all_values(document: VariantDocument, namespace: str) -> Detection:
     """Return all values that a document names as supported, higher versions first."""
     used: dict[str, set[str]] = {}
     for properties in document.variants.values():

@@ -85,13 +85,13 @@ def build(request: BuildRequest, context: Context) -> BuildReport:
     :raises WheelfitError: a wheel cannot be built.
     """
     environ, reporter = context.environ, context.reporter
-    wanted, settings, pass_properties = _wanted(request)
-    more = _recipe(request, settings, pass_properties=pass_properties)
+    requested, settings, pass_properties = _requested_wheels(request)
+    option_recipe = _recipe(request, settings, pass_properties=pass_properties)
     with scratch_folder() as scratch:
         source = open_source(request.project, scratch, _providers(request))
         recipes = read_recipes(source.pyproject, where=source.where)
         labels = None if source.table is None else source.table.variants
-        choices = choose(wanted, labels)
+        choices = choose(requested, labels)
         order = _order(request, environ, request.dialect or recipes.dialect)
         order = replace(
             order, dependencies=recipes.dependencies, repair=request.repair or recipes.repair
@@ -112,21 +112,25 @@ def build(request: BuildRequest, context: Context) -> BuildReport:
         with open_build_places(request, context) as places:
             builder = ProjectBuilder(places, environ, reporter.note, echo)
             if request.sdist or (jobs is not None and order.project.is_dir()):
-                sdist = builder.sdist(order.project, recipes.of(None, more), new_folder("sdist"))
+                sdist = builder.sdist(
+                    order.project, recipes.of(None, option_recipe), new_folder("sdist")
+                )
                 order = replace(order, project=sdist)
             wheels, notes = _build_here(
-                orders_for(order, choices, recipes, more) if jobs is None else (),
-                orders_for(order, [PLAIN], recipes, more)[0],
-                lambda one: builder.wheels(one, new_folder("order")),
+                orders_for(order, choices, recipes, option_recipe) if jobs is None else (),
+                orders_for(order, [PLAIN], recipes, option_recipe)[0],
+                lambda build_order: builder.wheels(build_order, new_folder("order")),
                 reporter.note,
             )
         results, job_notes = ((), ()) if jobs is None else run_jobs(
-            jobs, lambda those: orders_for(order, those, recipes, more),
+            jobs, lambda job_choices: orders_for(order, job_choices, recipes, option_recipe),
             source, request, context,
         )  # fmt: skip
-        there = {result.wheel.path: result.wheel for result in results if result.wheel is not None}
+        job_wheels = {
+            result.wheel.path: result.wheel for result in results if result.wheel is not None
+        }
         warnings = (
-            *check_together([*wheels, *there.values()]),
+            *check_together([*wheels, *job_wheels.values()]),
             *notes,
             *job_notes,
             *(_incomplete(sdist, results) if sdist is not None else ()),
@@ -134,8 +138,8 @@ def build(request: BuildRequest, context: Context) -> BuildReport:
         )
         built = [sdist] if sdist is not None and request.sdist else []
         files = deliver([*built, *(wheel.path for wheel in wheels)], Path(request.folder))
-    wheels += there.values()
-    files += tuple(Path(request.folder, path.name) for path in there)
+    wheels += job_wheels.values()
+    files += tuple(Path(request.folder, path.name) for path in job_wheels)
     return BuildReport(
         source.name, tuple(wheels), files, _warnings(wheels, warnings), tuple(results)
     )
@@ -145,12 +149,12 @@ def _build_here(
     orders: Sequence[BuildOrder],
     plain_order: BuildOrder,
     build: Callable[[BuildOrder], Sequence[BuiltWheel]],
-    tell: Callable[[str], None],
+    note: Callable[[str], None],
 ) -> tuple[list[BuiltWheel], Sequence[str]]:
     """Build wheels one after the other, and return them, and warnings about their code."""
 
     def build_plain() -> BuiltWheel:
-        tell("a plain wheel is built to compare the variants with")
+        note("a plain wheel is built to compare the variants with")
         return build(plain_order)[0]
 
     built = [(order, build(order)) for order in orders]
@@ -181,28 +185,29 @@ def _check(order: BuildOrder, choices: Sequence[WheelToBuild], *, is_sdist_wante
         raise UsageError(f"{order.project} is not a folder that --sdist could be made of")
 
 
-def _wanted(request: BuildRequest) -> tuple[RequestedWheels, ConfigSettings, bool]:
+def _requested_wheels(request: BuildRequest) -> tuple[RequestedWheels, ConfigSettings, bool]:
     """Return the wheels that options or config settings request, and the remaining settings."""
     texts = [text if "=" in text else f"{text}=" for text in request.config_settings]  # B-14
-    given = read_config_settings(texts)
-    about = {key: value for key, value in given.items() if "variant" in key}
-    wanted = requested_wheels(
+    settings = read_config_settings(texts)
+    variant_settings = {key: value for key, value in settings.items() if "variant" in key}
+    requested = requested_wheels(
         map(parse_label, request.labels),
         map(parse_property, request.properties),
         null=request.null,
         has_all=request.all,
         plain=request.plain,
     )
-    by_settings = read_settings(about)
+    by_settings = read_settings(variant_settings)
     if by_settings is not None:
-        if wanted.requests or wanted.has_all:
+        if requested.requests or requested.has_all:
             raise UsageError(
-                f"variants are given both by options and by the config setting {min(about)}",
+                f"variants are given both by options and by the config setting "
+                f"{min(variant_settings)}",
                 hint="leave out one or the other",
             )
-        wanted = RequestedWheels((by_settings,), plain=wanted.plain)
-    left = {key: value for key, value in given.items() if key not in about}
-    return wanted, left, "variant" in about
+        requested = RequestedWheels((by_settings,), plain=requested.plain)
+    other_settings = {key: value for key, value in settings.items() if key not in variant_settings}
+    return requested, other_settings, "variant" in variant_settings
 
 
 def _recipe(request: BuildRequest, settings: ConfigSettings, *, pass_properties: bool) -> Recipe:

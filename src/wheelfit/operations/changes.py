@@ -67,7 +67,7 @@ class ChangeRequest(
     """A request that changes an environment."""
 
 
-_LOOKS = 10
+_MAX_READS = 10
 """Attempts to read an environment while other processes change it."""
 
 
@@ -102,15 +102,17 @@ class InstalledState(Struct, frozen=True):
     judged: tuple[FitVerdict, ...]
 
     @classmethod
-    def of(cls, ground: ChangeContext) -> InstalledState:
+    def of(cls, change_context: ChangeContext) -> InstalledState:
         """Read the installed distributions."""
-        installed = ground.environment.installed()
-        return cls(installed, judge(installed, ground.candidates.support_of))
+        installed = change_context.environment.installed()
+        return cls(installed, judge(installed, change_context.candidates.support_of))
 
     @property
     def misfits(self) -> Mapping[NormalizedName, str]:
         """Reasons why installed variants no longer fit, by name."""
-        return {one.variant.name: one.reason for one in self.judged if one.fits is False}
+        return {
+            verdict.variant.name: verdict.reason for verdict in self.judged if verdict.fits is False
+        }
 
 
 class ChangeDecision(Struct, frozen=True):
@@ -123,7 +125,7 @@ class ChangeDecision(Struct, frozen=True):
     """Installed variants that are replaced by another build."""
 
     misfits: tuple[FitVerdict, ...] = ()
-    """Variants that stay though they do not fit any more, or will not once this is done."""
+    """Variants that stay, but no longer fit, or will not fit after the change."""
 
 
 def prepare_environment(
@@ -161,50 +163,54 @@ def decided(
     planned: Plan,
     resolution: Resolution,
     present: InstalledState,
-    ground: ChangeContext,
-    agreed: Callable[[VariantChange], bool],
+    change_context: ChangeContext,
+    is_requested: Callable[[VariantChange], bool],
 ) -> ChangeDecision:
     """Return the decision, after verifying that it may be carried out.
 
-    :param agreed: returns whether the user requested a change of variant.
-    :raises NoCompatibleWheel: a property that is required occurs nowhere.
+    :param is_requested: returns whether the user requested a change of variant.
+    :raises NoCompatibleWheel: no package has a required property.
     :raises UsageError: the environment could not use the wheels to install.
     :raises NotRemovable: a distribution to remove was installed without a record of its files.
     :raises VariantChangeRefused: the user did not request a change of variant.
     :raises PolicyRefusal: ``own-requirement``; wheelfit itself would not work any more.
     :raises ConcurrentChange: the reason to refuse is outdated; see `retry_on_concurrent_change`.
     """
-    _check_wishes(resolution, ground)
-    _check_platform(planned, ground)
+    _check_required_properties(resolution, change_context)
+    _check_platform(planned, change_context)
     if planned:
         from wheelfit.operations.self_change import check_own_requirements
 
-        check_own_requirements(planned, ground.environment)
-    agreements = ground.candidates.policy.agreements
+        check_own_requirements(planned, change_context.environment)
+    agreements = change_context.candidates.policy.agreements
     try:
         if planned.remove:
             from wheelfit.installation.removal import check_removable
 
             for entry in planned.remove:
-                check_removable(entry, ground.environment)
+                check_removable(entry, change_context.environment)
         changes = variant_changes(planned, present.installed, present.misfits, agreements)
-        refused = [change for change in changes if change.needs_consent and not agreed(change)]
+        refused = [
+            change for change in changes if change.needs_consent and not is_requested(change)
+        ]
         if refused:
             raise _refusal(refused, changes, present.misfits)
     except NotRemovable:
-        if _is_as_seen(present, ground.environment):
-            # It may have been away for a moment and be back.
+        if _is_unchanged(present, change_context.environment):
+            # Its record may have been missing only while another process replaced it.
             for entry in planned.remove:
-                check_removable(entry, ground.environment)
+                check_removable(entry, change_context.environment)
         raise ConcurrentChange from None
     except VariantChangeRefused:
-        if _is_as_seen(present, ground.environment):
+        if _is_unchanged(present, change_context.environment):
             raise
         raise ConcurrentChange from None
-    return ChangeDecision(planned, resolution, present, changes, _misfits(planned, present, ground))
+    return ChangeDecision(
+        planned, resolution, present, changes, _misfits(planned, present, change_context)
+    )
 
 
-class ConcurrentChange(Exception):  # nothing is wrong
+class ConcurrentChange(Exception):  # not an error: the caller decides again
     """Raised when another process has changed the environment since it was read."""
 
 
@@ -214,7 +220,7 @@ def retry_on_concurrent_change(
     """Return a function that decides again if another process changes the environment meanwhile."""
 
     def decide_with_retries() -> ChangeDecision:
-        for _ in range(_LOOKS):
+        for _ in range(_MAX_READS):
             try:
                 return decide()
             except ConcurrentChange:
@@ -227,14 +233,14 @@ def retry_on_concurrent_change(
     return decide_with_retries
 
 
-def _is_as_seen(present: InstalledState, environment: Environment) -> bool:
+def _is_unchanged(present: InstalledState, environment: Environment) -> bool:
     """Return whether the environment is as it was read, compared under its lock."""
     from wheelfit.installation.locking import locked
 
     library = environment.schemes.purelib
     with locked(library) if library.is_dir() else nullcontext():
         now = environment.installed()
-    return [_identity(entry) for entry in now] == [_identity(one) for one in present.installed]
+    return [_identity(entry) for entry in now] == [_identity(entry) for entry in present.installed]
 
 
 def _identity(entry: Installed) -> tuple[object, ...]:
@@ -242,14 +248,14 @@ def _identity(entry: Installed) -> tuple[object, ...]:
 
 
 def _misfits(
-    planned: Plan, present: InstalledState, ground: ChangeContext
+    planned: Plan, present: InstalledState, change_context: ChangeContext
 ) -> tuple[FitVerdict, ...]:
     judged = present.judged
     if planned and judged:
         staying = [entry for entry in present.installed if entry not in planned.remove]
-        coming = {pin.name: pin.version for pin in planned.install}
-        judged = judge(staying, ground.candidates.support_of, new_versions=coming)
-    return tuple(one for one in judged if one.fits is False)
+        new_versions = {pin.name: pin.version for pin in planned.install}
+        judged = judge(staying, change_context.candidates.support_of, new_versions=new_versions)
+    return tuple(verdict for verdict in judged if verdict.fits is False)
 
 
 def _refusal(
@@ -257,14 +263,16 @@ def _refusal(
     changes: Sequence[VariantChange],
     misfits: Mapping[NormalizedName, str],
 ) -> VariantChangeRefused:
-    names = ", ".join(one.old.name for one in refused)
+    names = ", ".join(change.old.name for change in refused)
     verb = "build" if len(refused) == 1 else "builds"
     hints = []
-    if any(one.old.name in misfits for one in refused):
+    if any(change.old.name in misfits for change in refused):
         hints.append("--refit exchanges variants that do not fit any more")
-    if others := [one for one in refused if one.old.name not in misfits]:
+    if others := [change for change in refused if change.old.name not in misfits]:
         hints.append("--allow-variant-change allows this")
-        labels = [f"--label {one.old.name}={one.new.label}" for one in others if one.new.label]
+        labels = [
+            f"--label {change.old.name}={change.new.label}" for change in others if change.new.label
+        ]
         if labels:
             builds = "that build" if len(labels) == 1 else "those builds"
             hints.append(f"{' '.join(labels)} asks for {builds}")
@@ -282,27 +290,27 @@ def _refusal(
     )
 
 
-def _check_wishes(resolution: Resolution, ground: ChangeContext) -> None:
+def _check_required_properties(resolution: Resolution, change_context: ChangeContext) -> None:
     """Raise if no package of the result has a required property."""
     present = [pin.properties for pin in resolution.pins]
     present += [kept.properties for kept in resolution.kept]
-    for wish in ground.candidates.policy.preferences.unmet_by_user(present):
+    for required in change_context.candidates.policy.preferences.unmet_by_user(present):
         raise NoCompatibleWheel(
-            f"{wish} is required, but no package of the result has a variant with it",
+            f"{required} is required, but no package of the result has a variant with it",
             hint="`wheelfit explain` shows what each package offers",
         )
 
 
-def _check_platform(planned: Plan, ground: ChangeContext) -> None:
+def _check_platform(planned: Plan, change_context: ChangeContext) -> None:
     """Raise if wheels for another Python go into an environment that cannot use them."""
-    environment = ground.environment
+    environment = change_context.environment
     if environment.kind is not DestinationKind.ENVIRONMENT:
         return
     tags = environment.target.tags
     for pin in planned.install:
         if tags.best(pin.filename.tags) is None:
             raise UsageError(
-                f"{pin.filename.text} is right for {ground.machine.name}, "
+                f"{pin.filename.text} is right for {change_context.machine.name}, "
                 "but cannot run in this environment",
                 where=environment.name,
                 hint="--target DIR installs into a folder that you can copy there",
@@ -314,7 +322,7 @@ def carry_out(
     decide: Callable[[], ChangeDecision],
     request: ChangeRequest,
     reporter: Reporter,
-    ground: ChangeContext,
+    change_context: ChangeContext,
     durations: StepDurations,
 ) -> ChangeDecision:
     """Download and install; return the decision that was carried out.
@@ -335,30 +343,32 @@ def carry_out(
     from wheelfit.wheels.linking import Linker, LinkMode
 
     wheels: dict[str, UnpackedWheel] = {}
-    left = PLANS
-    with scratch_folder() as folder, reporter.transfers(ground.repository.cut) as transfers:
+    attempts = PLANS
+    with scratch_folder() as folder, reporter.transfers(change_context.repository.cut) as transfers:
         while decision.planned:
-            if build_planned(decision.planned, ground.building, ground.candidates):
+            if build_planned(decision.planned, change_context.building, change_context.candidates):
                 decision = decide()
                 continue
             with durations.measure("download"):
                 pins = decision.planned.install
-                are_right = fetch(pins, wheels, folder, ground, reporter, transfers)
-            if not are_right:
+                all_agree = fetch(pins, wheels, folder, change_context, reporter, transfers)
+            if not all_agree:
                 decision = decide()
                 continue
-            attest(decision.planned, wheels, request, ground, reporter)
-            left -= 1
-            coming = {pin.name: wheels[pin.file.url] for pin in decision.planned.install}
-            unsettle = None
-            if affects_wheelfit(ground.environment, coming.values(), decision.planned.remove):
-                unsettle = preload_modules(ground.environment)
+            attest(decision.planned, wheels, request, change_context, reporter)
+            attempts -= 1
+            new_wheels = {pin.name: wheels[pin.file.url] for pin in decision.planned.install}
+            unload = None
+            if affects_wheelfit(
+                change_context.environment, new_wheels.values(), decision.planned.remove
+            ):
+                unload = preload_modules(change_context.environment)
             try:
                 with durations.measure("install"):
                     applied = apply(
                         decision.planned,
-                        ground.environment,
-                        coming,
+                        change_context.environment,
+                        new_wheels,
                         progress=transfers.transfer(
                             count_of(len(decision.planned.install), "wheel"), ""
                         ),
@@ -367,12 +377,12 @@ def carry_out(
                         startup_files=StartupFiles(request.startup_files),
                         linker=Linker(LinkMode(request.link_mode)),
                         break_system_packages=request.break_system_packages,
-                        circumstances=_circumstances(ground.machine),
+                        circumstances=_circumstances(change_context.machine),
                     )
             except (PlanOutdated, WheelGone) as error:
-                if unsettle is not None:
-                    unsettle()
-                if not left:
+                if unload is not None:
+                    unload()
+                if not attempts:
                     raise
                 if isinstance(error, WheelGone):
                     reporter.note(f"note: {error.message}; unpacking again")
@@ -385,7 +395,7 @@ def carry_out(
                 reporter.note(f"note: {note}")
             break
     if decision.planned:
-        durations.report(_words_of(decision.planned), "install", reporter)
+        durations.report(_summary(decision.planned), "install", reporter)
     return decision
 
 
@@ -396,19 +406,19 @@ def resolved_in_words(decision: ChangeDecision) -> str:
     return f"Resolved {count_of(len(names), 'package')}"
 
 
-def _words_of(planned: Plan) -> str:
+def _summary(planned: Plan) -> str:
     """Return a summary of a plan, as ``Installed 3 packages, uninstalled 1 package``."""
-    coming = {pin.name for pin in planned.install}
-    gone = sum(entry.name not in coming for entry in planned.remove)
-    parts = [f"installed {count_of(len(coming), 'package')}"] if coming else []
-    parts += [f"uninstalled {count_of(gone, 'package')}"] if gone else []
+    new_names = {pin.name for pin in planned.install}
+    removed_count = sum(entry.name not in new_names for entry in planned.remove)
+    parts = [f"installed {count_of(len(new_names), 'package')}"] if new_names else []
+    parts += [f"uninstalled {count_of(removed_count, 'package')}"] if removed_count else []
     words = ", ".join(parts)
     return f"{words[0].upper()}{words[1:]}"
 
 
 def report_accelerator_use(
     decision: ChangeDecision,
-    ground: ChangeContext,
+    change_context: ChangeContext,
     reporter: Reporter,
     *,
     lock: str = "",
@@ -417,15 +427,15 @@ def report_accelerator_use(
 
     :param lock: the command that writes the lock to install from; empty: there is none.
     """
-    coming = [pin.name for pin in decision.planned.install]
-    if not coming:
+    new_names = [pin.name for pin in decision.planned.install]
+    if not new_names:
         return ()
     from wheelfit.operations.accelerator_remarks import report_accelerator_use
 
     return report_accelerator_use(
         decision.resolution,
-        coming,
-        ground.candidates,
+        new_names,
+        change_context.candidates,
         reporter,
         installed={entry.name for entry in decision.present.installed},
         lock=lock,
@@ -436,7 +446,7 @@ def attest(
     planned: Plan,
     wheels: Mapping[str, UnpackedWheel],
     request: ChangeRequest,
-    ground: ChangeContext,
+    change_context: ChangeContext,
     reporter: Reporter,
 ) -> None:
     """Verify attestations of publishers, if the options require it.
@@ -444,12 +454,12 @@ def attest(
     :param wheels: the wheels by the URL in the plan; for others the hash on the index page is used.
     :raises AttestationProblem: an attestation is invalid, or missing though required.
     """
-    asked = (
+    options = (
         request.verify_attestations,
         request.require_attestations,
         request.trusted_publisher,
     )
-    if any(asked):
+    if any(options):
         from wheelfit.operations.attestations import verify_attestations
 
         digests = {
@@ -458,11 +468,11 @@ def attest(
             else pin.file.hashes.get("sha256")
             for pin in planned.install
         }
-        verify_attestations(planned.install, digests, ground.repository, request, reporter)
+        verify_attestations(planned.install, digests, change_context.repository, request, reporter)
 
 
 def _circumstances(machine: ChosenMachine) -> Circumstances:
-    """Write the environment overrides into the record of each distribution (P-73)."""
+    """Return the host and the overrides for the record of each distribution (P-73)."""
     from wheelfit.installation.choice_record import Circumstances
 
     return Circumstances(
@@ -474,21 +484,21 @@ def fetch(
     pins: Sequence[Pin],
     wheels: dict[str, UnpackedWheel],
     folder: Path,
-    ground: ChangeContext,
+    change_context: ChangeContext,
     reporter: Reporter,
     transfers: Transfers,
 ) -> bool:
     """Fetch missing wheels; return whether each agrees with the data it was chosen by.
 
-    :param wheels: the unpacked wheels by the URL in the plan; grows.
+    :param wheels: the unpacked wheels by the URL in the plan; fetched ones are added.
     """
     from wheelfit.operations.downloads import fetch_unpacked
 
     missing = [pin for pin in pins if pin.file.url not in wheels]
-    arrived, refused = fetch_unpacked(missing, ground.candidates, folder, transfers)
+    arrived, refused = fetch_unpacked(missing, change_context.candidates, folder, transfers)
     wheels |= {pin.file.url: arrived[pin.name] for pin in missing if pin.name in arrived}
     for pin, reason in refused:
         # The warning comes with the wheel taken instead, one line per release (F-136).
         reporter.detail(f"{pin.filename.text} is not taken: {reason}")
-        ground.candidates.reject(pin.filename, reason)
+        change_context.candidates.reject(pin.filename, reason)
     return not refused

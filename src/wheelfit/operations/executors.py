@@ -55,7 +55,7 @@ def each_wheel(request: WorkerOptions) -> Iterator[WheelMapper | None]:
 
 
 class _WorkerMapper:
-    """A function that applies another to wheels by workers: a `WheelMapper`."""
+    """A `WheelMapper` that calls a function for each wheel in worker processes."""
 
     def __init__(self, workers: Workers) -> None:
         self._workers = workers

@@ -27,8 +27,8 @@ class ValidatedRequest:
     not a dataclass: generating the methods for ninety fields takes a twentieth of a short command's
     time.
 
-    :raises TypeError: a field is unknown or missing; or a string is given for a tuple, whose
-        letters would be its items.
+    :raises TypeError: a field is unknown or missing; or a string is given for a tuple, and
+        would be split into its letters.
     :raises UsageError: a word or a number is not valid for a field.
     """
 
@@ -218,7 +218,7 @@ class BuildConsentOptions(ValidatedRequest):
 
 
 class SourceBuildOptions(BuildConsentOptions):
-    """The projects that may be built from source, and the limits of builds."""
+    """The projects that may be built from source, and whether wheels are preferred."""
 
     only_binary: tuple[str, ...] = ()
     prefer_binary: bool = False

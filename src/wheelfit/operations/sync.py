@@ -223,8 +223,8 @@ def _decide(
         staying = environment_tools(present.installed, state.environment.interpreter.environment)
         if removable is not None:
             staying |= {entry.name for entry in present.installed if entry.name not in removable}
-    start = present.misfits if request.refit else ()
-    companions = Companions.of(start, present.installed, selector.candidates.target.environment)
+    misfits = present.misfits if request.refit else ()
+    companions = Companions.of(misfits, present.installed, selector.candidates.target.environment)
     only = None
     if request.refit:
         # Packages that only the misfits need are chosen with them, or removed.
@@ -251,8 +251,8 @@ def _decide(
         return replace(resolution, superseded=companions.unneeded(resolution))
 
     def planned_for(resolution: Resolution) -> Plan:
-        removed = removable or frozenset()
-        return plan_sync(resolution, present.installed, preserved=staying, leaving=removed)
+        leaving = removable or frozenset()
+        return plan_sync(resolution, present.installed, preserved=staying, leaving=leaving)
 
     resolution = with_consent(
         choose,

@@ -133,6 +133,7 @@ class Backend:
     :param environment: the build environment; when a hook is called, it must have `requires`.
     :param settings: the config settings of all hooks.
     :param log: the file for the output of the backend.
+    :param children: the processes to which those of the backend are added.
     :param echo: called with every line of output.
     :raises BuildFailed: the folder has no project, or its ``[build-system]`` is invalid.
     """
@@ -157,7 +158,7 @@ class Backend:
         self._children = children
         self._echo = echo
         self._echoed = 0  # bytes of the log
-        self._has_returned_list = True  # the last hook
+        self._has_returned_list = True  # whether the last hook returned a list
         with self._failures_explained("read"):
             self._builder = build.ProjectBuilder(project, str(environment.python), self._run)
 
@@ -170,7 +171,7 @@ class Backend:
         """Return the requirements that the backend adds for a kind of distribution."""
         with self._failures_explained(f"asked for the requirements of {_KIND_IN_WORDS[kind]}"):
             requirements = self._builder.get_requires_for_build(kind, self._settings)
-            # The library makes a set of any value, of a string a set of its letters.
+            # The library converts any value to a set, even a string.
             are_texts = all(isinstance(text, str) for text in requirements)
             if not (self._has_returned_list and are_texts):
                 raise build.BuildException("its backend did not return a list of requirements")

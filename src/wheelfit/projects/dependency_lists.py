@@ -1,4 +1,4 @@
-"""Edits of lists of requirements in the text of a ``pyproject.toml``; all else of it stays.
+"""Edits of lists of requirements in the text of a ``pyproject.toml``; the rest stays unchanged.
 
 After every change the text is parsed and compared with the expected content. So whatever the form
 of the file, the change is exactly the requested one, or there is none.
@@ -131,8 +131,9 @@ def with_requirement(
 ) -> tuple[ProjectText, ListChange]:
     """Return a project with a requirement in a list, which is created if missing.
 
-    A requirement on the same project with the same marker is replaced, as is the only one if the
-    new one has no marker: its spelling, marker and extras stay, and its versions if none are named.
+    It replaces a requirement on the same project with the same marker; without a marker it replaces
+    the only requirement on the project. The spelling, extras and marker of the old one are kept,
+    and so are its versions if the new one has none.
 
     :raises InvalidDocument: ``invalid-project``; the file has a form that cannot be changed, or
         leaves the list to a build backend.
@@ -203,7 +204,7 @@ def _is_named(data: Mapping[str, Any], project: ProjectText, name: NormalizedNam
         table = _table_at(data, ("tool", tool))
         lists += [items for key, items in table.items() if key.endswith("dependencies")]
     items = (item for items in lists if isinstance(items, list) for item in items)
-    return bool(project.lists_with(name)) or any(_is_on(item, name) for item in items)
+    return bool(project.lists_with(name)) or any(_is_requirement_on(item, name) for item in items)
 
 
 # --- requirements in a list --------------------------------------------------------------------
@@ -271,7 +272,7 @@ def _parse(item: object) -> Requirement | None:
         return None
 
 
-def _is_on(item: object, name: NormalizedName) -> bool:
+def _is_requirement_on(item: object, name: NormalizedName) -> bool:
     """Return whether an item of a list is a requirement on a project."""
     requirement = _parse(item)
     return requirement is not None and requirement.name == name
@@ -279,7 +280,7 @@ def _is_on(item: object, name: NormalizedName) -> bool:
 
 def _indexes_of(items: Sequence[object], name: NormalizedName) -> Iterator[int]:
     """Yield the indexes of the requirements on a project."""
-    return (index for index, item in enumerate(items) if _is_on(item, name))
+    return (index for index, item in enumerate(items) if _is_requirement_on(item, name))
 
 
 def _index_to_replace(
@@ -317,7 +318,7 @@ _FEWEST_SORTED = 2
 
 
 def _merged(before: str, text: str) -> str:
-    """Return the requirement that replaces another, with the parts of it that the new one lacks."""
+    """Return a new requirement; parts that it lacks come from the one it replaces."""
     old, new = _parts(before), _parts(text)
     extras = dict.fromkeys((*old.extras, *new.extras))
     return str(

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from wheelfit.core.core_metadata import CoreMetadata
 
-_LARGEST = 16 << 20
+_MAX_SIZE = 16 << 20
 _DECISIVE = frozenset({"name", "version", "requires-python", "requires-dist", "provides-extra"})
 _DYNAMIC = frozenset({"version", "requires-python", "dependencies", "optional-dependencies"})
 _RELIABLE = (2, 2)
@@ -56,7 +56,7 @@ def of_archive(folder: Path) -> tuple[bytes | None, bool]:
 
 
 def is_reliable(data: bytes) -> bool:
-    """Return whether nothing that decides about an installation may change in a build (PEP 643)."""
+    """Return whether the fields that decide an installation cannot change in a build (PEP 643)."""
     raw, _ = parse_email(data)
     try:
         version = tuple(int(part) for part in raw.get("metadata_version", "").split("."))
@@ -67,7 +67,7 @@ def is_reliable(data: bytes) -> bool:
 
 
 def of_project_file(folder: Path) -> bytes | None:
-    """Return core metadata as ``pyproject.toml`` of a project has it.
+    """Return the core metadata in the ``pyproject.toml`` of a project.
 
     :returns: None where only its backend has it.
     """
@@ -120,6 +120,7 @@ def _headers(project: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _line(text: str) -> str:
+    """Return a text; raise if it has several lines."""
     if "\n" in text or "\r" in text:
         raise ValueError(text)
     return text
@@ -130,7 +131,7 @@ def _read(path: Path) -> bytes | None:
         if not path.is_file():
             return None
         with path.open("rb") as file:
-            data = file.read(_LARGEST + 1)
+            data = file.read(_MAX_SIZE + 1)
     except OSError:
         return None
-    return data if len(data) <= _LARGEST else None
+    return data if len(data) <= _MAX_SIZE else None

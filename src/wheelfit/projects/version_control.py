@@ -124,8 +124,8 @@ def check_out(
         raise refused_offline(str(repository))
     git = _Git(repository, folder, environ, offline=offline)
     # Without the contents of older commits, where a server can leave them out.
-    sparse = [] if repository.url.startswith("file:") else ["--filter=blob:none"]
-    git("clone", "--quiet", "--no-checkout", "--template=", *sparse, "--", repository.url, ".")
+    filters = [] if repository.url.startswith("file:") else ["--filter=blob:none"]
+    git("clone", "--quiet", "--no-checkout", "--template=", *filters, "--", repository.url, ".")
     commit = _find_revision(git, repository.revision)
     git("checkout", "--quiet", "--detach", commit)
     if (folder / ".gitmodules").is_file():
@@ -153,12 +153,12 @@ def _find_revision(git: _Git, revision: str | None) -> str:
     return git("rev-parse", "--verify", "--quiet", "FETCH_HEAD^{commit}")
 
 
-def _find_commit(git: _Git, identity: str) -> str:
+def _find_commit(git: _Git, commit_id: str) -> str:
     """Return the commit of a complete id, which may be that of a tag."""
-    commit = git.run_or_none("rev-parse", "--verify", "--quiet", f"{identity}^{{commit}}")
+    commit = git.run_or_none("rev-parse", "--verify", "--quiet", f"{commit_id}^{{commit}}")
     if commit is None:  # it is on no branch
-        git("fetch", "--quiet", "--no-tags", "--", "origin", identity)
-        commit = git("rev-parse", "--verify", "--quiet", f"{identity}^{{commit}}")
+        git("fetch", "--quiet", "--no-tags", "--", "origin", commit_id)
+        commit = git("rev-parse", "--verify", "--quiet", f"{commit_id}^{{commit}}")
     return commit
 
 
@@ -182,12 +182,12 @@ class _Git:
         if offline:
             self._environ["GIT_ALLOW_PROTOCOL"] = "file"
 
-    def __call__(self, *words: str) -> str:
-        process = self._run(words)
+    def __call__(self, *arguments: str) -> str:
+        process = self._run(arguments)
         if process.returncode:
             lines = [line for line in redact(process.stderr).splitlines() if line.strip()]
             raise NetworkError(
-                f"git {words[0]} failed",
+                f"git {arguments[0]} failed",
                 code="checkout-failed",
                 where=str(self._repository),
                 note="\n".join(lines[-_SHOWN_LINES:]) or None,
@@ -196,13 +196,13 @@ class _Git:
             )
         return process.stdout.strip()
 
-    def run_or_none(self, *words: str) -> str | None:
-        process = self._run(words)
+    def run_or_none(self, *arguments: str) -> str | None:
+        process = self._run(arguments)
         return process.stdout.strip() if process.returncode == 0 else None
 
-    def _run(self, words: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    def _run(self, arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [self._program, "-c", "core.hooksPath=", *words],
+            [self._program, "-c", "core.hooksPath=", *arguments],
             cwd=self._folder,
             env=self._environ,
             stdin=subprocess.DEVNULL,
@@ -213,7 +213,7 @@ class _Git:
         )
 
 
-_HELPER = (
+_CREDENTIAL_HELPER = (
     '!f() { test "$1" = get && printf "username=%s\\npassword=%s\\n" '
     '"$WHEELFIT_GIT_USER" "$WHEELFIT_GIT_PASSWORD"; }; f'
 )
@@ -243,7 +243,7 @@ def _environ_for(repository: RepositoryUrl, environ: Mapping[str, str]) -> dict[
         variables |= {
             "GIT_CONFIG_COUNT": str(number + 1),
             f"GIT_CONFIG_KEY_{number}": f"credential.{parts.scheme}://{parts.netloc}.helper",
-            f"GIT_CONFIG_VALUE_{number}": _HELPER,
+            f"GIT_CONFIG_VALUE_{number}": _CREDENTIAL_HELPER,
             "WHEELFIT_GIT_USER": user,
             "WHEELFIT_GIT_PASSWORD": password or "",
         }

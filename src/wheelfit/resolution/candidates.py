@@ -1,7 +1,7 @@
 """The candidates of a release: the compatible wheels, and the reasons against the others.
 
-For each release the steps of F-90, lazily: nothing is fetched before that very release is examined,
-and only namespaces that occur in wheels with compatible tags are detected (P-22).
+The steps of F-90 are done lazily: nothing is fetched before its release is examined, and only
+namespaces that occur in wheels with compatible tags are detected (P-22).
 """
 
 from __future__ import annotations
@@ -94,20 +94,20 @@ class ChoicePolicy(Struct, frozen=True):
         return tuple(agreement for agreement in self.agreements if agreement.name not in self.mixed)
 
 
-_Edition: TypeAlias = "tuple[NormalizedName, ProjectPage | None, int]"
+_ProjectState: TypeAlias = "tuple[NormalizedName, ProjectPage | None, int]"
 """A project, its files that the user named, and the number of times it was read again."""
 
 
-class _Memory:
+class _SharedData:
     """Data from the sources and conclusions about wheels, shared by all contexts.
 
     The key of each entry has all values it depends on, so entries are never replaced.
     """
 
     def __init__(self) -> None:
-        self.listings: Memo[_Edition, Listing | None] = Memo()
-        self.variants: Memo[tuple[_Edition, Version], Mapping[str, ReleaseMetadata]] = Memo()
-        self.cores: Memo[tuple[_Edition, str], CoreMetadata] = Memo()
+        self.listings: Memo[_ProjectState, Listing | None] = Memo()
+        self.variants: Memo[tuple[_ProjectState, Version], Mapping[str, ReleaseMetadata]] = Memo()
+        self.cores: Memo[tuple[_ProjectState, str], CoreMetadata] = Memo()
         self.accepted: dict[str, CoreMetadata] = {}
         self.renewals: dict[NormalizedName, int] = {}
         self.rejected: dict[NormalizedName, dict[str, str]] = {}
@@ -154,21 +154,18 @@ class Candidates:
         self._plugins = plugins
         self.knows_needs = knows_needs
         self._detection_lock = RLock()
-        self._memory = _Memory()
+        self._memory = _SharedData()
         self._clear_caches()
 
     def _clear_caches(self) -> None:
         """Clear the caches of the context."""
         self._derived: Self | None = None  # the last one, which is usually needed again
-        self._variants: Memo[tuple[_Edition, Version], ReleaseMetadata] = Memo()
-        self._offers: Memo[_Edition, tuple[PropertySet, ...]] = Memo()
-        self._choices: Memo[tuple[_Edition, Version, int], ReleaseChoice] = Memo()
+        self._variants: Memo[tuple[_ProjectState, Version], ReleaseMetadata] = Memo()
+        self._offers: Memo[_ProjectState, tuple[PropertySet, ...]] = Memo()
+        self._choices: Memo[tuple[_ProjectState, Version, int], ReleaseChoice] = Memo()
 
     def within(self, context: ChoiceContext) -> Self:
-        """Return the same candidates in another context.
-
-        :param context: the new context.
-        """
+        """Return the same candidates in another context."""
         if context == self.context:
             return self
         derived = self._derived
@@ -186,7 +183,7 @@ class Candidates:
 
         :raises NetworkError: a source cannot be read.
         """
-        return self._memory.listings.get(self._edition(name), lambda: self._list(name))
+        return self._memory.listings.get(self._project_state(name), lambda: self._list(name))
 
     def bridge(self, name: NormalizedName) -> BridgeFamily | None:
         """Return the family whose members stand for a project; None if there is none.
@@ -200,7 +197,7 @@ class Candidates:
         """Read a project again because its files changed, in every context."""
         self._memory.renewals[name] = self._memory.renewals.get(name, 0) + 1
 
-    def _edition(self, name: NormalizedName) -> _Edition:
+    def _project_state(self, name: NormalizedName) -> _ProjectState:
         return name, self.context.given.get(name), self._memory.renewals.get(name, 0)
 
     def _list(self, name: NormalizedName) -> Listing | None:
@@ -242,7 +239,7 @@ class Candidates:
         :raises KeyError: the release is not listed.
         :raises NetworkError: a source cannot be read.
         """
-        key = self._edition(name), version, len(self._memory.rejected.get(name, ()))
+        key = self._project_state(name), version, len(self._memory.rejected.get(name, ()))
         return self._choices.get(key, lambda: self._choose(name, version))
 
     def usable_choice(self, name: NormalizedName, version: Version) -> ReleaseChoice:
@@ -278,7 +275,7 @@ class Candidates:
     ) -> ReleaseChoice:
         """Return the verdicts on a release with one label chosen (F-111).
 
-        Better compatible labels are excluded, as given up.
+        Compatible labels that rank above it are excluded.
 
         :param label: the chosen label; None for the plain wheel.
         """
@@ -295,7 +292,7 @@ class Candidates:
         return self.within(self.context.without(given_up)).choice(name, version)
 
     def core_metadata(self, wheel: Wheel) -> CoreMetadata:
-        """Return the core metadata of a wheel, which is chosen (F-95).
+        """Return the core metadata of a chosen wheel (F-95).
 
         :raises InvalidWheel: it is not valid.
         :raises HashMismatch: its hash is not the promised one.
@@ -303,7 +300,7 @@ class Candidates:
         """
         text = wheel.filename.text  # F-112: per file, since labels may differ in it
         return self._memory.cores.get(
-            (self._edition(wheel.filename.name), text),
+            (self._project_state(wheel.filename.name), text),
             lambda: read_metadata(self.repository.metadata(wheel.file), text),
         )
 
@@ -413,7 +410,9 @@ class Candidates:
             selection = judge(extra_rejections={**metadata.rejections, **rejections})
         elif unneeded:
             rejections |= unneeded
-        labels_alone = tuple(dict.fromkeys(filename.label for filename in selection.fitting))
+        labels_without_agreements = tuple(
+            dict.fromkeys(filename.label for filename in selection.fitting)
+        )
         contradicting = self._contradicting(selection)
         if contradicting:
             selection = judge(
@@ -435,7 +434,7 @@ class Candidates:
             support,
             tuple(notes),
             degradations=degradations,
-            labels_without_agreements=labels_alone if contradicting else (),
+            labels_without_agreements=labels_without_agreements if contradicting else (),
         )
 
     @staticmethod
@@ -517,7 +516,7 @@ class Candidates:
 
         :raises NetworkError: a source cannot be read.
         """
-        return self._offers.get(self._edition(name), lambda: self._newest_variants(name))
+        return self._offers.get(self._project_state(name), lambda: self._newest_variants(name))
 
     def _newest_variants(self, name: NormalizedName) -> tuple[PropertySet, ...]:
         """Return the properties of the variants of the newest release that has any.
@@ -543,7 +542,7 @@ class Candidates:
         return self._metadata_of(release, wheels).document if release and wheels else None
 
     def _metadata_of(self, release: Release, wheels: Sequence[Wheel]) -> ReleaseMetadata:
-        key = self._edition(release.name), release.version
+        key = self._project_state(release.name), release.version
         metadata = self._memory.variants.get(
             key, lambda: read_each_source(release, wheels, self.repository, self.policy.metadata)
         )
@@ -593,11 +592,11 @@ class Candidates:
             if isinstance(error, InvalidSource) and self._is_given(wheel):
                 raise
             reason = f"its metadata cannot be used: {error.message}"
-            return self._unsound(wheel, reason, error.reference)
+            return self._record_fault(wheel, reason, error.reference)
         filename = wheel.filename
         if core.name != filename.name or core.version != filename.version:
             reason = f"its metadata is that of {core.name} {core.version}"
-            return self._unsound(wheel, reason, "metadata-disagreement")
+            return self._record_fault(wheel, reason, "metadata-disagreement")
         python = self.target.python_full_version
         if core.requires_python is not None and not core.requires_python.contains(
             python, prereleases=True
@@ -609,7 +608,7 @@ class Candidates:
     def _is_given(self, wheel: Wheel) -> bool:
         return wheel.filename.name in self.context.given
 
-    def _unsound(self, wheel: Wheel, reason: str, code: str) -> str:
+    def _record_fault(self, wheel: Wheel, reason: str, code: str) -> str:
         """Record and return the fault of a wheel; raise it if the user named the wheel (F-125)."""
         if self._is_given(wheel):
             raise InvalidWheel(

@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     from wheelfit.resolution.proof import Step, Term
     from wheelfit.resolution.version_set import VersionSet
 
-_RELEASES = 3
+_MAX_RELEASES = 3
 """Releases of one project whose wheels a message explains."""
 _HOW_TO_BUILD = (
     "`wheelfit build {} -o wheels` builds a wheel, which runs code of its publisher; "
     "`--find-links wheels` finds it"
 )
 """The hint if only wheels count, as in a lock."""
-_VERSIONS = 8
-_LINES = 12
+_MAX_VERSIONS = 8
+_MAX_LINES = 12
 
 
 def unknown_project(name: NormalizedName, candidates: Candidates) -> ProjectNotFound:
@@ -58,12 +58,13 @@ class NoMatch:
         self._catalogue = catalogue
         self._prereleases = prereleases
         self._python = catalogue.candidates.target.python_full_version
+        # What the clauses mention, for the details and the hint.
         self._unusable: dict[tuple[NormalizedName, Version], None] = {}
         self._pythons: dict[NormalizedName, SpecifierSet] = {}
         self._only_prereleases: dict[NormalizedName, None] = {}
 
     def no_version(self, name: NormalizedName, versions: VersionSet) -> str:
-        """Return a clause with the reason why none of some versions can be chosen."""
+        """Return the reason why none of some versions can be chosen, and record it for the hint."""
         if versions.is_empty:
             return f"only you, and no package, can request a URL for {name}"
         listing = self._candidates.listing(name)
@@ -93,7 +94,7 @@ class NoMatch:
             self._pythons[name] = python
             verb = "needs" if len(releases) == 1 else "need"
             return f"{self._text_of(name, releases)} {verb} Python {python}, not {self._python}"
-        for release in (finals or candidates or releases)[:_RELEASES]:
+        for release in (finals or candidates or releases)[:_MAX_RELEASES]:
             self._unusable[name, release.version] = None
         verb = "has" if len(releases) == 1 else "have"
         return f"{self._text_of(name, releases)} {verb} no wheel that fits"
@@ -104,7 +105,7 @@ class NoMatch:
         return f"{name} {version} has no {'other ' if others else ''}build that fits"
 
     def explain_fixed_build(self, name: NormalizedName, version: Version | None) -> None:
-        """Explain a release too, if installed packages exclude builds of it (P-56)."""
+        """Add a release to the details if installed packages exclude builds of it (P-56)."""
         if version is not None and any(self._conflicting(name, version)):
             self._unusable[name, version] = None
 
@@ -130,9 +131,9 @@ class NoMatch:
         """Yield the reasons no wheel of a release fits, equal ones together (F-92)."""
         choice = self._candidates.usable_choice(name, version)
         lines = choice.refusals()
-        yield from lines[:_LINES]
-        if len(lines) > _LINES:
-            yield f"and {len(lines) - _LINES} more reasons"
+        yield from lines[:_MAX_LINES]
+        if len(lines) > _MAX_LINES:
+            yield f"and {len(lines) - _MAX_LINES} more reasons"
         if not lines:
             yield _without_wheels(choice.release)
         elif choice.release.sources:
@@ -237,13 +238,17 @@ class NoMatch:
         if not self._unusable:
             listing = self._candidates.listing(name)
             known = [] if listing is None else list(listing.releases)
-            shown = ", ".join(map(str, known[:_VERSIONS]))
-            more = f" and {len(known) - _VERSIONS} older ones" if len(known) > _VERSIONS else ""
+            shown = ", ".join(map(str, known[:_MAX_VERSIONS]))
+            more = (
+                f" and {len(known) - _MAX_VERSIONS} older ones"
+                if len(known) > _MAX_VERSIONS
+                else ""
+            )
             note = f"there are {shown}{more}" if shown else None
             source = None if listing is None else listing.source or None
             return NoSolution(clause, where=source, note=note, hint=self.hint())
         for other in others:
-            self.no_version(*other)
+            self.no_version(*other)  # which records it for the details
         if sources := self._sources(name):
             return SourceOff(
                 f"{clause} {self._candidates.target.name}, and building from source is off",
@@ -313,13 +318,13 @@ class NoMatch:
             for wheel in wheels
             if algorithm in wheel.file.hashes
         ]
-        more = [f"and {len(offered) - _LINES} more"] if len(offered) > _LINES else []
+        more = [f"and {len(offered) - _MAX_LINES} more"] if len(offered) > _MAX_LINES else []
         error = HashMismatch(
             algorithm=algorithm,
             expected=sorted(
                 digest for allowed_algorithm, digest in allowed if allowed_algorithm == algorithm
             ),
-            actual="\n         ".join([*offered[:_LINES], *more]),
+            actual="\n         ".join([*offered[:_MAX_LINES], *more]),
             where=f"{name}{versions} at {listing.source}",
         )
         error.hint = (
@@ -370,6 +375,7 @@ def required_python(releases: Sequence[Release], python: Version) -> SpecifierSe
 
 
 _NEWEST_MINOR = 20
+"""An upper bound of the minor versions of Python."""
 
 
 def _fitting_python(specifiers: SpecifierSet, python: Version) -> str | None:

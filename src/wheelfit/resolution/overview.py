@@ -144,7 +144,7 @@ def newest_release(
     listing = candidates.listing(name)
     if listing is None:
         raise unknown_project(name, candidates)
-    specifiers = [limit.specifier for limit in (requirement, *constraints) if limit.name == name]
+    specifiers = [each.specifier for each in (requirement, *constraints) if each.name == name]
     specifier = reduce(and_, specifiers, SpecifierSet())
     with_wheels = [version for version, release in listing.releases.items() if release.wheels]
     allowed = list(specifier.filter(with_wheels, prereleases=True if prereleases else None))

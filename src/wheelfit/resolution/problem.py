@@ -75,7 +75,7 @@ class Build(Struct, frozen=True):
     """
 
 
-_FIRST = 1_000_000
+_BEST_NUMBER = 1_000_000
 
 
 def build_number(index: int) -> Version:
@@ -83,15 +83,15 @@ def build_number(index: int) -> Version:
 
     :param index: from 0 for the best.
     """
-    return Version(str(_FIRST - index))
+    return Version(str(_BEST_NUMBER - index))
 
 
 def build_index(number: Version) -> int:
-    """Return the place of a build.
+    """Return the index of a build, from 0 for the best.
 
     :param number: a result of `build_number`.
     """
-    return _FIRST - number.major
+    return _BEST_NUMBER - number.major
 
 
 class Releases(Protocol):
@@ -115,8 +115,8 @@ class Releases(Protocol):
     def kept(self, name: NormalizedName) -> Version | None:
         """Return the version to try before newer ones: the installed or a preferred one.
 
-        It is among ``versions``. For installed projects it is called before them, so that a kept
-        project needs no listing.
+        It is among ``versions``. For an installed project it is called before ``versions``, so
+        that a kept project needs no listing.
         """
 
     def is_usable(self, name: NormalizedName, version: Version) -> bool:
@@ -146,4 +146,4 @@ class Releases(Protocol):
         """
 
     def announce(self, needs: Sequence[Need]) -> None:
-        """Announce needs that will be examined soon."""
+        """Announce needs that will be examined soon, so that their listings can be read ahead."""

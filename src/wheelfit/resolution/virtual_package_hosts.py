@@ -103,7 +103,7 @@ def _detect(
     baseline = "m1" if row.processor == "apple-m1" else ""
     if environ.get(overrides.CONDA_ARCHSPEC) == "":
         environ[overrides.CONDA_ARCHSPEC] = baseline
-    detection = _ask(namespace, environ, row)
+    detection = _detect_by_variables(namespace, environ, row)
     if namespace not in (_NVIDIA, row.architecture):
         return detection  # of another architecture: nothing is supported
     if detection.status is Status.DISABLED and namespace == _NVIDIA:
@@ -121,7 +121,7 @@ def _detect(
         notes.append(
             f"archspec's {name!r} is unknown, so the baseline {namespace} processor counts"
         )
-        detection = _ask(namespace, {overrides.CONDA_ARCHSPEC: baseline}, row)
+        detection = _detect_by_variables(namespace, {overrides.CONDA_ARCHSPEC: baseline}, row)
     evidence = tuple(
         Evidence("virtual packages", str(package) if package else f"no {name}")
         for name, package in packages.items()
@@ -129,7 +129,7 @@ def _detect(
     return detection._replace(evidence=evidence, warnings=())
 
 
-def _ask(namespace: str, environ: dict[str, str], row: PlatformRow) -> Detection:
+def _detect_by_variables(namespace: str, environ: dict[str, str], row: PlatformRow) -> Detection:
     """Return the answer of a provider that sees only the variables."""
     view = SystemView(
         os.devnull,  # nothing lies below it

@@ -42,7 +42,7 @@ class Disconnect(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request."""
+    """An HTTP request, independent of sockets."""
 
     method: str
     path: str
@@ -178,7 +178,7 @@ def _span(header: str, size: int) -> tuple[int, int] | None:
     if suffix is not None:
         return max(0, size - int(suffix)), size
     if last and int(last) < int(first):
-        return None  # not a range at all; to be ignored
+        return None  # an invalid range is ignored
     return int(first), min(int(last) + 1, size) if last else size
 
 

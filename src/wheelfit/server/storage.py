@@ -22,13 +22,13 @@ Storage: TypeAlias = "ObjectStore"
 
 _PATIENCE = timedelta(seconds=60)
 _RETRIES = 4
-_NO_END = timedelta(days=1)
+_UNLIMITED = timedelta(days=1)
 
 
 def without_options(url: str) -> str:
     """Return the URL of a storage without its options, which may be secrets.
 
-    >>> where_of("s3://bucket/prefix?region=eu")
+    >>> without_options("s3://bucket/prefix?region=eu")
     's3://bucket/prefix'
     """
     return urlunsplit(urlsplit(url)._replace(query=""))
@@ -41,9 +41,9 @@ def open_storage(url: str, *, timeout: float | None = None, stall: float | None 
 
     :param url: ``s3://bucket/prefix``, ``gs://…``, ``az://…``, or ``memory://`` for tests, with
         options as ``?endpoint=http://127.0.0.1:9000&region=…``.
-    :param timeout: seconds for a request with all its retries; None: a minute and more.
-    :param stall: seconds without a byte after which a request fails, however long it may
-        take; nothing is retried for longer.
+    :param timeout: seconds for a request with all its retries; None: retries end after a minute.
+    :param stall: seconds without a byte after which a request fails; its whole duration is then
+        not limited, and retries end after as long.
     :raises InvalidConfiguration: it is not the URL of a storage.
     :raises NeedsExtra: the library is not installed.
     """
@@ -70,7 +70,7 @@ def open_storage(url: str, *, timeout: float | None = None, stall: float | None 
         client |= {"timeout": timedelta(seconds=timeout), "connect_timeout": patience}
     if stall is not None:
         patience = timedelta(seconds=stall)
-        client |= {"read_timeout": patience, "timeout": _NO_END, "connect_timeout": patience}
+        client |= {"read_timeout": patience, "timeout": _UNLIMITED, "connect_timeout": patience}
     retries: Any = {"max_retries": _RETRIES, "retry_timeout": patience}
     where = without_options(url)
     try:

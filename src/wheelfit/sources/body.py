@@ -28,7 +28,7 @@ def read_body(response: Response, limit: int, *, where: str, packed: bool = Fals
     :raises Interrupted: it broke off.
     :raises UnexpectedStatus: it is longer, or in an encoding that was not requested.
     """
-    if _announced(response) > limit:  # even compressed
+    if _announced(response) > limit:  # the compressed body alone is too long
         raise _too_long(limit, response.status, where)
     encoding = response.headers.get("content-encoding", "identity").strip().lower()
     if encoding not in {"", "identity", "gzip", "x-gzip", "deflate"}:
@@ -96,7 +96,7 @@ def decompressed(chunks: Iterable[bytes], limit: int, *, status: int = 200, wher
 
 
 def _in_parts(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield small pieces, so that copying the rest after each of many members is cheap."""
+    """Yield small pieces, so that little is copied after each of many gzip members."""
     for chunk in chunks:
         for start in range(0, len(chunk), _PART):
             yield chunk[start : start + _PART]

@@ -154,7 +154,7 @@ class Download:
         except RangeUnsupported:
             self.lacks_ranges = True
         except (StartOver, Interrupted, UnexpectedStatus):
-            pass  # unless it is about the range, the plain request will report it
+            pass  # a plain request reports the same error, unless ranges caused it
         return None
 
     def _read_segments(
@@ -162,11 +162,11 @@ class Download:
     ) -> _T:
         try:
             return use(segments.source, segments.finish)
-        except BaseException as verdict:
+        except BaseException as error:
             transfer_error = segments.cancel()
-            if transfer_error is not None:  # which the reader may have reported in other words
+            if transfer_error is not None:  # the cause of the reader's error
                 raise transfer_error from None
-            if isinstance(verdict, InvalidWheel) and not segments.is_sure:
+            if isinstance(error, InvalidWheel) and not segments.is_sure:
                 raise StartOver("the segments do not form a valid wheel") from None
             raise
 
@@ -175,7 +175,7 @@ class Download:
     def _stream(self, target: BinaryIO) -> None:
         failures = 0
         while True:
-            before = self._check.count
+            count_before = self._check.count
             try:
                 self._attempt(target)
                 self._check.finish()
@@ -187,7 +187,7 @@ class Download:
                 self._has_restarted = True
                 self._check = self._new_check()
             except Interrupted as interrupted:
-                failures = 1 if self._check.count > before else failures + 1
+                failures = 1 if self._check.count > count_before else failures + 1
                 self._client.wait_after(failures, interrupted, self._file.url)
         self._progress.done()
 
@@ -202,7 +202,7 @@ class Download:
         with self._client.stream(self._file.url, headers=headers) as (response, where):
             if not self._continues(response):
                 if response.status == 416:
-                    if self._has_restarted:  # it announces more than it has, every time
+                    if self._has_restarted:  # the server announces more bytes than it sends
                         raise unexpected(response.status, where)
                     self._has_restarted = True
                     self._start_over(target, response)

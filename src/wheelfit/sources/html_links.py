@@ -80,7 +80,7 @@ def read_links(text: str) -> HtmlPage:
         tag = _TAG.match(text, start)
         if tag is None:
             if following.isalpha() or following == "/":
-                break  # a tag without an end: it has the rest of the page
+                break  # a tag without an end: the rest of the page belongs to it
             position = start + 1
             continue
         position = tag.end()
@@ -149,8 +149,8 @@ class _PageBuilder:
 
 def _attributes(text: str) -> dict[str, str]:
     attributes: dict[str, str] = {}
-    for name, double, single, bare in _ATTRIBUTE.findall(text):
-        value = double or single or bare
+    for name, double_quoted, single_quoted, unquoted in _ATTRIBUTE.findall(text):
+        value = double_quoted or single_quoted or unquoted
         # The first of two equal attributes counts.
         attributes.setdefault(name.lower(), unescape(value) if "&" in value else value)
     return attributes

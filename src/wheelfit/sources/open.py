@@ -438,7 +438,7 @@ def _is_protected(url: str, trusted: _TrustedHosts) -> bool:
 
 
 class _Opener(Struct, frozen=True):
-    """An opener of the sources of one settings object."""
+    """An opener of find-links locations and indexes, all with the same settings."""
 
     pages: CachedPages
     files: Files

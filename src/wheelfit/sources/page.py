@@ -26,7 +26,7 @@ ACCEPT = (
 )
 """The ``Accept`` header for pages: JSON preferred, HTML understood (PEP 691)."""
 BRIDGE = "bridge:"
-"""The address of a file that exists only in a bridged family begins so: ``bridge:FAMILY/FILE``."""
+"""The prefix of ``bridge:FAMILY/FILE``, the address of a file that only a bridged family has."""
 LABELS_SUFFIX = ".labels.json"
 """The suffix of the file that lists the labels a wheel beside it counts for."""
 VARIANTS_SUFFIX = "-variants.json"
@@ -58,7 +58,7 @@ def time_of_upload(file: File) -> datetime | None:
     try:
         time = datetime.fromisoformat(file.upload_time or "")
         return None if time.tzinfo is None else time.astimezone(UTC)
-    except (ValueError, OverflowError):  # in the year 1 or 9999, far from Greenwich
+    except (ValueError, OverflowError):  # the time in UTC may be out of range
         return None
 
 
@@ -70,9 +70,9 @@ class WheelOrigin(Struct, frozen=True):
     direct_url: Mapping[str, object] | None = None
     """The content of ``direct_url.json`` (PEP 610); None: an index lists it."""
     is_built: bool = False
-    """Whether the wheel is there; until then its file name is made up, all but the release."""
+    """Whether the wheel was built; before, only the release in its file name is known."""
     has_version: bool = True
-    """Whether the version is known; if not, the file name has a made-up one too."""
+    """Whether the version is known; if not, that in the file name is a placeholder, too."""
 
     @property
     def is_folder(self) -> bool:
@@ -112,7 +112,7 @@ class File(Struct, frozen=True):
     origin: WheelOrigin | None = None
     """The source the file is built from here; None: the file is published as it is."""
     declared: bytes | None = None
-    """The ``variant.json`` that a bridge declares for a file without one; this changes its name."""
+    """The ``variant.json`` that a bridge declares for a file, whose name then gets the label."""
     needs: tuple[str, ...] | None = None
     """The requirements of that build beyond its METADATA (PEP 508); None: those of its family."""
 
@@ -210,12 +210,12 @@ class ProjectPage(Struct, frozen=True):
     """The sources whose versions are preferred to those of later ones, however new these are;
     empty: newer versions are preferred."""
     markers: tuple[tuple[str, str | None], ...] = ()
-    """Sources whose files count only where one of their markers holds: source and marker, empty
-    for everywhere, None where no other one holds. Files of other sources count everywhere."""
+    """Sources whose files count only where one of their markers holds: source and marker. An
+    empty marker always holds, None if no other does. Files of other sources count everywhere."""
     joins_builds: bool = False
     """Whether versions that differ in the local part alone (``+cu126``) are one release."""
     withheld: tuple[tuple[str, str], ...] = ()
-    """Names of files that a server of ours does not offer, each with the reason; they are not
+    """Names of files that a wheelfit server does not offer, each with the reason; they are not
     among the files."""
     stamp: str = ""
     """The result of `wheelfit.sources.repository.stamp_of` as long as the page is unchanged; empty:

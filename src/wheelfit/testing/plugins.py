@@ -1,4 +1,4 @@
-"""Plugins of PEP 850 in wheels that are made on the spot: simple and fictional ones.
+"""Plugins of PEP 850, in wheels that are built for a test: simple and fictional ones.
 
 >>> plugin = fictional_hw()
 >>> plugin.endpoint
@@ -56,10 +56,10 @@ class Plugin:
     """The source of a plugin."""
 
     name: str
-    """Of its distribution."""
+    """The name of its distribution."""
     version: str
     namespace: str
-    """That it is meant for; no plugin decides that itself (P-31)."""
+    """The namespace that it is meant for; only documents assign one to a plugin (P-31)."""
     endpoint: str
     """The ``plugin-api`` of its package."""
     files: Mapping[str, str] = field(hash=False)
@@ -73,10 +73,14 @@ class Plugin:
     def wheel(self, folder: Path) -> Path:
         """Write the wheel and return its path.
 
-        :param folder: where to put it; made if it does not exist.
+        :param folder: the folder of the wheel; created if missing.
         """
-        points = {"variant_plugins": {str(canonicalize_name(self.name)): self.endpoint}}  # P-32
-        return build_wheel(folder, self.name, self.version, files=self.files, entry_points=points)
+        entry_points = {
+            "variant_plugins": {str(canonicalize_name(self.name)): self.endpoint}
+        }  # P-32
+        return build_wheel(
+            folder, self.name, self.version, files=self.files, entry_points=entry_points
+        )
 
     def put(self, site_packages: Path) -> None:
         """Write the files without any installation, for direct calls."""
@@ -144,7 +148,7 @@ def fictional_tech() -> Plugin:
 def fictional_hw(*, humor: bool = False) -> Plugin:
     """Return the demo plugin for computers out of books (P-171).
 
-    :param humor: as another version of its source has it: with a feature ``humor``.
+    :param humor: whether it has the feature ``humor``, as another version of its source does.
     """
     supported = {
         "architecture": ["deepthought", "hal9000"],

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class _Content:
+    """The content of one file, or the error of reading it."""
+
     metadata: bytes = b""
     document: bytes | None = None
     data: bytes = b""
@@ -192,8 +194,8 @@ class FakeRepository:
         filename = parse_wheel_filename(file.filename)
         return WheelStore(Store(None)).unpacked(path, filename, digest, folder, where=file.url)
 
-    def _content(self, what: str, file: File) -> _Content:
-        self._record(f"{what} {file.filename}")
+    def _content(self, request: str, file: File) -> _Content:
+        self._record(f"{request} {file.filename}")
         content = self._contents[file.filename]
         if content.failure is not None:
             raise content.failure

@@ -75,18 +75,18 @@ class World:
     target: Target = field(default_factory=linux_target)
     policy: ChoicePolicy = field(default_factory=ChoicePolicy)
 
-    def add(self, *releases: str, **needs: Sequence[str]) -> None:
+    def add(self, *releases: str, **options: Sequence[str]) -> None:
         """Add releases with one plain wheel each.
 
         :param releases: ``name version``.
-        :param needs: ``requires`` and ``extras`` of all these releases.
+        :param options: ``requires`` and ``extras`` of all these releases.
         """
         for text in releases:
             name, version = text.split()
             self.repository.add_wheel(
                 f"{name.replace('-', '_')}-{version}-py3-none-any.whl",
-                requires=needs.get("requires", ()),
-                extras=needs.get("extras", ()),
+                requires=options.get("requires", ()),
+                extras=options.get("extras", ()),
             )
 
     def candidates(self) -> Candidates:

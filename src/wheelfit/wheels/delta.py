@@ -1,8 +1,8 @@
 """Rebuild a wheel (the target) from the members of a similar one (the base) and fetched bytes.
 
 Wheels that differ in little besides their name share most members byte by byte. The two central
-directories show them: equal checksum, sizes and method. The result may be wrong, so the caller
-compares the hash of the whole with the promised one. Therefore missing headers are derived from
+directories show them: equal checksum, sizes and method. The caller compares the hash of the
+whole with the promised one, so the result may be a guess: headers that differ are derived from
 those of the base instead of being fetched.
 """
 
@@ -30,8 +30,11 @@ if TYPE_CHECKING:
 
 _LONGEST_EXTRA = 1 << 10  # bytes of extra fields that come with a header in one go
 _MIN_DATA_FOR_HEADER = 16 << 10  # bytes of data for which a header alone is requested
+_TAIL_SIZE = 1 << 17  # bytes read at first for the directory
 _FULL32 = 0xFFFFFFFF
+"""The value of a field whose number needs more than 32 bits."""
 _ENTRY = struct.Struct("<4s4x4H3L3H8xL")
+"""The fixed part of an entry of the central directory."""
 _ENTRY_MARK = b"PK\x01\x02"
 
 
@@ -121,8 +124,8 @@ class RebuildPlan:
 
 
 def read_directory(source: ByteSource, *, where: str) -> Directory:
-    """Read the directory of a wheel that can be read anywhere."""
-    start = max(0, source.size - (1 << 17))
+    """Read the directory of a wheel, by random access."""
+    start = max(0, source.size - _TAIL_SIZE)
     tail = source.read_at(start, source.size - start)
     end = find_end(tail, source.size, where=where)
     if end.offset < start:
@@ -227,7 +230,7 @@ def make_plan(
 
 
 def _text(name: bytes) -> str:
-    return name.decode(errors="replace")  # which is the name of no file then
+    return name.decode(errors="replace")  # such a name matches no file
 
 
 def _pieces_from_twin(
@@ -326,7 +329,7 @@ class RebuiltWheel:
     def __init__(self, plan: RebuildPlan, base: ByteSource, fetched: ByteSource) -> None:
         self._pieces = plan.pieces
         self._starts = [piece.start for piece in plan.pieces]
-        self._other = base
+        self._base = base
         self._fetched = fetched
         self.size = plan.pieces[-1].stop
         """Bytes of the whole file."""
@@ -350,7 +353,7 @@ class RebuiltWheel:
         if piece.data is not None:
             return piece.data[start - piece.start : stop - piece.start]
         if piece.origin is not None:
-            return self._other.read_at(piece.origin + start - piece.start, stop - start)
+            return self._base.read_at(piece.origin + start - piece.start, stop - start)
         return self._fetched.read_at(start, stop - start)
 
     def close(self) -> None:

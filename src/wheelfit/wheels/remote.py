@@ -112,7 +112,7 @@ class RemotePart:
 
 
 _CONTENT_RANGE = pattern(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})", re.ASCII)
-# 416 to a suffix, or one of the others, is the answer of servers that do not support suffix ranges.
+# The answers of servers that do not support ranges, or (416) not those of the last bytes.
 _NO_RANGES = frozenset([200, 400, 405, 416, 501])
 
 
@@ -200,9 +200,9 @@ def _size_reader(where: str) -> Generator[Range, RemotePart, tuple[int, int]]:
     parts = _ReceivedParts(where)
     parts.add((yield Suffix(FIRST_REQUEST)))
     end = find_end(parts.tail, parts.total, where=where)
-    whole = Span(end.offset, end.stop)
-    yield from parts.fetch([whole])
-    members = parse_directory(parts.read(whole), end, where=where)
+    directory_span = Span(end.offset, end.stop)
+    yield from parts.fetch([directory_span])
+    members = parse_directory(parts.read(directory_span), end, where=where)
     return parts.total, sum(member.size for member in members)
 
 
@@ -218,16 +218,16 @@ def dist_info_reader(
     parts.add((yield Suffix(FIRST_REQUEST)))
     end = find_end(parts.tail, parts.total, where=where)
 
-    whole = Span(end.offset, end.stop)
-    if parts.holds(whole):
-        members = parse_directory(parts.read(whole), end, where=where)
+    directory_span = Span(end.offset, end.stop)
+    if parts.holds(directory_span):
+        members = parse_directory(parts.read(directory_span), end, where=where)
     else:
-        members = parse_directory_tail(parts.end_of(whole), where=where)
+        members = parse_directory_tail(parts.end_of(directory_span), where=where)
     chosen = _choose(members, file_names, filename, where)
     if len(chosen) < len(file_names) and len(members) < end.count:
         # A file is absent, or not at the end: the whole directory is needed.
-        yield from parts.fetch([whole])
-        members = parse_directory(parts.read(whole), end, where=where)
+        yield from parts.fetch([directory_span])
+        members = parse_directory(parts.read(directory_span), end, where=where)
         chosen = _choose(members, file_names, filename, where)
 
     following_offset = following_offsets(members, end)
@@ -247,7 +247,7 @@ def dist_info_reader(
         length = local_header_size(parts.read(span))
         start = member.offset + length
         stop = start + member.compressed_size
-        # Between members of which only some are known there may be others.
+        # If not all members are known, others may lie in the gap.
         gap = following - stop if is_whole else min(following - stop, 0)
         trailer = Span(stop, stop + min(max(gap, 0), _LONGEST_DESCRIPTOR))
         # Fetches nothing, unless the header has a huge extra field.
@@ -332,14 +332,14 @@ class _ReceivedParts:
         """Return whether every byte of a span was received."""
         position = span.start
         while position < span.stop:
-            reach = [
+            stops = [
                 part.extent.stop
                 for part in self._parts
                 if part.extent.start <= position < part.extent.stop
             ]
-            if not reach:
+            if not stops:
                 return False
-            position = max(reach)
+            position = max(stops)
         return True
 
     def fetch(self, spans: Iterable[Span]) -> Generator[Range, RemotePart, None]:

@@ -47,8 +47,8 @@ _MAX_READ_SIZE = 64 << 20  # bytes of a file that is read as a whole
 _USUAL_EXTRA = 64  # bytes of the extra fields that are read with a local header
 _LONGEST_DESCRIPTOR = 24
 _TAR_BLOCK = 512
-_FREE_OF_RATIO = 64 << 20  # bytes that an archive may unpack to at any ratio
-_MAX_RATIO = 50  # beyond that, what the public registry accepts
+_MIN_SIZE_FOR_RATIO = 64 << 20  # unpacked bytes up to which the ratio is not checked
+_MAX_RATIO = 50  # that of the public registry
 _MAX_REPORTED = 50
 
 
@@ -125,7 +125,7 @@ class ZipArchive:
         if self.tolerated and not self._lenient:
             raise faults_error([fault.message for fault in self.tolerated], self.where)
         unpacked = sum(member.size for member in self.members)
-        if unpacked > _FREE_OF_RATIO and unpacked > _MAX_RATIO * self.size:
+        if unpacked > _MIN_SIZE_FOR_RATIO and unpacked > _MAX_RATIO * self.size:
             raise InvalidWheel(
                 f"the archive unpacks to {unpacked // self.size} times its size",
                 where=self.where,
@@ -188,7 +188,7 @@ class ZipArchive:
         if member.size > _MAX_READ_SIZE:
             raise InvalidWheel(f"{name!r} has {member.size} bytes", where=self.where)
         length = LOCAL_HEADER_SIZE + member.name_size + _USUAL_EXTRA + member.compressed_size
-        start, data = self._begin(member, length)
+        start, data = self._check_start(member, length)
         header_size = start - member.offset
         packed = data[header_size : header_size + member.compressed_size]
         if rest := member.compressed_size - len(packed):  # its extra fields are unusually long
@@ -228,10 +228,10 @@ class ZipArchive:
         :raises InvalidWheel: the local header contradicts the central directory, or
             something that belongs to no member follows the data.
         """
-        start, _ = self._begin(member, LOCAL_HEADER_SIZE + member.name_size + _USUAL_EXTRA)
+        start, _ = self._check_start(member, LOCAL_HEADER_SIZE + member.name_size + _USUAL_EXTRA)
         return start
 
-    def _begin(self, member: Member, length: int) -> tuple[int, bytes]:
+    def _check_start(self, member: Member, length: int) -> tuple[int, bytes]:
         """Check the structures around the data of a member.
 
         :param length: the number of bytes to read from its local header on, if it has as many.
@@ -276,8 +276,8 @@ class ZipArchive:
 
         The kernel copies where it can; on some file systems that moves no byte at all.
 
-        :param begin_writing: whether to start writing the bytes to disk at once, because the caller
-            waits for the end of that later.
+        :param begin_writing: whether the kernel starts writing the bytes to disk at once, so that a
+            later fsync takes less time.
         """
         copied = self._copy_in_kernel(start, length, target, begin_writing=begin_writing)
         for position in range(start + copied, start + length, _PIECE):
@@ -308,7 +308,7 @@ class ZipArchive:
     def _packed(self, member: Member, piece: int = _PIECE) -> Iterator[bytes]:
         # A small member is read together with its header.
         length = LOCAL_HEADER_SIZE + member.name_size + _USUAL_EXTRA + member.compressed_size
-        start, data = self._begin(member, min(length, piece))
+        start, data = self._check_start(member, min(length, piece))
         stop = start + member.compressed_size
         if start - member.offset < len(data):
             yield data[start - member.offset : stop - member.offset]

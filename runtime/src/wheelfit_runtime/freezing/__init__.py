@@ -60,7 +60,7 @@ def run(
     err: TextIO,  # noqa: ARG001
 ) -> int:
     """Write the declarations as a module (``python -m wheelfit_runtime table``), and return 0."""
-    from argparse import ArgumentParser  # no hook needs it
+    from argparse import ArgumentParser  # hooks do not need it
 
     description = "Write the declarations of all implementations as a module, for freezing."
     ArgumentParser("python -m wheelfit_runtime table", description=description).parse_args(

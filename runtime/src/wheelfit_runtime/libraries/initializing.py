@@ -157,7 +157,7 @@ def initialize(
             warnings = request.warnings()
             loaded = _LOADED[key] = _load(request, scope, several_majors=several_majors)
             if request.lock is not None:
-                warnings = request.warnings(loaded.version)  # that of the lock
+                warnings = request.warnings(loaded.version)  # the version of the lock
     except Exception as error:
         from wheelfit_runtime.errors import WheelfitError
 
@@ -192,7 +192,7 @@ def prepare(
 
 
 def _check_arguments(version: object, components: object, scope: str = "local") -> None:
-    """Check the types of arguments, as of 12 for ``"12"``, or ``"nvrtc"`` for ``["nvrtc"]``.
+    """Check the types of arguments: 12 for ``"12"`` and ``"nvrtc"`` for ``["nvrtc"]`` are refused.
 
     :raises UserError: an argument has the wrong type.
     """

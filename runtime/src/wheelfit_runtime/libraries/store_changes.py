@@ -57,7 +57,7 @@ def add_wheel(store: Store, folder: str, sha256: str) -> StoredWheel:
     """
     target = os.path.join(store.root, "store", sha256)
     move_into_place(folder, target)
-    _sync(os.path.dirname(target))
+    _fsync_folder(os.path.dirname(target))
     return StoredWheel(target, is_own=True)
 
 
@@ -116,25 +116,25 @@ def unwritable(root: str, error: OSError) -> StoreUnavailable:
 
 def not_in_store(request: LibraryRequest, note: str) -> NotInStore:
     """Return the error for a missing library where fetching is not allowed."""
-    names = [request.family.name, request.version, *request.components]
+    arguments = [request.family.name, request.version, *request.components]
     driver = request.driver
     if driver is not None and driver.cuda is not None and request.version == str(driver.cuda[0]):
         # A machine with a network may have another driver, or none.
-        names += ["--driver", driver.version]
+        arguments += ["--driver", driver.version]
     if request.lock is not None:
-        names += ["--lock", request.lock]
+        arguments += ["--lock", request.lock]
     if request.store.root != settings.store_folder(request.environ):
-        names += ["--store", request.store.root]
+        arguments += ["--store", request.store.root]
     return NotInStore(
         f"{request} ({', '.join(request.components)}) is not in the store, and nothing may be "
         "fetched",
         where=request.store.root,
         note=note,
-        hint=f"with a network: python -m wheelfit_runtime store prefetch {' '.join(names)}",
+        hint=f"with a network: python -m wheelfit_runtime store prefetch {' '.join(arguments)}",
     )
 
 
-def _sync(folder: str) -> None:
+def _fsync_folder(folder: str) -> None:
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:

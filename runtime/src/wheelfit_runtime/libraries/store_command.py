@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from wheelfit_runtime.libraries.store import StoredWheel
     from wheelfit_runtime.loader.driver import Driver
 
-_DAMAGED = 4
+_EXIT_DAMAGED = 4
 _INTERRUPTED = 130
 _GRACE = 3600.0
 """Seconds in which the process that fetched a wheel may still write its selection."""
@@ -60,7 +60,7 @@ def run(arguments: list[str], environ: Mapping[str, str], out: TextIO, err: Text
             err.write(f"error: {error} [{error.reference}]{rest}\n")
         return error.exit_code
     text = json.dumps(report, indent=2) if options.json else "\n".join(lines)
-    # The name of a folder may not be UTF-8.
+    # The name of a folder need not be UTF-8.
     out.write(text.encode("utf-8", "backslashreplace").decode() + "\n")
     return status
 
@@ -202,7 +202,7 @@ def _verify(options: argparse.Namespace, store: Store) -> tuple[dict[str, Any], 
     lines.append(f"{count_of(len(entries), 'wheel')} checked, {len(damaged)} damaged")
     if any(damage["own"] and not damage["removed"] for damage in damaged):
         lines.append("hint: verify --remove removes them, and they are fetched again when needed")
-    return {"checked": len(entries), "damaged": damaged}, lines, _DAMAGED if damaged else 0
+    return {"checked": len(entries), "damaged": damaged}, lines, _EXIT_DAMAGED if damaged else 0
 
 
 def _gc(options: argparse.Namespace, store: Store) -> tuple[dict[str, Any], list[str], int]:

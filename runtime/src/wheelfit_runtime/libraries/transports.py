@@ -38,10 +38,10 @@ if TYPE_CHECKING:
 
 
 _RESOLUTION_DEADLINE = 600.0
-_DEADLINE = 6 * 3600.0
+_DOWNLOAD_DEADLINE = 6 * 3600.0
 """Seconds of a download; pip itself gives up if a server is silent."""
-_LINES = 12
-_WIDTH = 500
+_MAX_NOTE_LINES = 12
+_MAX_LINE_LENGTH = 500
 _SKIPPED = "Could not fetch URL "
 """The text in pip's log about an index that it skips."""
 _MISSING_PROJECT = ("404 Client Error", "410 Client Error")
@@ -118,8 +118,8 @@ def _is_python(executable: str | None) -> bool:
 
 def uv_of(executable: str | None, environ: Mapping[str, str]) -> str | None:
     """Return the path of uv; None: it is not installed."""
-    beside = [str(Path(executable).parent)] if executable else []
-    return which("uv", path=os.pathsep.join([*beside, environ.get("PATH", "")]))
+    own_folders = [str(Path(executable).parent)] if executable else []
+    return which("uv", path=os.pathsep.join([*own_folders, environ.get("PATH", "")]))
 
 
 class PipTransport:
@@ -141,7 +141,9 @@ class PipTransport:
         }
         if index_url:  # not as an argument, since every user can read those with the login
             own_settings["PIP_INDEX_URL"] = index_url
-        self._environ = {k: v for k, v in environ.items() if k not in _NOT_FOR_PIP} | own_settings
+        self._environ = {
+            name: value for name, value in environ.items() if name not in _NOT_FOR_PIP
+        } | own_settings
         self._options = ("--no-input", "--only-binary=:all:", "--progress-bar=off")
 
     def resolve(
@@ -208,7 +210,7 @@ class PipTransport:
         answer = run(
             (*self._pip, command, "--quiet", "--log", str(log), *self._options, *arguments),
             environ={**self._environ, "TMPDIR": folder},
-            deadline=_DEADLINE,
+            deadline=_DOWNLOAD_DEADLINE,
         )
         if not answer.succeeded:
             _raise_failure(answer, "pip", verb, _skipped_indexes(log))
@@ -259,7 +261,8 @@ class UvTransport:
                 _raise_failure(answer, "uv", "find")
             wheels = [wheel for wheel in read_lock(lock) if is_compatible(wheel.filename, machine)]
         # Of the compatible wheels of a version, the last name has the newest platform.
-        return list({w.project: w for w in sorted(wheels, key=lambda w: w.filename)}.values())
+        wheels.sort(key=lambda wheel: wheel.filename)
+        return list({wheel.project: wheel for wheel in wheels}.values())
 
     def fetch(self, wheel: ListedWheel, folder: str, progress: Progress) -> str:
         """Write a wheel into a folder and return its path."""
@@ -268,7 +271,9 @@ class UvTransport:
 
 def _note(lines: Sequence[str]) -> str:
     """Return the last of some lines, without logins."""
-    return "\n".join(str(_LOGIN.sub("://", line))[:_WIDTH] for line in lines[-_LINES:])
+    return "\n".join(
+        str(_LOGIN.sub("://", line))[:_MAX_LINE_LENGTH] for line in lines[-_MAX_NOTE_LINES:]
+    )
 
 
 def _skipped_indexes(log: Path) -> list[str]:

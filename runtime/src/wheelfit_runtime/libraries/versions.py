@@ -25,7 +25,7 @@ _REQUIREMENT = pattern(
 _TOKEN = pattern(r"""\s*(\(|\)|'[^']*'|"[^"]*"|[a-z_.]+|===|==|!=|~=|<=|>=|<|>)""")
 _MAX_MARKER_LENGTH = 1000
 """Characters; nested parentheses are read by recursion."""
-_RUNS = pattern(r"[-_.]+")
+_SEPARATORS = pattern(r"[-_.]+")
 
 
 def parse_version(text: str) -> Version | None:
@@ -41,7 +41,7 @@ def parse_version(text: str) -> Version | None:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The versions from one on, before another one."""
+    """The versions from ``low`` on, before ``high``."""
 
     low: Version
     high: Version
@@ -81,7 +81,7 @@ class Requirement(NamedTuple):
 
 def normalized(name: str) -> str:
     """Return the normalised name of a project."""
-    return str(_RUNS.sub("-", name)).lower()
+    return str(_SEPARATORS.sub("-", name)).lower()
 
 
 def parse_requirement(text: str) -> Requirement:
@@ -108,8 +108,8 @@ def _clause_holds(version: Version, clause: str) -> bool:
         # `==1.2.*` compares the first two numbers as written, with zeros.
         length = len(match[2].split(".")) - (operator == "~=")
         prefix = tuple(int(part) for part in match[2].split("."))[:length]
-        is_below = (*version, *(0,) * length)[:length] == prefix
-        return not is_below if operator == "!=" else is_below and version >= bound
+        has_prefix = (*version, *(0,) * length)[:length] == prefix
+        return not has_prefix if operator == "!=" else has_prefix and version >= bound
     return {
         "===": version == bound,
         "==": version == bound,

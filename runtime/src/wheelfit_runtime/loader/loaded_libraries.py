@@ -2,9 +2,9 @@
 
 There are three functions::
 
-    here = read_mapped()                       # what is mapped: path, SONAME, build
-    there = read_library("/store/…/libcudart.so.12")   # the same of a file not loaded yet
-    for conflict in find_conflicts([there], here):     # empty: all is well
+    mapped = read_mapped()                             # path, SONAME and build id of each
+    wanted = read_library("/store/…/libcudart.so.12")  # the same of a file not loaded yet
+    for conflict in find_conflicts([wanted], mapped):  # empty: no conflict
         ...
 
 `conflict.level` is the severity:
@@ -12,7 +12,7 @@ There are three functions::
 ========= ==========================================================================
 ``error`` a mapped library has the same path or the same SONAME, and another content:
           the loader gives the first to every caller that uses the name, whatever it was
-          built for. For the same path that means a file was exchanged under a process.
+          built for. For the same path: the file was replaced while the process used it.
 ``warn``  another major of the same family is mapped under other SONAMEs: those linked
           to either find their own, but a look-up by symbol alone finds the first.
 (none)    everything else, as the very same library under the same or another path.
@@ -121,12 +121,12 @@ def same_content(library: Library, other: Library) -> bool:
         return False  # the mapped file does not exist any more
     if library.build_id and other.build_id:
         return library.build_id == other.build_id
-    here, there = _status(library.path), _status(other.path)
-    if here is None or there is None:
+    status, other_status = _status(library.path), _status(other.path)
+    if status is None or other_status is None:
         return False
-    if (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino):
+    if (status.st_dev, status.st_ino) == (other_status.st_dev, other_status.st_ino):
         return True
-    return here.st_size == there.st_size and _same_bytes(library.path, other.path)
+    return status.st_size == other_status.st_size and _same_bytes(library.path, other.path)
 
 
 def family_and_major(name: str) -> tuple[str, int] | None:
@@ -185,11 +185,11 @@ def _conflict(wanted: Library, mapped: Library) -> Conflict | None:
         reason = f"{wanted.path} was replaced after this process had loaded it"
         return Conflict("error", wanted, mapped, reason)
     # The SONAME of a removed file is unknown, but its name begins with it.
-    same = wanted.soname and (
+    has_same_name = wanted.soname and (
         mapped.soname == wanted.soname
         or (mapped.replaced and _has_soname_prefix(mapped.name, wanted.soname))
     )
-    if not same or same_content(wanted, mapped):
+    if not has_same_name or same_content(wanted, mapped):
         return None
     reason = f"another {wanted.soname} is loaded already: {mapped.path}"
     return Conflict("error", wanted, mapped, reason)
@@ -219,18 +219,19 @@ def _other_majors(wanted: Sequence[Library], mapped: Sequence[Library]) -> list[
         if different:
             title = {"cuda": "CUDA"}.get(family, family)
             names = " and ".join(map(str, sorted(different)))
-            words = f"{title} {major} is loaded already ({other.path})"
-            reason = f"{words}, and {names} would be loaded too"
+            reason = (
+                f"{title} {major} is loaded already ({other.path}), and {names} would be loaded too"
+            )
             conflicts[identity] = Conflict("warn", next(iter(different.values())), other, reason)
     return list(conflicts.values())
 
 
 def _same_bytes(path: str, other: str) -> bool:
     try:
-        with open(path, "rb") as here, open(other, "rb") as there:
+        with open(path, "rb") as file, open(other, "rb") as other_file:
             while True:
-                piece = here.read(_PIECE)
-                if piece != there.read(_PIECE):
+                piece = file.read(_PIECE)
+                if piece != other_file.read(_PIECE):
                     return False
                 if not piece:
                     return True

@@ -100,10 +100,10 @@ def _forget_below(name: str) -> None:
     for full_name, module in modules.items():
         if full_name.startswith(start) or id(module) in submodule_ids:
             sys.modules.pop(full_name, None)
-            parent, _, last = full_name.rpartition(".")
+            parent, _, attribute = full_name.rpartition(".")
             parent_names = getattr(modules.get(parent), "__dict__", {})
-            if parent_names.get(last) is module:
-                del parent_names[last]
+            if parent_names.get(attribute) is module:
+                del parent_names[attribute]
 
 
 class _GroupChoice:
@@ -234,8 +234,8 @@ class Loader:
             warnings: list[str] = []
             with self._lock:
                 if self._choices.get(group) is not choice:
-                    # A thread for which it failed took it back, and others may have chosen without
-                    # it since. Now it is known that it can be imported.
+                    # Another thread failed to import it and took the choice back. Here the import
+                    # succeeded, so decide again, without that failure.
                     self._failed.pop((group, choice.name), None)
                     imported = name
                     continue
@@ -275,9 +275,13 @@ class Loader:
                 del self._failed[key]  # an import may be tried again after a repair
             raise no_implementation_error(group, evidence) from cause
         # A forced implementation claims its values, even if the process has others.
-        agreed = {d: v for d, v in made_plan.agreed.items() if d in judgement.claims}
+        agreed = {
+            dimension: value
+            for dimension, value in made_plan.agreed.items()
+            if dimension in judgement.claims
+        }
         for value in evidence.loaded:
-            # It also uses the loaded values, even if the group that needed them fails later.
+            # The implementation uses loaded values even if the group that needed them fails later.
             if value.value in judgement.claims.get(value.dimension, ()):
                 agreed.setdefault(value.dimension, value.value)
         implementation = judgement.implementation
@@ -354,11 +358,11 @@ class Loader:
 
     def before_fork(self) -> None:
         """Wait for a decision in progress, so that the child has a consistent state."""
-        self._local.holds = self._lock.acquire(timeout=self._longest_wait)
+        self._local.has_lock = self._lock.acquire(timeout=self._longest_wait)
 
     def after_fork_in_parent(self) -> None:
         """Release the lock."""
-        if self._local.holds:
+        if self._local.has_lock:
             self._lock.release()
 
     def after_fork_in_child(self) -> None:

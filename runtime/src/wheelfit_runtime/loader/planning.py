@@ -25,16 +25,16 @@ if TYPE_CHECKING:
     from wheelfit_runtime.platforms.hardware_family import SharedRequirement
 
 _DRIVER = Feature("nvidia", "cuda_version_lower_bound")
-_PROCESSORS = 100_000
-_OTHERS = 200_000
+_PROCESSOR_OFFSET = 100_000
+_OTHER_OFFSET = 200_000
 """Added to ranks: accelerators come before processors, and other namespaces after them by name."""
-_AFTER_PROPERTIES = 1_000_000
+_AFTER_ALL_RANKS = 1_000_000
 _MAX_COMBINATIONS = 1024
 """More than needed for all known dimensions; with more, the plan may not be the best."""
 _MAX_VALUES = 16
 _DIGITS = pattern(r"([0-9]+)")
 
-_ROWS = {Feature(*feature): row for row in tables.ROWS for feature in row.features}
+_SHARED_REQUIREMENTS = {Feature(*feature): row for row in tables.ROWS for feature in row.features}
 
 
 class LoadedValue(NamedTuple):
@@ -102,7 +102,7 @@ def judge(
     missed: set[str] = set()
     has_hardware = True
     for item in implementation.properties:
-        row = _ROWS.get(item.feature)
+        row = _SHARED_REQUIREMENTS.get(item.feature)
         namespace = item.feature.namespace
         detection = detections.get(namespace)
         if row is not None:
@@ -126,7 +126,7 @@ def judge(
         if reason := why_unsupported(item, detection):
             reasons.append(reason)
             missed.add(namespace)
-            has_hardware &= _is_of_software(item, detection)
+            has_hardware &= _has_hardware_for(item, detection)
         else:
             names = [feature.name for feature in detection.features]
             number = names.index(item.feature.name)
@@ -137,7 +137,7 @@ def judge(
     order_key = (
         -implementation.priority,
         *sorted(preferences),
-        (_AFTER_PROPERTIES,),
+        (_AFTER_ALL_RANKS,),
         implementation.name,
     )
     return Judgement(
@@ -154,7 +154,9 @@ def why_unsupported(item: Property, detection: Detection) -> str:
 
     :param item: the required property; any of its values is enough.
     """
-    supported = next((f for f in detection.features if f.name == item.feature.name), None)
+    supported = next(
+        (feature for feature in detection.features if feature.name == item.feature.name), None
+    )
     if supported is None or not supported.values:
         reason = detection.warnings[0] if detection.warnings else f"no {item.feature} here"
         return f"{_needs(item)}; {reason}"
@@ -169,19 +171,21 @@ def why_unsupported(item: Property, detection: Detection) -> str:
     return ""
 
 
-def _is_of_software(item: Property, detection: Detection) -> bool:
+def _has_hardware_for(item: Property, detection: Detection) -> bool:
     """Return whether a property is unsupported although there is hardware for it.
 
     Then the driver is too old or cannot be queried, or one of several devices limits the others.
     """
     if detection.status is Status.FAILED:
         return True
-    supported = next((f for f in detection.features if f.name == item.feature.name), None)
+    supported = next(
+        (feature for feature in detection.features if feature.name == item.feature.name), None
+    )
     if supported is None or not supported.values:
         return False
     values = set(item.values)
     devices = [device for device in detection.devices if device.feature == item.feature.name]
-    if item.feature in _ROWS and not values & set(supported.values):
+    if item.feature in _SHARED_REQUIREMENTS and not values & set(supported.values):
         return all(values & device.values for device in devices)
     return any(values & device.values for device in devices)
 
@@ -197,7 +201,9 @@ def _preference(
 ) -> tuple[int, str, int, str, int]:
     namespace = item.feature.namespace
     family = providers.by_namespace(namespace)
-    rank = _OTHERS if family is None else family.rank + _PROCESSORS * family.is_processor
+    rank = (
+        _OTHER_OFFSET if family is None else family.rank + _PROCESSOR_OFFSET * family.is_processor
+    )
     index = min((order.index(value) for value in item.values if value in order), default=0)
     return (rank, namespace, number, item.feature.name, index)
 
@@ -268,17 +274,20 @@ def plan(
     best: tuple[tuple[bool, int, int, int], dict[str, Judgement], tuple[str, ...]] | None = None
     for values in product(*dimensions.values()):
         agreed = dict(zip(dimensions, values, strict=True))
-        chosen, steps = _choose_best(groups, agreed)
+        chosen, rank_sum = _choose_best(groups, agreed)
         mismatches = sum(not _agrees(judgement, agreed) for judgement in chosen.values())
-        score = (imported_group not in chosen, mismatches, -len(chosen), steps)
+        score = (imported_group not in chosen, mismatches, -len(chosen), rank_sum)
         if best is None or score < best[0]:  # of equals the first: the higher values
             best = (score, chosen, values)
     assert best is not None  # noqa: S101 - there is always the empty combination
-    used_dimensions = {
-        dimension for judgement in best[1].values() for dimension in judgement.claims
+    _, chosen, values = best
+    used_dimensions = {dimension for judgement in chosen.values() for dimension in judgement.claims}
+    agreed = {
+        dimension: value
+        for dimension, value in zip(dimensions, values, strict=True)
+        if dimension in used_dimensions
     }
-    agreed = {d: v for d, v in zip(dimensions, best[2], strict=True) if d in used_dimensions}
-    return Plan(best[1], agreed)
+    return Plan(chosen, agreed)
 
 
 def _dimensions(
@@ -288,9 +297,9 @@ def _dimensions(
     fixed = {value.dimension for value in loaded}
     # With these values the imported group is served.
     needed = {
-        d: values[0]
+        dimension: values[0]
         for judgement in groups.get(imported_group, ())[:1]
-        for d, values in judgement.claims.items()
+        for dimension, values in judgement.claims.items()
     }
     votes: dict[str, dict[str, set[str]]] = {}
     for group, candidates in groups.items():
@@ -331,14 +340,14 @@ def _choose_best(
     groups: Mapping[str, Sequence[Judgement]], agreed: Mapping[str, str]
 ) -> tuple[dict[str, Judgement], int]:
     chosen: dict[str, Judgement] = {}
-    steps = 0
+    rank_sum = 0
     for group, candidates in groups.items():
         for number, judgement in enumerate(candidates):
             if judgement.forced or _agrees(judgement, agreed):
                 chosen[group] = judgement
-                steps += number
+                rank_sum += number
                 break
-    return chosen, steps
+    return chosen, rank_sum
 
 
 def _agrees(judgement: Judgement, agreed: Mapping[str, str]) -> bool:

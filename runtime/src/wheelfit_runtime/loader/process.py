@@ -40,10 +40,10 @@ if TYPE_CHECKING:
     _Gpu = TypeVar("_Gpu", NvidiaGpu, KernelGpu)
 
 _NVIDIA = "nvidia"
-_BOUND = "cuda_version_lower_bound"
-_ORDER = "CUDA_DEVICE_ORDER"
+_LOWER_BOUND = "cuda_version_lower_bound"
+_DEVICE_ORDER = "CUDA_DEVICE_ORDER"
 _INDEX = re.compile(r"[0-9]{1,4}")
-# A copy of a wheel under a name of its own, whose symbols do not affect others.
+# A library that a wheel contains under a unique name, so its symbols do not affect others.
 _PRIVATE_BLAS = re.compile(r"libscipy_openblas|.*-[0-9a-f]{8}\.")
 _MPI = re.compile(r"lib(mpi|mpich)\.so\.([0-9]+)")
 
@@ -68,7 +68,7 @@ def detect(namespaces: Iterable[str], view: SystemView, *, devices: bool = False
     detections: dict[str, Detection] = {}
     for namespace in namespaces:
         if namespace == _NVIDIA:
-            detections[namespace] = _nvidia(view, devices=devices)
+            detections[namespace] = _detect_nvidia(view, devices=devices)
         elif (detection := machine.detect(namespace)) is not None:
             detections[namespace] = detection
     return Process(detections, loaded_values(mapped_files(view)))
@@ -92,17 +92,17 @@ def process_view(environ: Mapping[str, str]) -> SystemView:
     return SystemView(environ=view.environ, processes=processes)
 
 
-def _nvidia(view: SystemView, *, devices: bool) -> Detection:
+def _detect_nvidia(view: SystemView, *, devices: bool) -> Detection:
     from wheelfit_runtime.platforms.providers.nvidia import provider
 
-    drivers: list[NvidiaDriver] = []
+    drivers: list[NvidiaDriver] = []  # the driver, once it was queried
 
-    def ask(view: SystemView) -> NvidiaDriver:
+    def query(view: SystemView) -> NvidiaDriver:
         drivers.append(query_driver(view, devices=devices))
         return drivers[0]
 
     try:
-        detection = provider.provider_with(ask).detect(view)
+        detection = provider.provider_with(query).detect(view)
         if not drivers or provider.PROVIDER.overrides_in_effect(view):
             return detection  # an override applies to all GPUs
         return detection._replace(
@@ -138,19 +138,19 @@ def _bounds_without_dropped_majors(
             (
                 str(gpu),
                 {
-                    m
-                    for m, first in nvidia_kernel.FIRST_DEVICE.items()
-                    if first > (gpu.device or first)
+                    major
+                    for major, first_device in nvidia_kernel.FIRST_DEVICE.items()
+                    if first_device > (gpu.device or first_device)
                 },
             )
-            for gpu in visible_gpus(kernel_gpus, environ.get(MASK), environ.get(_ORDER, ""))
+            for gpu in visible_gpus(kernel_gpus, environ.get(MASK), environ.get(_DEVICE_ORDER, ""))
         ]
     dropped_majors = set.intersection(*(majors for _, majors in gpus)) if gpus else set()
-    bounds = next((feature for feature in detection.features if feature.name == _BOUND), None)
+    bounds = next((feature for feature in detection.features if feature.name == _LOWER_BOUND), None)
     if dropped_majors and bounds is not None:
         names = ", ".join(dict.fromkeys(name for name, _ in gpus))
         yield DeviceValues(
-            _BOUND,
+            _LOWER_BOUND,
             names,
             # Also bounds above this driver's; toolkits newer than the tables support no older GPUs.
             frozenset(
@@ -175,7 +175,7 @@ def query_driver(view: SystemView, *, devices: bool = False) -> NvidiaDriver:
     if devices or not files.has_driver:
         # Images for many machines have the library without a kernel module.
         driver = provider.read(view)
-        gpus = visible_gpus(driver.gpus, mask, view.environ.get(_ORDER, ""))
+        gpus = visible_gpus(driver.gpus, mask, view.environ.get(_DEVICE_ORDER, ""))
         if driver.gpus and not gpus:
             return NvidiaDriver(problem=f"{MASK}={mask} names no GPU of this machine")
         if not files.has_driver and view.system != "Windows":
@@ -230,8 +230,8 @@ def loaded_values(files: Iterable[MappedFile]) -> tuple[LoadedValue, ...]:
     loaded: dict[tuple[str, str], LoadedValue] = {}
     for file in files:
         for dimension, value in _shared_values(file.name):
-            because = f"{file.path} is loaded"
-            loaded.setdefault((dimension, value), LoadedValue(dimension, value, because))
+            reason = f"{file.path} is loaded"
+            loaded.setdefault((dimension, value), LoadedValue(dimension, value, reason))
     return tuple(loaded.values())
 
 

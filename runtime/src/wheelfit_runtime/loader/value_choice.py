@@ -38,7 +38,7 @@ Value = TypeVar("Value")
 Default = TypeVar("Default")
 
 _PROPERTY = pattern(r"\s*([a-z0-9_]+)\s*::\s*([a-z0-9_]+)\s*::\s*([a-z0-9_.]+)\s*")
-_SM = Feature("nvidia", "sm_arch")
+_SM_ARCH = Feature("nvidia", "sm_arch")
 _UNSET: object = object()
 
 
@@ -87,8 +87,8 @@ class Cases(Generic[Value]):
     :param default: the value where no condition holds.
     :param no_match: instead of a default: the message where no condition holds.
     :raises UserError: ``invalid-property``; a condition is not valid.
-    :raises UserError: ``invalid-cases``; there is a default and a text for its absence, a condition
-        is empty, or two are the same.
+    :raises UserError: ``invalid-cases``; both ``default`` and ``no_match`` are given, a
+        condition is empty, or two are the same.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class Cases(Generic[Value]):
     @property
     def needs_devices(self) -> bool:
         """Return whether a condition is about single NVIDIA GPUs, not about the driver alone."""
-        return any(item.feature == _SM for item in self._properties())
+        return any(item.feature == _SM_ARCH for item in self._properties())
 
     def _properties(self) -> Iterator[Property]:
         return (item for case in self.cases for item in case.condition)
@@ -174,9 +174,8 @@ class Cases(Generic[Value]):
                     continue
                 # A third case that holds wherever both do, and specialises both, resolves the
                 # ambiguity, unless all three name the same features.
-                features, other_features = (
-                    {item.feature for item in item_case.condition} for item_case in pair
-                )
+                features = {item.feature for item in case.condition}
+                other_features = {item.feature for item in other.condition}
                 if features == other_features or not any(
                     {item.feature for item in third.condition} == features | other_features
                     and _includes(third, case)
@@ -308,6 +307,7 @@ def _specialises(
 
 
 def _covers(ranks: Mapping[Feature, int], other_ranks: Mapping[Feature, int]) -> bool:
+    """Return whether a case has all features of another one, with values that are no worse."""
     return all(feature in ranks and ranks[feature] <= rank for feature, rank in other_ranks.items())
 
 
@@ -328,7 +328,7 @@ def _are_never_ambiguous(case: Case, other: Case) -> bool:
     if _includes(case, other) or _includes(other, case):
         return True
     # Two values of one feature have different ranks.
-    features = {item.feature for each in (case, other) for item in each.condition}
+    features = {item.feature for item in (*case.condition, *other.condition)}
     return len(features) == 1 and not set(case.condition[0].values) & set(other.condition[0].values)
 
 

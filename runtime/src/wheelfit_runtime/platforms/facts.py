@@ -21,7 +21,7 @@ class Core(NamedTuple):
     implementer: int
     """The number of its designer, as 0x41 for Arm."""
     part: int
-    """Which design, as 0xd0c for Neoverse N1."""
+    """The number of the design, as 0xd0c for Neoverse N1."""
 
     def __str__(self) -> str:
         return f"0x{self.implementer:02x}/0x{self.part:03x}"
@@ -31,7 +31,7 @@ class Cpu(NamedTuple):
     """The facts about the processors a process may run on."""
 
     flags: frozenset[str] | None = None
-    """CPU flags by their Linux names that every processor has; None: unknown."""
+    """The flags that every processor has, by their Linux names; None: unknown."""
     cores: tuple[Core, ...] = ()
     """The different kinds of core, in ascending order; empty when unknown or not Arm."""
     brand: str = ""

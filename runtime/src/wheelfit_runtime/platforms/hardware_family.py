@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from wheelfit_runtime.platforms.provider import BuiltInProvider
 
 _FOLDER = f"{__package__}.providers"
-_NONE: Mapping[str, Any] = MappingProxyType({})
+_EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 
 class Plugin(NamedTuple):
@@ -28,7 +28,7 @@ class Plugin(NamedTuple):
     versions: tuple[str, ...]
     """Its versions that the built-in provider agrees with."""
     endpoints: tuple[str, ...]
-    """Effective ``plugin-api`` values that mean its plugin (P-7)."""
+    """Effective ``plugin-api`` values that identify its plugin (P-7)."""
     is_registered: bool = True
     """Whether the name was taken on PyPI at the date of the table (P-19)."""
 
@@ -126,7 +126,7 @@ class HardwareFamily(NamedTuple):
     # --- libraries ---
     drivers: tuple[str, ...] = ()
     """Names without ``lib`` of the libraries of its driver; with ``-`` at the end, prefixes."""
-    runtimes: Mapping[str, str] = _NONE
+    runtimes: Mapping[str, str] = _EMPTY
     """Run-time libraries by name without ``lib``, each with the software it belongs to."""
     library_packages: tuple[str, ...] = ()
     """Prefixes of the names of packages that contain only libraries of its vendor."""
@@ -134,17 +134,17 @@ class HardwareFamily(NamedTuple):
     """The text before the major at the end of the names of such packages, as ``-cu``."""
     toolkit_packages: tuple[str, ...] = ()
     """Such packages whose own version begins with that major."""
-    library_needs: Mapping[str, tuple[tuple[str, str], ...]] = _NONE
+    library_needs: Mapping[str, tuple[tuple[str, str], ...]] = _EMPTY
     """The requirements of the libraries of a major, each a feature with a value of it."""
 
     # --- variables and programs ---
     masks: tuple[str, ...] = ()
     """Variables with a list of devices that programs may see."""
-    homes: Mapping[str, str] = _NONE
+    homes: Mapping[str, str] = _EMPTY
     """Variables with the location of its software, each with its meaning, a phrase."""
-    variables: Mapping[str, str] = _NONE
+    variables: Mapping[str, str] = _EMPTY
     """Further variables that matter to it, each with its meaning."""
-    override_prefixes: Mapping[str, str] = _NONE
+    override_prefixes: Mapping[str, str] = _EMPTY
     """Prefixes of its vendor's variables for providers, each with its meaning."""
     overrides: tuple[str, ...] = ()
     """Further variables that replace detected values, besides ``…_PROVIDER_FORCE_…``; with ``_`` at

@@ -1,7 +1,7 @@
 """Comparison of native variants with the plain build.
 
-A variant is harmful if its code is worse than that of the plain wheel: installers still call it the
-best fit.
+A variant is harmful if its code is worse than that of the plain wheel, because installers prefer it
+all the same.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class ComparedWheels:
     notes: tuple[str, ...] = ()
     """Remarks, one sentence each."""
     parts: Mapping[str, TunedParts] = field(default_factory=dict, hash=False)
-    """By the content of a wheel: its libraries beside those of the plain wheel."""
+    """The changed and the unchanged libraries of each wheel, by the digest of its content."""
 
     def with_parts(self, wheel: BuiltWheel) -> BuiltWheel:
         """Return a wheel with the comparison of its libraries."""
@@ -51,16 +51,15 @@ def compare_with_plain(
     plain_order: BuildOrder,
     build_plain: Callable[[], BuiltWheel],
 ) -> ComparedWheels:
-    """Compare the code of every variant that was built by itself with that of the plain wheel.
+    """Compare the code of every variant wheel with that of the plain wheel.
 
-    :param build_plain: builds it; called once at most, if there is none among the wheels and one is
-        needed.
+    :param build_plain: builds a plain wheel; called at most once, and only if ``built`` has none.
     """
-    plain = next((one for _, wheels in built for one in wheels if one.label is None), None)
+    plain = next((wheel for _, wheels in built for wheel in wheels if wheel.label is None), None)
     compared: set[str] = set()
     losses, notes, parts = [], [], {}
-    codes: Mapping[str, Optimisation] | None = None
-    failed = ""  # why there is no plain wheel
+    plain_codes: Mapping[str, Optimisation] | None = None
+    failure = ""  # the reason that there is no plain wheel
     for order, wheels in built:
         for wheel in wheels:
             if (
@@ -72,32 +71,32 @@ def compare_with_plain(
             ):
                 continue
             compared.add(wheel.content)
-            if plain is None and not failed:
+            if plain is None and not failure:
                 try:
                     plain = build_plain()
                 except BuildFailed as error:
-                    failed = error.message
+                    failure = error.message
             if plain is None:
                 notes.append(
                     f"{wheel.path.name} is not compared with a plain wheel, which cannot be "
-                    f"built: {failed}"
+                    f"built: {failure}"
                 )
                 continue
             if plain.content == wheel.content:
-                continue  # `check_together` speaks of it
-            codes = _codes(plain.path) if codes is None else codes
-            own_codes = _codes(wheel.path)
-            parts[wheel.content] = _parts(own_codes, codes)
-            lines = tuple(_losses(own_codes, codes, order.recipe))
+                continue  # `check_together` reports that
+            plain_codes = _read_codes(plain.path) if plain_codes is None else plain_codes
+            codes = _read_codes(wheel.path)
+            parts[wheel.content] = _parts(codes, plain_codes)
+            lines = tuple(_losses(codes, plain_codes, order.recipe))
             if lines:
                 losses.append((wheel, _error(wheel, lines)))
             # Default flags of compilers make no difference anyway.
-            elif (told := [flag for flag in wheel.flags if flag not in DEFAULT_FLAGS]) and (
-                _digests(own_codes) == _digests(codes)
-            ):
+            elif (
+                effective_flags := [flag for flag in wheel.flags if flag not in DEFAULT_FLAGS]
+            ) and (_digests(codes) == _digests(plain_codes)):
                 notes.append(
                     f"the machine code of {wheel.path.name} is that of {plain.path.name}: "
-                    f"{' '.join(told)} made no difference"
+                    f"{' '.join(effective_flags)} made no difference"
                 )
     return ComparedWheels(tuple(losses), tuple(notes), parts)
 
@@ -107,32 +106,32 @@ def _has_binaries(path: Path) -> bool:
         return next(unpacked_binaries(archive), None) is not None
 
 
-def _codes(path: Path) -> dict[str, Optimisation]:
+def _read_codes(path: Path) -> dict[str, Optimisation]:
     with WheelArchive(path) as archive:
         codes = {
             member.name: read_optimisation(file, member.name)
             for member, file in unpacked_binaries(archive)
         }
-    return {name: one for name, one in codes.items() if one is not None}
+    return {name: code for name, code in codes.items() if code is not None}
 
 
 def _digests(codes: Mapping[str, Optimisation]) -> dict[str, str]:
-    return {name: one.code for name, one in codes.items()}
+    return {name: code.code for name, code in codes.items()}
 
 
 def _parts(codes: Mapping[str, Optimisation], plain: Mapping[str, Optimisation]) -> TunedParts:
-    before, after = _digests(plain), _digests(codes)
-    changed = tuple(name for name, code in after.items() if before.get(name) != code)
-    return TunedParts(changed, tuple(name for name in after if name not in changed))
+    plain_digests, digests = _digests(plain), _digests(codes)
+    changed = tuple(name for name, digest in digests.items() if plain_digests.get(name) != digest)
+    return TunedParts(changed, tuple(name for name in digests if name not in changed))
 
 
 def _losses(
     variant: Mapping[str, Optimisation], plain: Mapping[str, Optimisation], recipe: Recipe
 ) -> Iterator[str]:
     """Yield the losses of binaries, except for flags that the project itself names."""
-    words = recipe.further_flags or ()
-    names_level = any(word.startswith("-O") for word in words)
-    names_assertions = "-UNDEBUG" in words
+    flags = recipe.further_flags or ()
+    names_level = any(flag.startswith("-O") for flag in flags)
+    names_assertions = "-UNDEBUG" in flags
     for name, code in variant.items():
         if name not in plain:
             continue
@@ -143,16 +142,17 @@ def _losses(
         yield from (f"{name}: {loss}" for loss in code.losses_against(plain[name]))
 
 
-_LINES = 10
+_MAX_LINES = 10
+"""Losses that an error lists."""
 
 
 def _error(wheel: BuiltWheel, lines: Sequence[str]) -> BuildFailed:
-    more = len(lines) - _LINES
+    more = len(lines) - _MAX_LINES
     return BuildFailed(
         f"variant {wheel.label} has lost optimisation that the plain build has",
         code="lost-optimisation",
         where=wheel.path.name,
-        note="\n".join([*lines[:_LINES], *([f"and {more} more"] if more > 0 else [])]),
+        note="\n".join([*lines[:_MAX_LINES], *([f"and {more} more"] if more > 0 else [])]),
         hint="give further flags by `flags` of [tool.wheelfit.build.variants.LABEL]: CFLAGS that "
         "are set there replace those of the interpreter; if the loss is meant, name it in "
         '`flags`, as "-O1" or "-UNDEBUG"',

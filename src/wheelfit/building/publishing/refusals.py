@@ -7,7 +7,7 @@ from wheelfit.checking.findings import CheckTable
 REFUSALS = CheckTable()
 """The refusals by their codes."""
 
-# A table: its code and its rule, its meaning, its remedy.
+# Columns: code and rule, meaning, remedy.
 # fmt: off
 NAME_TAKEN = REFUSALS.error("name-taken", "F-131",
     "the index has a file of this name with other content, and locks have its hash",

@@ -25,7 +25,7 @@ def classifier_findings(
 ) -> Iterator[Finding]:
     """Yield unknown and deprecated classifiers.
 
-    Without trove-classifiers, of the extra ``build``, they are not checked.
+    If trove-classifiers (extra ``build``) is not installed, nothing is checked.
 
     :param steps: the path of their list in a project file; METADATA has none.
     """
@@ -45,32 +45,32 @@ def classifier_findings(
     for classifier, path in paths.items():
         if classifier in deprecated:
             successors = deprecated[classifier]
-            words = some_of(map(repr, successors))
-            remedy = f"use {words}" if successors else "nothing replaces it"
+            replacements = some_of(map(repr, successors))
+            remedy = f"use {replacements}" if successors else "nothing replaces it"
             message = f"{classifier!r} is deprecated; {remedy}"
             correction = Correction(json.dumps(successors[0])) if len(successors) == 1 else None
             yield place.found(
                 checks.DEPRECATED_CLASSIFIER, message, path=path, correction=correction
             )
-        # Classifiers that keep a wheel from being published by mistake are meant to be unknown.
+        # Indexes refuse `Private ::` classifiers, which prevents an accidental upload.
         elif classifier not in trove_classifiers.classifiers and not classifier.startswith(
             _PRIVATE
         ):
             compared += 1
-            meant = (
+            suggestion = (
                 likely_meant(classifier, trove_classifiers.classifiers)
                 if compared <= _MOST_COMPARED
                 else None
             )
-            if meant is None and not path:
+            if suggestion is None and not path:
                 unlocated.append(classifier)
                 continue
             yield place.found(
                 checks.UNKNOWN_CLASSIFIER,
                 f"{classifier!r} is not a known classifier",
                 path=path,
-                correction=Correction(json.dumps(meant)) if meant else None,
-                remedy=f"write {meant!r}" if meant else "",
+                correction=Correction(json.dumps(suggestion)) if suggestion else None,
+                remedy=f"write {suggestion!r}" if suggestion else "",
             )
     if unlocated:
         yield place.found(checks.UNKNOWN_CLASSIFIER, f"not known: {some_of(map(repr, unlocated))}")

@@ -118,7 +118,7 @@ def with_places(findings: Iterable[Finding], data: bytes) -> list[Finding]:
     by_path = places(
         data, corrected_paths.union(finding.path for finding in all_findings if finding.path)
     )
-    lines = {path: place.line for path, place in by_path.items()}
+    lines = {path: entry.line for path, entry in by_path.items()}
     text = _Text(data.decode("utf-8", "replace"))
     return [
         _with_region(finding._replace(line=nearest(finding.path, lines)), by_path, text)
@@ -150,12 +150,13 @@ def _corrected_path(finding: Finding) -> str | None:
 
 
 def _with_region(finding: Finding, by_path: dict[str, DocumentEntry], text: _Text) -> Finding:
-    """Return a finding with the region of its correction; without a region both are removed."""
+    """Return a finding with the region of its correction; without a region, no correction."""
     correction, entry = finding.correction, by_path.get(finding.path)
     if correction is None and finding.code != BAD_VALUES.code:
         return finding
     span = None
-    if entry is not None and _corrected_path(finding) not in by_path:  # a table has each key once
+    # A correction must not repeat a key that the table already has.
+    if entry is not None and _corrected_path(finding) not in by_path:
         span = entry.key if correction is not None and correction.is_of_key else entry.value
     if span is None:
         return _without_correction(finding)

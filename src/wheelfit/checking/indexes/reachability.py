@@ -41,27 +41,27 @@ def reach_findings(
         if wheel.filename.label is not None:
             tags.setdefault(wheel.filename.label, set()).update(wheel.filename.tags)
             where.setdefault(wheel.filename.label, wheel.where)
-    judged = [
+    checked_labels = [
         label
         for label in sorted(tags)
         if document.properties(label) is not None and _has_known_providers(document, label)
     ]
-    if not judged:
+    if not checked_labels:
         return
     reach = _find_reach(document, tags, machines)
     static_labels: list[Label] = []
-    for label in judged:
-        place = CheckedFile(where[label])
+    for label in checked_labels:
+        checked_file = CheckedFile(where[label])
         subject = f"{release.name} {release.version}: {label}"
         if label not in reach.fitting:
-            yield place.found(checks.NO_KNOWN_MACHINE, f"{subject} fits none of the presets")
+            yield checked_file.found(checks.NO_KNOWN_MACHINE, f"{subject} fits none of the presets")
         elif label in reach.chosen or label == NULL:  # null is for users who disable namespaces
             continue
         elif _differ_statically(document, [label, *reach.fitting[label]]):
             static_labels.append(label)
         else:
             others = ", ".join(list(reach.fitting[label])[:_MAX_NAMED])
-            yield place.found(
+            yield checked_file.found(
                 checks.SHADOWED_VARIANT, f"{subject} is below {others} wherever it fits"
             )
     if static_labels:
@@ -89,8 +89,8 @@ def _find_reach(
     """Return the labels that fit some machine, and the chosen ones."""
     reach = _Reach({}, set())
     for machine in machines(document):
+        # The best label with a wheel, by kind of interpreter.
         best_labels: dict[str, Label] = {}
-        """The best label with a wheel for each kind of interpreter."""
         for label in _ranked_labels(document, machine, tags):
             interpreters = _interpreters(tags[label], machine)
             if not interpreters:
@@ -146,9 +146,9 @@ def _differ_statically(document: VariantDocument, labels: Iterable[Label]) -> bo
     """Return whether labels differ in static lists only, so that no detection decides."""
     detected = {
         tuple(
-            item
-            for item in document.properties(label) or ()
-            if not isinstance(document.providers.get(item.namespace), StaticProvider)
+            property_
+            for property_ in document.properties(label) or ()
+            if not isinstance(document.providers.get(property_.namespace), StaticProvider)
         )
         for label in labels
     }

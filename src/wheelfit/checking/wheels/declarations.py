@@ -39,7 +39,7 @@ _MAX_MODULE_DEPTH = 21
 
 def declaration_findings(archive: WheelArchive, place: CheckedFile) -> Iterator[Finding]:
     """Yield faults of the declarations of a wheel, and of the folder they lie in."""
-    members = _installed(archive)
+    members = _members_by_path(archive)
     modules = _modules(members)
     first_files: dict[tuple[str, str], str] = {}
     declaration_paths = sorted(
@@ -50,34 +50,34 @@ def declaration_findings(archive: WheelArchive, place: CheckedFile) -> Iterator[
         yield place.found(checks.BAD_DECLARATION, message)
     for path in declaration_paths[:MAX_FILES]:
         folder, _, name = path.rpartition("/")
-        inside = place.inside(members[path])
+        member_place = place.inside(members[path])
         if folder == FOLDER and name.startswith("__init__."):
             message = f"{name} makes the folder a package, but many distributions share it"
-            yield inside.found(checks.DECLARATIONS_AS_PACKAGE, message)
+            yield member_place.found(checks.DECLARATIONS_AS_PACKAGE, message)
         elif folder != FOLDER or not name.endswith(".json") or name.startswith("."):
             if _looks_like_declaration(path):
                 message = f"declarations are {FOLDER}/*.json at the top of a wheel; this is {path}"
-                yield inside.found(checks.UNREAD_DECLARATION, message)
+                yield member_place.found(checks.UNREAD_DECLARATION, message)
         else:
             try:
                 data = _read_beginning(archive, members[path])
                 declaration = read(data, name)
             except InvalidWheel as error:
-                yield inside.found(checks.DAMAGED_CONTENT, error.message)
+                yield member_place.found(checks.DAMAGED_CONTENT, error.message)
             except InvalidDeclaration as error:
-                yield inside.found(checks.BAD_DECLARATION, f"{name}: {error}")
+                yield member_place.found(checks.BAD_DECLARATION, f"{name}: {error}")
             else:
                 key = (
                     (declaration.group, declaration.name)
                     if isinstance(declaration, Implementation)
                     else (declaration[0], "")
                 )
-                findings = [*_content_findings(declaration, archive, modules, inside)]
-                findings += _file_name_findings(name, key, archive, inside)
+                findings = [*_content_findings(declaration, archive, modules, member_place)]
+                findings += _file_name_findings(name, key, archive, member_place)
                 if (other := first_files.setdefault(key, name)) != name:
-                    what = " ".join(filter(None, key))
-                    message = f"{other} declares {what} already, and the first one counts"
-                    findings.append(inside.found(checks.REPEATED_DECLARATION, message))
+                    declared = " ".join(filter(None, key))
+                    message = f"{other} declares {declared} already, and the first one counts"
+                    findings.append(member_place.found(checks.REPEATED_DECLARATION, message))
                 yield from with_places(findings, data)
 
 
@@ -93,7 +93,7 @@ def _content_findings(
     modules: Container[str],
     place: CheckedFile,
 ) -> Iterator[Finding]:
-    """Yield parts of a declaration that contradict its wheel, or have no effect."""
+    """Yield findings about parts of a declaration that contradict its wheel or have no effect."""
     if isinstance(declaration, Implementation):
         own = archive.filename.name
         if declaration.module not in modules:
@@ -103,7 +103,9 @@ def _content_findings(
             message = f"it names {declaration.distribution}, but the wheel is of {own}"
             yield place.found(checks.WRONG_DISTRIBUTION, message, path="distribution")
         dimensions = {*declaration.requirements, *(rank.feature for rank in declaration.ranks)}
-        required = (asked for asked in declaration.properties if asked.feature not in dimensions)
+        required = (
+            property_ for property_ in declaration.properties if property_.feature not in dimensions
+        )
         yield from _property_findings(required, "properties", place)
         return
     for number, implementation in enumerate(declaration[1]):
@@ -149,7 +151,7 @@ def _words(name: str) -> str:
     return f"-{canonicalize_name(name)}-"
 
 
-def _installed(archive: WheelArchive) -> dict[str, str]:
+def _members_by_path(archive: WheelArchive) -> dict[str, str]:
     """Return the names of members by their path below site-packages."""
     names = archive.names()
     data = data_folder(names, archive.dist_info)

@@ -131,8 +131,8 @@ def _variant_lines(variant: PackageVariant) -> Iterator[tuple[str, str]]:
     if choice is not None:
         yield "Variant-wheel", choice.filename
         circumstances = choice.circumstances
-        for_whom = "this machine" if circumstances.host is None else circumstances.host
-        yield "Variant-chosen-for", ", ".join((for_whom, *circumstances.overrides))
+        chosen_for = "this machine" if circumstances.host is None else circumstances.host
+        yield "Variant-chosen-for", ", ".join((chosen_for, *circumstances.overrides))
     fits = {True: "yes", False: "no", None: "unknown"}[variant.fits]
     yield "Variant-fits", f"{fits}: {variant.reason}" if variant.reason else fits
 
@@ -155,6 +155,7 @@ def _chain(chain: tuple[RequirementLink, ...], report: WhyReport) -> str:
         return "requested"
     if not rest:
         return f"requested: {first.requirement or first.name}{_condition(first)}"
+    # A link has the extra of the package before it, which is shown there.
     extras = [link.extra for link in rest] + [None]
     parts = [_first_link(first, extras[0])]
     for link, extra in zip(rest, extras[1:], strict=True):

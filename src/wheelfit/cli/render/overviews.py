@@ -29,7 +29,7 @@ def show_overviews(report: OverviewReport, output: Output) -> None:
 
 
 def _show(overview: Overview, output: Output) -> None:
-    """Print every label: its condition, its wheels, and the machines that take it."""
+    """Print every label: its condition, its wheels, and the machines that would choose it."""
     wheels = sum(len(row.wheels) for row in overview.rows)
     labels = sum(row.label is not None for row in overview.rows)
     if not labels:

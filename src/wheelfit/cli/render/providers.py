@@ -61,6 +61,7 @@ def show_provider_list(report: ProvidersReport, output: Output) -> None:
             )
             for entry in known["trusted"]
         ]
+        # Without the heading and the line below it.
         for line in columns(("", "", "", "", ""), lines)[2:]:
             output.result(line)
     if known["installed"]:
@@ -166,7 +167,7 @@ def show_untrust(report: UntrustReport, output: Output) -> None:
 
 
 def show_switch(report: SwitchReport, output: Output) -> None:
-    """Print the switched providers."""
+    """Print the providers that were enabled or disabled."""
     output.result_json(report.to_json())
     switched = "enabled" if report.on else "disabled"
     output.report(f"{switched}: {', '.join(report.namespaces)}; written to {report.file}")
@@ -267,18 +268,18 @@ def show_bridge_checks(report: BridgeChecksReport, output: Output) -> None:
 def show_bridge_members(report: BridgesReport, output: Output) -> None:
     """Print families with all their members."""
     output.result_json(report.to_json())
-    for place, family in enumerate(report.families):
-        if place:
+    for number, family in enumerate(report.families):
+        if number:
             output.result("")
         _show_family(family, output)
 
 
 def _show_family(family: BridgeFamily, output: Output) -> None:
     output.result(family.name, "strong")
-    condition = (
-        "always, unless bridges = [] or --no-bridges turns it off" if family.by_default else ""
-    )
-    output.paragraph(f"  used        {condition or f'with --bridge {family.name}'}", hang=12)
+    usage = f"with --bridge {family.name}"
+    if family.by_default:
+        usage = "always, unless bridges = [] or --no-bridges turns it off"
+    output.paragraph(f"  used        {usage}", hang=12)
     for member in family.members:
         name = f"{member.distribution} in {member.index}" if member.index else member.distribution
         releases = f", releases {member.versions}" if str(member.versions) else ""

@@ -35,7 +35,7 @@ class StableLayout(Struct, frozen=True):
     """The layout of one major version from 1 on (F-37)."""
 
     version: tuple[int, int, int]
-    """The newest version of which the layout has every key."""
+    """The newest version whose keys the layout all reads."""
     layout: Layout
 
 
@@ -43,7 +43,7 @@ class Registry(Struct, frozen=True):
     """The layouts by the schemas that they read."""
 
     drafts: Mapping[str, Layout]
-    """By path on the host of the drafts; 0.x promises nothing, so each is named (F-38)."""
+    """By path on the host of the drafts; each 0.x is listed, as it may be incompatible (F-38)."""
     stable: Mapping[int, StableLayout] = field(default_factory=dict)
     """By major version, on any known host; newer minor versions are read too (F-37)."""
 
@@ -125,7 +125,7 @@ def _stable(text: str, version: tuple[int, int, int], registry: Registry) -> Det
 
 
 def _by_shape(document: Mapping[str, Any], *, versioned: bool) -> Layout:
-    """Return the layout among those of 2025, or L7 written under their name (F-45)."""
+    """Return the layout among those of 2025, or PEP 850 written under their names (F-45)."""
     providers = document.get("providers")
     keys: set[str] = set()
     if isinstance(providers, dict):

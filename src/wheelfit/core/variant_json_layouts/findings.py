@@ -35,7 +35,7 @@ class Findings:
         self.unusable: dict[str, str] = {}
         """Broken labels with the first reason (F-130)."""
         self.degradations: list[Degradation] = []
-        """The namespaces lost to unusable providers (F-130)."""
+        """The namespaces that are unusable because of their providers (F-130)."""
         self._notes: dict[str, None] = {}
 
     @property

@@ -33,14 +33,14 @@ class Prefixes(Struct):
 
 
 def put_first(first: Iterable[str], items: Iterable[str]) -> tuple[str, ...]:
-    """Return the items, those of a prefix first; other items of the prefix are ignored (F-49)."""
+    """Return items in a new order: first those that ``first`` lists, in its order (F-49)."""
     items = tuple(items)
     present = frozenset(items)
     return tuple(dict.fromkeys((*(item for item in first if item in present), *items)))
 
 
 def read_namespaces(document: Mapping[str, Any], findings: Findings) -> tuple[str, ...]:
-    """Read ``default-priorities.namespace`` (F-21); any fault refuses the whole document."""
+    """Read ``default-priorities.namespace`` (F-21); any fault makes the document unusable."""
     if KEY not in document:
         findings.fatal_fault((KEY,), "the key is missing", "F-20")
         return ()
@@ -75,13 +75,13 @@ def read_prefixes(document: Mapping[str, Any], findings: Findings) -> Prefixes:
     entry = document.get(KEY)
     if not isinstance(entry, dict):
         return prefixes
-    feature, values = (KEY, "feature"), (KEY, "property")
-    for namespace, names in _members(entry.get("feature", {}), feature, findings):
-        prefixes.features[namespace] = _items(names, (*feature, namespace), is_name, findings)
-    for namespace, features in _members(entry.get("property", {}), values, findings):
+    feature_path, values_path = (KEY, "feature"), (KEY, "property")
+    for namespace, names in _members(entry.get("feature", {}), feature_path, findings):
+        prefixes.features[namespace] = _items(names, (*feature_path, namespace), is_name, findings)
+    for namespace, features in _members(entry.get("property", {}), values_path, findings):
         prefixes.values[namespace] = by_feature = {}
-        for name, items in _members(features, (*values, namespace), findings):
-            where = (*values, namespace, name)
+        for name, items in _members(features, (*values_path, namespace), findings):
+            where = (*values_path, namespace, name)
             if is_name(name):
                 by_feature[name] = _items(items, where, is_value, findings)
             else:
@@ -106,7 +106,7 @@ def _members(
 def _items(
     items: object,
     where: tuple[str, ...],
-    valid: Callable[[str], bool],
+    is_valid: Callable[[str], bool],
     findings: Findings,
 ) -> tuple[str, ...]:
     """Return the valid items of a prefix."""
@@ -117,7 +117,7 @@ def _items(
     for index, item in enumerate(items):
         if not isinstance(item, str):
             findings.fatal_fault((*where, index), f"expected a string, found {shown(item)}", "F-32")
-        elif not valid(item):
+        elif not is_valid(item):
             findings.noted_fault(
                 (*where, index), f"{shown(item)} is not valid and is ignored", "F-2"
             )

@@ -109,7 +109,7 @@ class _Reader:
                 self._findings.minor_fault((KEY, self._label, namespace), problem, "F-25")
                 continue
             if namespace not in self._namespaces:
-                self._unlisted(namespace)
+                self._report_unlisted(namespace)
             checked = [self._row(namespace, *item) for item in features.items()]
             valid_rows = [row for row in checked if row is not None]
             if namespace == self._hyphens_in and len({row[0] for row in valid_rows}) < len(
@@ -169,7 +169,7 @@ class _Reader:
             self._checked[namespace, name, values] = row
         return row
 
-    def _unlisted(self, namespace: str) -> None:
+    def _report_unlisted(self, namespace: str) -> None:
         if is_name(namespace):
             problem = f"the namespace {shown(namespace)} is not in the priorities"
             self._fault((namespace,), problem, "F-21")

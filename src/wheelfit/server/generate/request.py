@@ -1,4 +1,4 @@
-"""The options and the result of a run."""
+"""The options and the result of a run of ``index generate``."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ class GenerateOptions:
     prune: bool = False
     """Remove files that no page names, neither now nor when the index was last changed."""
     allow_empty: bool = False
-    """Remove all projects of an index if the folder has none: it may not be mounted otherwise."""
+    """Remove all projects of an index if the folder has none; by default that is refused, since the
+    folder may be one that is not mounted."""
     full: bool = False
     """Compare all content of new wheels with RECORD."""
     elsewhere: Mapping[str, OtherPages] = field(default_factory=dict, hash=False)
@@ -43,7 +44,7 @@ class TargetState:
 
     manifest: str
     pages: Mapping[str, str]
-    """By path: the digest of each page."""
+    """The digest of each page, by path."""
     parts: tuple[tuple[str, str, int], ...]
     """Path, digest and size of the files that pages name."""
 
@@ -60,7 +61,7 @@ class Generated:
     """Files that were hashed, because they are new or have changed."""
     refused: tuple[Finding, ...] = ()
     excluded: tuple[str, ...] = ()
-    """Files that are not on the pages therefore."""
+    """Files that are left out of the pages, because files were refused."""
     is_published: bool = False
     """Whether the pages were replaced; not if a file was refused, without `keep_going`."""
     written: tuple[str, ...] = ()

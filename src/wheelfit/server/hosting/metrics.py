@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from wheelfit.server.upstream.counts import MirrorCounts
 
 
-_SECONDS = (0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0)
+_DURATION_BUCKETS = (0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0)
 
 
 class Metrics:
@@ -38,7 +38,7 @@ class Metrics:
         )
         seconds = prometheus.Histogram(
             "wheelfit_request_seconds", "Seconds until an answer was sent", ["route"],
-            buckets=_SECONDS, registry=registry,
+            buckets=_DURATION_BUCKETS, registry=registry,
         )  # fmt: skip
         self._sent = prometheus.Counter(
             "wheelfit_sent_bytes", "Bytes of the bodies of answers", registry=registry
@@ -86,7 +86,7 @@ class Metrics:
         self._register(_WatchedCounts(tuple(mirrors), places))
 
     def exposition(self) -> bytes:
-        """Return all counters, as monitoring reads them."""
+        """Return all counters, in the text format of Prometheus."""
         return self._write()
 
 

@@ -47,7 +47,7 @@ class WebhookCursors:
         """Change the cursor of a webhook; return False if another server did so meanwhile."""
         with self._database.writing() as execute:
             where = "WHERE id = ? AND serial = ? AND attempts = ? AND due = ?"
-            rows = execute(f"SELECT 1 FROM webhook {where}", (webhook, *before))  # noqa: S608 - ours
+            rows = execute(f"SELECT 1 FROM webhook {where}", (webhook, *before))  # noqa: S608 - constant
             execute(f"UPDATE webhook SET serial = ?, attempts = ?, due = ? {where}",  # noqa: S608
                     (*after, webhook, *before))  # fmt: skip
         return bool(rows)

@@ -167,6 +167,7 @@ def fake_machine(
         return None
     bounds = values.get("cuda_version_lower_bound") or values.get("cuda_version_upper_bound")
     settings: dict[str, str] = {"cuda": bounds[0]} if bounds else {}
+    # The last digit is the minor version: 90 is 9.0, and 120 is 12.0.
     capability = re.match(r"(\d+)(\d)", values.get("sm_arch", ["75"])[0])
     device = "{}.{} fake GPU".format(*capability.groups()) if capability else "7.5 fake GPU"
     driver = compile_fake_driver(folder)

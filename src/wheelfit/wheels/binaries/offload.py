@@ -37,7 +37,7 @@ def read_targets(window: Window, start: int, size: int) -> Iterator[str]:
     """Yield the targets of adjacent bundles, as ``gfx90a:xnack+``.
 
     :param size: bytes of all bundles, with zeros between them.
-    :raises Unreadable: a bundle is invalid; the targets before it are right.
+    :raises Unreadable: a bundle is invalid; the targets yielded before are valid.
     """
     if start < 0 or size < 0 or start + size > window.size:
         raise Unreadable("its bundle of code for AMD's GPUs lies behind its end")
@@ -82,7 +82,7 @@ def values_of(target: str) -> tuple[str, ...]:
 def _table(data: bytes, size: int | None) -> tuple[list[str], int]:
     """Return the targets of a bundle, and its size.
 
-    :param size: bytes that it may have; None: unknown.
+    :param size: bytes of the rest of the section; None: unknown.
     """
     position = len(_MAGIC) + 8
     count = int.from_bytes(data[position - 8 : position], "little")
@@ -114,12 +114,12 @@ def _unpack(head: bytes) -> tuple[bytes, int]:
     version, method = (int.from_bytes(head[field : field + 2], "little") for field in (4, 6))
     field_size = 8 if version >= 3 else 4
     length = int.from_bytes(head[8 : 8 + field_size], "little")
-    data = 8 + 2 * field_size + 8
-    if version not in (2, 3) or length <= data:
+    data_start = 8 + 2 * field_size + 8
+    if version not in (2, 3) or length <= data_start:
         raise Unreadable(f"a compressed bundle has the unknown version {version}")
     if method != _ZLIB:
         raise Unreadable("code for AMD's GPUs is compressed by zstd, and is not read")
     try:
-        return zlib.decompressobj().decompress(head[data:length], _HEAD), length
+        return zlib.decompressobj().decompress(head[data_start:length], _HEAD), length
     except zlib.error:
         raise Unreadable("a compressed bundle of code for AMD's GPUs is damaged") from None

@@ -73,12 +73,14 @@ def _nvidia(
             carrier.member for carrier in carriers if gpus_without_code(value, carrier.code) != ()
         ]
         if lacking:
-            notes.append(f"{value} is left out, because {_first(lacking)} has no code for it")
+            notes.append(
+                f"{value} is left out, because {_first_and_count(lacking)} has no code for it"
+            )
         else:
             shared.append(value)
     bound = bound or _bound(binaries, notes)
     if any(value.endswith("_real") for value in shared):
-        shared = [value for value in shared if _is_compiled(value, binaries, bound, notes)]
+        shared = [value for value in shared if _is_compilable(value, binaries, bound, notes)]
     elif shared:
         bound = _bound_of_ptx(binaries, shared, bound, notes)
     yield from (Property("nvidia", "sm_arch", value) for value in shared)
@@ -95,13 +97,15 @@ def _amd(binaries: Binaries, notes: list[str]) -> Iterator[Property]:
     for value in sorted({value for values in carriers.values() for value in values}):
         lacking = [member for member, values in carriers.items() if value not in values]
         if lacking:
-            notes.append(f"{value} is left out, because {_first(lacking)} has no code for it")
+            notes.append(
+                f"{value} is left out, because {_first_and_count(lacking)} has no code for it"
+            )
         else:
             yield Property("amd", "gfx_arch", value)
 
 
 def _candidates(binary: Binary, *, ptx: bool) -> Iterator[str]:
-    """Yield the values that the code of a binary may imply, also plain ones of special code."""
+    """Yield the values that a binary may imply; of special code (as 90a), also plain ones."""
     for code in binary.code:
         if code.kind is CodeKind.PTX and (code.suffix == "f" or not ptx):
             continue  # no GPU lists 100f_virtual
@@ -111,7 +115,7 @@ def _candidates(binary: Binary, *, ptx: bool) -> Iterator[str]:
         yield from code.values
         if code.kind is CodeKind.MACHINE and code.suffix:
             plain = f"{code.number}_real"
-            if gpus_without_code(plain, (code,)) == ():  # for tools without families of GPUs
+            if gpus_without_code(plain, (code,)) == ():  # for installers that do not know families
                 yield plain
 
 
@@ -126,7 +130,9 @@ def _bound(binaries: Binaries, notes: list[str]) -> Capability | None:
         return None
     if majors:
         return Capability(majors[0], 0)
-    toolkits = [cuda for text in _texts(binaries) if (cuda := cuda_of_ptx(text)) is not None]
+    toolkits = [
+        cuda for version in _ptx_versions(binaries) if (cuda := cuda_of_ptx(version)) is not None
+    ]
     if toolkits:  # a runtime that is linked statically
         return Capability(max(toolkits).major, 0)
     if binaries.code:
@@ -137,7 +143,7 @@ def _bound(binaries: Binaries, notes: list[str]) -> Capability | None:
     return None
 
 
-def _is_compiled(
+def _is_compilable(
     value: str, binaries: Binaries, bound: Capability | None, notes: list[str]
 ) -> bool:
     """Return whether all drivers can compile the PTX of a value for GPUs without machine code.
@@ -171,7 +177,7 @@ def _bound_of_ptx(
 
     No GPU has machine code then, so this excludes no machine that could run the wheel.
     """
-    newest = max(_texts(binaries), default=None)
+    newest = max(_ptx_versions(binaries), default=None)
     if newest is None:
         return bound
     cuda = cuda_of_ptx(newest)
@@ -186,7 +192,7 @@ def _bound_of_ptx(
     return cuda if bound is None else max(cuda, bound)
 
 
-def _texts(binaries: Binaries) -> list[tuple[int, int]]:
+def _ptx_versions(binaries: Binaries) -> list[tuple[int, int]]:
     """Return the versions of all PTX."""
     return [
         code.version
@@ -195,5 +201,5 @@ def _texts(binaries: Binaries) -> list[tuple[int, int]]:
     ]
 
 
-def _first(members: list[str]) -> str:
+def _first_and_count(members: list[str]) -> str:
     return members[0] if len(members) == 1 else f"{members[0]} (and {len(members) - 1} more)"

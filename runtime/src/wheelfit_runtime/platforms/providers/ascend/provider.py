@@ -131,8 +131,8 @@ def _cards(files: AscendFiles) -> tuple[AscendCard, ...]:
     types = [tables.TYPE_OF_DEVICE.get(device) for device in files.devices]
     known_types = [npu_type for npu_type in types if npu_type is not None]
     # A container sees all devices on the bus; which of them it may use, only npu-smi shows.
-    is_clear = len(set(known_types)) == 1 or len(files.nodes) == len(types)
-    if len(known_types) < len(types) or not is_clear:
+    are_usable_known = len(set(known_types)) == 1 or len(files.nodes) == len(types)
+    if len(known_types) < len(types) or not are_usable_known:
         return ()
     usable = known_types[: len(files.nodes)]
     return tuple(AscendCard(number, npu_type) for number, npu_type in enumerate(usable))
@@ -140,8 +140,8 @@ def _cards(files: AscendFiles) -> tuple[AscendCard, ...]:
 
 def _run_npu_smi(view: SystemView, files: AscendFiles, driver: AscendDriver) -> AscendDriver:
     """Return the driver, completed with the output of ``npu-smi``."""
-    answer = probes.ask_npu_smi(view)
-    if answer is None:
+    output = probes.ask_npu_smi(view)
+    if output is None:
         if driver.cards or not files.nodes:
             return driver
         return driver._replace(
@@ -150,9 +150,9 @@ def _run_npu_smi(view: SystemView, files: AscendFiles, driver: AscendDriver) -> 
     # Imported only for machines with NPUs.
     from wheelfit_runtime.platforms.probes import child_answers
 
-    table = probes.parse_npu_smi(answer)
+    table = probes.parse_npu_smi(output)
     cards = ", ".join(map(str, table.cards)) or "no NPU"
-    result = child_answers.failure(answer) or f"{cards}; driver {table.driver_version or 'unknown'}"
+    result = child_answers.failure(output) or f"{cards}; driver {table.driver_version or 'unknown'}"
     driver = driver._replace(
         cards=driver.cards or table.cards,
         driver_version=driver.driver_version or table.driver_version,
@@ -160,7 +160,7 @@ def _run_npu_smi(view: SystemView, files: AscendFiles, driver: AscendDriver) -> 
     )
     if driver.cards:
         return driver
-    broken = child_answers.is_broken(answer)
+    broken = child_answers.is_broken(output)
     return driver._replace(problem=f"{probes.QUESTION}: {result}", broken=broken)
 
 

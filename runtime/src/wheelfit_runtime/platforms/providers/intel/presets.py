@@ -23,7 +23,9 @@ _INTEL_NAMES: Mapping[str, str] = {
     "flex-140": "ats-m75",
     "flex-170": "ats-m150",
 }
+"""The names of devices, by product."""
 _INTEL_IPS = {name: str(ip) for ip, names in tables.DEVICES.items() for name in names}
+"""The IP versions, by name of a device."""
 INTEL: Mapping[str, str] = {
     **{product: _INTEL_IPS[name] for product, name in _INTEL_NAMES.items()},
     **_INTEL_IPS,
@@ -32,7 +34,11 @@ INTEL: Mapping[str, str] = {
 
 
 def read(part: str, rest: str) -> Accelerator:
-    """Return the accelerator of a part of a preset's name."""
+    """Return the accelerator of a part of a preset's name.
+
+    :param part: as ``intel-arc-a770``.
+    :param rest: the same without the prefix.
+    """
     value = INTEL.get(rest)
     if value is None:
         raise unknown(part)

@@ -28,6 +28,6 @@ PROCESSORS: Mapping[str, ProcessorRow] = {
 """By the name in a preset."""
 
 
-def detect(cpu: Cpu, system: str) -> Detection:  # noqa: ARG001 - no system differs
+def detect(cpu: Cpu, system: str) -> Detection:  # noqa: ARG001 - the system does not matter
     """Return the detection of a processor with known facts."""
     return provider.supported(cpu)
