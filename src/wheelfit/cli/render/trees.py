@@ -150,9 +150,9 @@ class _DependencyTree(_TreeLines):
         nodes: list[_Node] = [partial(self._package, entry) for entry in always]
         for words, entries in conditional.items():
             root_entries.update(entries)
-            nodes = [partial(self._package, entry) for entry in entries if entry not in always]
-            if nodes:
-                nodes.append(_heading(words, nodes))
+            children = [partial(self._package, entry) for entry in entries if entry not in always]
+            if children:
+                nodes.append(_heading(words, children))
         unrequested = (entry for entry in tree.starts() if entry not in root_entries)
         return [*nodes, *(partial(self._package, entry) for entry in unrequested)]
 
