@@ -45,14 +45,14 @@ def main(arguments: list[str]) -> int:
         except KeyboardInterrupt:
             err.write("error: interrupted from the keyboard\n")
             status = _INTERRUPTED
-    problem = _deliver(out.getvalue())
+    problem = _write_output(out.getvalue())
     if problem:
         err.write(f"error: the output cannot be written: {problem}\n")
         return 1
     return status
 
 
-def _deliver(text: str) -> str:
+def _write_output(text: str) -> str:
     """Write the output to standard output, and return the error, if any."""
     stream = sys.stdout
     if stream is None or not text:

@@ -16,7 +16,7 @@ def listed(items: Iterable[str], word: str = "and", *, most: int | None = _MAX_I
     >>> listed(["a", "b", "c"]), listed("abcd", "or", most=3), listed([])
     ('a, b and c', 'a, b or 2 more', '')
 
-    :param most: the most to list; None: all.
+    :param most: the most items, including the count of the rest; None: all.
     """
     items = list(items)
     if most is not None and len(items) > most:

@@ -41,9 +41,9 @@ class Check(NamedTuple):
     """The rule that it checks, as ``F-23``."""
     severity: Severity
     meaning: str
-    """The meaning of a finding, one sentence."""
+    """What a finding means, one sentence."""
     remedy: str
-    """The remedy, one sentence."""
+    """How to correct the fault, one sentence."""
 
 
 class CheckTable(dict[str, Check]):
@@ -149,7 +149,7 @@ class CheckedFile(NamedTuple):
         severity: Severity | None = None,
         correction: Correction | None = None,
     ) -> Finding:
-        """Return a finding here.
+        """Return a finding about this file.
 
         :param message: the fault, one sentence without a final full stop; shortened if it is very
             long.
@@ -181,7 +181,7 @@ class Unchecked(NamedTuple):
 
     @classmethod
     def because(cls, error: WheelfitError, where: str) -> Unchecked:
-        """Return the unchecked target of an error."""
+        """Return a target that could not be checked because of an error."""
         return cls(error.where or where, error.reference, error.message, error.hint or "")
 
     def to_mapping(self) -> dict[str, object]:
@@ -263,7 +263,10 @@ class Report:
         )
 
     def has_faults(self, *, strict: bool) -> bool:
-        """Return whether there are faults among the findings."""
+        """Return whether there are faults among the findings.
+
+        :param strict: whether warnings are faults too.
+        """
         faults = {Severity.ERROR, Severity.WARNING} if strict else {Severity.ERROR}
         return self.worst() in faults
 

@@ -57,7 +57,7 @@ class CheckOptions(NamedTuple):
     """Tools and indexes whose own rules are checked, too."""
 
 
-# P-60: the rows of uv, with the only version that it emulates.
+# P-60: package, emulated version and plugin-api of the providers that uv has, by namespace.
 _UV: Mapping[str, tuple[str, str, str | None]] = {
     "nvidia": (
         "nvidia-variant-provider",
@@ -68,7 +68,7 @@ _UV: Mapping[str, tuple[str, str, str | None]] = {
     "aarch64": ("aarch64-variant-provider", "0.2.0", None),
     "tpu": ("tpu-variant-provider", "0.1.0", "tpu_variant_provider.plugin:TpuVariantPlugin"),
 }
-_DEFAULTS = {row.package: row.endpoints for row in EMULATED_PLUGINS}
+_ENDPOINTS = {row.package: row.endpoints for row in EMULATED_PLUGINS}
 
 
 def document_findings(
@@ -89,7 +89,7 @@ def document_findings(
                     checks.UV_PROVIDERS, f"{namespace} is used and has no provider", path=path
                 )
             case PluginProvider() as provider if namespace in _UV:
-                yield from _uv_provider(namespace, provider, place, path)
+                yield from _uv_provider_findings(namespace, provider, place, path)
             case PluginProvider() | BuiltinProvider() if namespace in used:
                 yield place.found(
                     checks.UV_UNSUPPORTED,
@@ -100,7 +100,7 @@ def document_findings(
                 yield place.found(checks.UV_SCHEMA, "enable-if is a key of old layouts", path=path)
 
 
-def _uv_provider(
+def _uv_provider_findings(
     namespace: str, provider: PluginProvider, place: CheckedFile, path: str
 ) -> Iterator[Finding]:
     package, version, endpoint = _UV[namespace]
@@ -130,7 +130,7 @@ def _uv_provider(
             remedy=remedy,
         )
     plugin_api = provider.plugin_api
-    if (plugin_api or None) not in ((endpoint,) if endpoint else (None, *_DEFAULTS[package])):
+    if (plugin_api or None) not in ((endpoint,) if endpoint else (None, *_ENDPOINTS[package])):
         yield finding(f"its plugin-api is {plugin_api or 'missing'}")
 
 
@@ -139,7 +139,7 @@ _UV_FEATURES: Mapping[str, frozenset[str]] = {
     "x86_64": frozenset(["level"]),
     "aarch64": frozenset(["version"]),
 }
-"""The features that uv detects, by namespace; of other namespaces all."""
+"""The features that uv detects, by namespace; it detects all features of other namespaces."""
 _UNDETECTED_BY_UV = frozenset([("aarch64", "version", "8.5a"), ("aarch64", "version", "9.0a")])
 """Values that uv does not detect, as user space cannot do so (P-113)."""
 _UV_DRIVERS = (11, 15)
@@ -158,7 +158,7 @@ def uv_detections(
 ) -> dict[str, Detection]:
     """Return the detections of uv's preview on a machine (P-60, P-83, P-84, P-113).
 
-    :param document: the document of the release, whose providers select those of uv.
+    :param document: the document of the release; only namespaces that uv queries for it are used.
     :param detections: the detections of wheelfit, by namespace.
     """
     return {
@@ -173,7 +173,7 @@ def _is_queried_by_uv(namespace: str, document: VariantDocument) -> bool:
         case StaticProvider():
             return True
         case PluginProvider() as provider if namespace in _UV:
-            return not any(_uv_provider(namespace, provider, CheckedFile(""), ""))
+            return not any(_uv_provider_findings(namespace, provider, CheckedFile(""), ""))
     return False
 
 
@@ -229,9 +229,11 @@ def wheel_findings(
         )
     if size is not None and size > MAX_FILE_SIZE:
         yield place.found(checks.PYPI_FILE_SIZE, f"it has {size} bytes")
-    plain = sorted({tag.platform for tag in filename.tags if tag.platform.startswith("linux_")})
-    if plain:
-        yield place.found(checks.PYPI_PLATFORM, f"the platform is {', '.join(plain)}")
+    linux_platforms = sorted(
+        {tag.platform for tag in filename.tags if tag.platform.startswith("linux_")}
+    )
+    if linux_platforms:
+        yield place.found(checks.PYPI_PLATFORM, f"the platform is {', '.join(linux_platforms)}")
 
 
 def project_findings(
@@ -297,12 +299,10 @@ def with_profile_severities(report: Report, profiles: frozenset[Profile]) -> Rep
     """Return a report with the severities of profiles; of several the highest is used."""
     if not profiles & SEVERITIES.keys():
         return report
-    with_profile_severities = [
-        _with_profile_severity(finding, profiles) for finding in report.findings
-    ]
+    changed_findings = [_with_profile_severity(finding, profiles) for finding in report.findings]
     return replace(
         report,
-        findings=tuple(finding for finding in with_profile_severities if finding is not None),
+        findings=tuple(finding for finding in changed_findings if finding is not None),
     )
 
 
@@ -313,8 +313,7 @@ def _with_profile_severity(finding: Finding, profiles: frozenset[Profile]) -> Fi
     if not enabled:
         return None
     severity = min(enabled, key=list(Severity).index)
-    if (
-        finding.severity is not declared or severity is declared
-    ):  # the finding has a severity of its own
+    # A finding with another severity than its check keeps it.
+    if finding.severity is not declared or severity is declared:
         return finding
     return finding._replace(severity=severity)

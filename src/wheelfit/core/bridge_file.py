@@ -181,8 +181,8 @@ def _member(row: Table, name: NormalizedName, base: str) -> FamilyMember:
         tuple(row.each("extras", _canonical_name)),
         tuple(row.each("requires", _requirement)),
         _line(row, "local"),
-        _place(row, "index"),
-        _place(row, "page"),
+        _location(row, "index"),
+        _location(row, "page"),
         tuple(row.each("files", _wheel)),
     )
 
@@ -240,7 +240,7 @@ def _line(table: Table, key: str, *, is_required: bool = False) -> str:
     return ""
 
 
-def _place(row: Table, key: str) -> str:
+def _location(row: Table, key: str) -> str:
     """Return the location of an index or page: a folder below the base, or a whole URL."""
     place = _line(row, key).strip("/")
     if "://" in place and not place.startswith("https://"):
@@ -274,6 +274,7 @@ def _canonical_name(text: str) -> NormalizedName:
 def _project_pattern(text: str) -> str:
     """Return the name of a project, or the beginning of names followed by ``*``."""
     name = text.removesuffix("*")
+    # `_canonical_name` raises for an invalid name; a beginning may end with a dash.
     return text if text != name and _canonical_name(name.strip("-")) else str(_canonical_name(text))
 
 

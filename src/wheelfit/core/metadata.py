@@ -47,7 +47,7 @@ def read_document(
     :param data: the bytes of the file, or plain data (dicts, lists, scalars) as from a
         lock file.
     :param accept_unknown_drafts: whether an unknown 0.x schema is read too (F-38).
-    :param strict: whether an unusable part makes the whole document invalid (section 12).
+    :param strict: whether an unusable part makes the whole document invalid (``--strict``).
     :raises InvalidDocument: syntax, limits or priorities make all of it unusable.
     :raises InvalidDocument: ``unsupported-schema``; its schema must be refused (F-36, F-38, F-40).
     """
@@ -124,7 +124,7 @@ def write_document(
 ) -> bytes:
     """Return the canonical bytes of a document: equal input gives equal bytes (F-29).
 
-    :param layout: ``850``, or by name ``825``, which drops the providers (F-57).
+    :param layout: ``850``, or ``825`` if the user requests it, which drops the providers (F-57).
     :param accept_losses: whether to write although the layout cannot express all of it (F-56); see
         `losses`.
     :raises InvalidDocument: it may not be written (F-132); lists all faults at once.
@@ -152,8 +152,8 @@ def to_mapping(
 def losses(document: VariantDocument, layout: WrittenLayout = "850") -> tuple[str, ...]:
     """Return the data that a written layout cannot express (F-56).
 
-    PEP 825 loses the providers without consent, since the user chose that layout (F-57); the loss
-    is reported all the same (F-39).
+    Dropping the providers needs no consent, since the user chose the layout of PEP 825 (F-57), but
+    is reported too (F-39).
     """
     lost = [
         f"the preferred features of {namespace} are lost: {', '.join(names)}"
@@ -186,10 +186,10 @@ def writing_faults(document: VariantDocument, layout: WrittenLayout = "850") -> 
             path = path_of("providers", name)
             faults.append(Fault(path, f"it is unusable: {provider.reason}", "F-132"))
             reported_paths.add(path)
-    own_faults = check_document(_WRITERS[layout](document))
+    written_faults = check_document(_WRITERS[layout](document))
     if layout == "825":
-        return (*faults, *own_faults)
-    return (*faults, *(fault for fault in own_faults if fault.path not in reported_paths))
+        return (*faults, *written_faults)
+    return (*faults, *(fault for fault in written_faults if fault.path not in reported_paths))
 
 
 NEWEST_KEYS = pep850.KEYS
@@ -216,7 +216,7 @@ def _read(
     for note in detected.notes:
         findings.note(note)
     parts = detected.layout.read(mapping, findings, tolerant=detected.tolerant)
-    parts = _without_unsound_releases(parts, findings)
+    parts = _without_unsound_labels(parts, findings)
     document = VariantDocument(
         priorities=parts.priorities,
         providers=parts.providers,
@@ -232,7 +232,7 @@ def _read(
     return mapping, findings, document
 
 
-def _without_unsound_releases(parts: Parts, findings: Findings) -> Parts:
+def _without_unsound_labels(parts: Parts, findings: Findings) -> Parts:
     """Remove labels whose ABI dependency names no project or no release (P-46, P-47).
 
     The namespaces depend on the providers, so no layout can do this by itself.

@@ -39,7 +39,7 @@ Choice: TypeAlias = str | Feature | Property
 FeatureKey: TypeAlias = tuple[int, int, int]
 """Place of namespace, feature and best value in their lists, from 0 (F-66)."""
 
-# F-66: of two lists of keys of which one begins the other, the longer comes first.
+# F-66: if one list of keys is a prefix of another, the longer one comes first.
 _END = (sys.maxsize, 0, 0)
 
 
@@ -78,8 +78,8 @@ class Preferences(Struct, frozen=True):
     variants: bool = True
     """Whether variant wheels may be chosen at all."""
     origins: Mapping[Choice, str] = field(default_factory=dict)
-    """The option of each preference that a shorthand stands for. Such a preference applies to all
-    dependencies, so it is no error if no project meets it.
+    """The shorthand option of each preference that comes from one. These apply to all dependencies,
+    so it is no error if no project meets them.
     """
 
     def __post_init__(self) -> None:
@@ -89,7 +89,7 @@ class Preferences(Struct, frozen=True):
     def objection(self, properties: PropertySet, support: Support) -> str | None:
         """Return the reason why a compatible variant does not meet the preferences, or None."""
         for choice in self.require:
-            if not _names(properties, choice):
+            if not _contains(properties, choice):
                 return (
                     f"{choice} is required{self._origin(choice)}, and this wheel does not have it"
                 )
@@ -99,7 +99,7 @@ class Preferences(Struct, frozen=True):
         """Yield required properties that no available build has."""
         sets = tuple(present)
         for choice in self.require:
-            if not any(_names(properties, choice) for properties in sets):
+            if not any(_contains(properties, choice) for properties in sets):
                 yield choice
 
     def unmet_by_user(self, present: Iterable[PropertySet]) -> Iterator[Choice]:
@@ -113,18 +113,18 @@ class Preferences(Struct, frozen=True):
                 values.setdefault(Feature(choice.namespace, choice.feature), set()).add(
                     choice.value
                 )
-            elif _names(properties, choice):
+            elif _contains(properties, choice):
                 return f"{choice} is forbidden{self._origin(choice)}"
-        for feature, wanted in properties.features():
+        for feature, declared_values in properties.features():
             if feature not in values:
                 continue
             # F-91: another value must be supported, on every device too (P-88).
-            allowed = set(wanted) - values[feature]
+            allowed = set(declared_values) - values[feature]
             devices = support.devices(feature.namespace, feature.name)
             value_sets: list[frozenset[str]] = [support.values(feature.namespace, feature.name)]
             value_sets += [device.values for device in devices]
             if any(supported.isdisjoint(allowed) for supported in value_sets):
-                used = sorted(values[feature].intersection(wanted))
+                used = sorted(values[feature].intersection(declared_values))
                 origins = (
                     self._origin(Property(feature.namespace, feature.name, value)) for value in used
                 )
@@ -136,7 +136,7 @@ class Preferences(Struct, frozen=True):
         return f" ({self.origins[choice]})" if choice in self.origins else ""
 
 
-def _names(properties: PropertySet, choice: Choice) -> bool:
+def _contains(properties: PropertySet, choice: Choice) -> bool:
     if isinstance(choice, Property):
         return choice in properties
     if isinstance(choice, Feature):
@@ -159,7 +159,7 @@ class RankedVariant(Struct, frozen=True):
 
 
 class _FeatureKeys:
-    """The keys of one feature, cached by set of values: labels of a release repeat few sets.
+    """The keys of one feature, cached, since many labels of a release have the same values.
 
     :param keys: the key of each supported value.
     :param devices: the devices, each of which must support a value (P-88).
@@ -172,16 +172,16 @@ class _FeatureKeys:
         self._devices = devices
         self._keys_of: dict[tuple[str, ...], FeatureKey | None] = {}
 
-    def key(self, wanted: tuple[str, ...]) -> FeatureKey | None:
+    def key(self, declared_values: tuple[str, ...]) -> FeatureKey | None:
         """Return the key of the best value; None if no value is supported on all devices."""
         try:
-            return self._keys_of[wanted]
+            return self._keys_of[declared_values]
         except KeyError:
-            key = self._keys_of[wanted] = self._find(wanted)
+            key = self._keys_of[declared_values] = self._find(declared_values)
             return key
 
-    def _find(self, wanted: tuple[str, ...]) -> FeatureKey | None:
-        supported = [value for value in wanted if value in self.keys]
+    def _find(self, declared_values: tuple[str, ...]) -> FeatureKey | None:
+        supported = [value for value in declared_values if value in self.keys]
         if any(device.values.isdisjoint(supported) for device in self._devices):  # P-88
             return None
         return min((self.keys[value] for value in supported), default=None)  # F-28, F-66
@@ -220,9 +220,9 @@ class Ranking:
         }
 
     def _feature_keys(self, namespace: str, index: int) -> dict[str, _FeatureKeys]:
-        listed: dict[str, tuple[str, ...]] = {}
+        supported_values: dict[str, tuple[str, ...]] = {}
         for config in self._support.detections[namespace].features:
-            listed.setdefault(config.name, config.values)
+            supported_values.setdefault(config.name, config.values)
         names = _merged(
             (
                 choice.name
@@ -230,13 +230,13 @@ class Ranking:
                 if isinstance(choice, Feature) and choice.namespace == namespace
             ),
             self._document.feature_priorities.get(namespace, ()),  # F-49
-            listed,
+            supported_values,
         )
         # What is preferred but not supported is ignored (F-69).
-        features = [Feature(namespace, name) for name in names if name in listed]
+        features = [Feature(namespace, name) for name in names if name in supported_values]
         return {
             feature.name: _FeatureKeys(
-                self._value_keys(feature, (index, number), listed[feature.name]),
+                self._value_keys(feature, (index, number), supported_values[feature.name]),
                 self._support.devices(namespace, feature.name),
             )
             for number, feature in enumerate(features)
@@ -270,13 +270,13 @@ class Ranking:
 
     def key(self, properties: PropertySet) -> tuple[FeatureKey, ...] | None:
         """Return the keys of a property set; None if it may not be chosen."""
-        if self._required and not all(_names(properties, choice) for choice in self._required):
+        if self._required and not all(_contains(properties, choice) for choice in self._required):
             return None
         keys: list[FeatureKey] = []
         entries = self._features_by_namespace
-        for feature, wanted in properties.features():
+        for feature, declared_values in properties.features():
             entry = entries.get(feature.namespace, _NO_FEATURES).get(feature.name)
-            key = entry.key(wanted) if entry is not None else None
+            key = entry.key(declared_values) if entry is not None else None
             if key is None:
                 return None  # F-28
             keys.append(key)

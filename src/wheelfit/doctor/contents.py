@@ -36,8 +36,8 @@ _REWRITING = frozenset({"conda", "debian", "rpm"})
 _RECORDING = frozenset({"pip", "uv", "wheelfit"})
 """Installers that install wheels unchanged, and always write a RECORD."""
 _TAG = re.compile(rb"^Tag:[ \t]*([!-~]+)[ \t]*\r?$", re.IGNORECASE | re.MULTILINE)
-_LONGEST_WHEEL = 64 * 1024
-_MOST_TAGS = 1024
+_MAX_WHEEL_FILE_SIZE = 64 * 1024
+_MAX_TAGS = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Package:
     requirements: tuple[Requirement, ...] = field(default=(), repr=False)
     """Its requirements here; without extras, which are not recorded."""
     circumstances: Circumstances = Circumstances()
-    """The circumstances of its choice, as far as recorded."""
+    """The host and the overrides for which its variant was chosen, if recorded."""
     problem: str = ""
     """The reason why its RECORD or METADATA cannot be read; empty if they can."""
 
@@ -94,7 +94,7 @@ class Package:
 def read_packages(
     installed: Iterable[Installed], environment: Mapping[str, str]
 ) -> tuple[Package, ...]:
-    """Read RECORD and METADATA of each distribution; faults are data."""
+    """Read RECORD and METADATA of each distribution; faults are in the result."""
     return tuple(_read(entry, environment) for entry in installed)
 
 
@@ -114,9 +114,9 @@ def _tags(entry: Installed) -> frozenset[Tag]:
     if entry.legacy or entry.installer not in _RECORDING:
         return frozenset()  # other package managers make their own builds, with any tags
     tags: set[Tag] = set()
-    for text in _TAG.findall((entry.record("WHEEL") or b"")[:_LONGEST_WHEEL]):
+    for text in _TAG.findall((entry.record("WHEEL") or b"")[:_MAX_WHEEL_FILE_SIZE]):
         with suppress(InvalidTag, TooManyTagsError):
-            tags |= parse_tag(text.decode("ascii"), limit=_MOST_TAGS)
+            tags |= parse_tag(text.decode("ascii"), limit=_MAX_TAGS)
     return frozenset(tags)
 
 

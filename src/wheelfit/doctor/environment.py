@@ -33,7 +33,7 @@ _SMALL = 16 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentContents:
-    """The contents of an environment."""
+    """The installed packages of an environment, with their libraries and builds."""
 
     name: str
     packages: tuple[Package, ...]
@@ -47,7 +47,7 @@ class EnvironmentContents:
 
     @property
     def modules(self) -> dict[str, str]:
-        """The modules that can be imported, each with its package in words."""
+        """The modules that can be imported, each with name and version of its package."""
         return {
             module: str(package)
             for package in reversed(self.packages)
@@ -83,6 +83,7 @@ def examine_environment(
     unexamined = read_environment(environment, target)
     own = [package for package in unexamined.packages if not package.installed.outside]
     shared = packages.shared_paths(own)
+    # Of the packages that share a file, the one whose RECORD has its present hash wrote it last.
     writers = {
         path: package
         for path, owners in shared.items()
@@ -160,9 +161,11 @@ def _with_command(finding: Finding, by_path: dict[str, Package]) -> Finding:
     package = by_path.get(finding.where)
     if package is None:
         return finding
-    choice = package.circumstances
-    reasons = [f"it was chosen for {choice.host}"] if choice.host else []
-    reasons += [f"{override} was in effect when it was chosen" for override in choice.overrides]
+    circumstances = package.circumstances
+    reasons = [f"it was chosen for {circumstances.host}"] if circumstances.host else []
+    reasons += [
+        f"{override} was in effect when it was chosen" for override in circumstances.overrides
+    ]
     message = "; ".join([finding.message, *reasons])
     remedy = "`wheelfit install --refit`; it replaces every variant that does not fit any more"
     return finding._replace(message=message, remedy=remedy)

@@ -1,7 +1,7 @@
 """The accelerator libraries that a running process has loaded, their owners, and findings.
 
-`examine_process` reads, `about_process` judges. A program may examine itself at any time: nothing
-is loaded, and no GPU runtime is touched::
+`examine_process` reads, `about_process` yields findings. A program may examine itself at any time:
+nothing is loaded, and no GPU runtime is touched::
 
     from wheelfit.doctor.process import examine_process
 
@@ -227,19 +227,19 @@ def _mixed_libraries(libraries: Sequence[LoadedLibrary], place: CheckedFile) -> 
         if library.identity.family == "openmp":
             openmp.setdefault(library.identity.kind, library)
     if len(majors) > 1:
-        words = "; ".join(
+        message = "; ".join(
             f"CUDA {major}: {group[0].soname} of {group[0].owner}"
             + (f" and {len(group) - 1} more" if len(group) > 1 else "")
             for major, group in sorted(majors.items())
         )
-        yield place.found(diagnoses.SEVERAL_MAJORS, words)
+        yield place.found(diagnoses.SEVERAL_MAJORS, message)
     if len(openmp) > 1:
-        words = "; ".join(
+        message = "; ".join(
             f"{kind}: {library.soname} of {library.owner}" for kind, library in openmp.items()
         )
         # GNU's runtime and one other mostly work together.
         severity = Severity.NOTE if "gnu" in openmp and len(openmp) == 2 else None
-        yield place.found(diagnoses.SEVERAL_OPENMP, words, severity=severity)
+        yield place.found(diagnoses.SEVERAL_OPENMP, message, severity=severity)
 
 
 def _old_driver(libraries: Sequence[LoadedLibrary], place: CheckedFile) -> Iterator[Finding]:
@@ -266,7 +266,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def _foreign_libraries(process: ExaminedProcess, place: CheckedFile) -> Iterator[Finding]:
-    """Yield findings about libraries from elsewhere that an installed package has too."""
+    """Yield findings about libraries loaded from outside of the package that contains them."""
     installed: dict[str, list[OwnedLibrary]] = defaultdict(list)
     for package in process.packages:
         for owned in owned_libraries(package):

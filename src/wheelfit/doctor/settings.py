@@ -1,7 +1,7 @@
 """Environment variables, the loader's path and tools of a machine, and findings about them.
 
-`read_settings` reads through `SystemView`, so it works for captured machines too;
-`about_settings` judges.
+`read_settings` reads through `SystemView`, so it works for recorded machines too;
+`about_settings` yields the findings.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _TOOLS: Mapping[str, str] = {
     **{tool: family.namespace for family in providers.families() for tool in family.tools},
     **{tool: "" for family in providers.families() for tool in family.toolkit_tools},
 }
-"""Programs to find on PATH, and the namespace of the driver that each belongs to."""
+"""Programs to find on PATH, and the namespace of the driver that each belongs to; empty: none."""
 
 _TOOLKITS = "/usr/local"
 _TOOLKIT = re.compile(r"cuda-[0-9]+(?:\.[0-9]+)?")
@@ -66,7 +66,7 @@ class Folder:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The settings around a machine: variables, folders, tools."""
+    """The settings of a machine: variables, folders, tools."""
 
     variables: tuple[ExaminedVariable, ...] = ()
     tools: tuple[Tool, ...] = ()
@@ -104,6 +104,7 @@ def _tools(view: SystemView, kernel: str) -> Iterator[Tool]:
     for name in _TOOLS:
         path = view.program(name)
         if path is not None:
+            # Of a recorded machine, the path without the folder of the record.
             shown = path if view.is_real else f"/{path.removeprefix(os.fspath(view.root))[1:]}"
             version = ""
             if name == "nvcc":

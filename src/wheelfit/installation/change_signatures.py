@@ -26,7 +26,8 @@ class Signer:
     """A signer with a secret of the user.
 
     Where no secret can be stored, as without a home folder, a random one is used until the process
-    ends: changes are made and undone as usual, but after a kill no process recognises them.
+    ends: changes are made and undone as usual, but if the process is killed, no other one
+    recognises them.
 
     :param folder: the folder of the secret, created on first use; None: no secret is stored.
     """
@@ -34,7 +35,7 @@ class Signer:
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
         self.flaw: str | None = None
-        """The reason no secret is stored, as a sentence; None if there is none, or before use."""
+        """The reason no secret is stored, as a sentence; None if one is, or before first use."""
 
     def of(self, *parts: str | bytes | int) -> str:
         """Return the signature of some values, as text."""
@@ -125,15 +126,15 @@ def _store_new(folder: RootedFolder) -> None:
         folder.remove_file(temporary)
 
 
-def _flaw_of(status: os.stat_result, others: int) -> str | None:
+def _flaw_of(status: os.stat_result, forbidden_bits: int) -> str | None:
     """Return the reason a file or folder cannot be trusted; None if it can.
 
-    :param others: the permission bits of others that are not allowed.
+    :param forbidden_bits: the permission bits that must not be set.
     """
     if not hasattr(os, "geteuid"):
         return None
     if status.st_uid != os.geteuid():
         return "belongs to another user"
-    if stat.S_IMODE(status.st_mode) & others:
+    if stat.S_IMODE(status.st_mode) & forbidden_bits:
         return "is open to others"
     return None

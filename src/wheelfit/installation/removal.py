@@ -142,6 +142,7 @@ def plan_removal(
 ) -> Removal:
     """Return the files to remove with a distribution.
 
+    :param real: resolves links; shared by removals of one plan.
     :param look: returns the listing of a folder, each read once; shared by removals of one plan.
     :raises NotRemovable: it has no readable RECORD, or one that leads out of the environment, or is
         in a folder that this environment only reads.
@@ -167,6 +168,7 @@ def plan_removal(
         shared_names = shared.get(real.folder(folder), set())
         listing = look(folder) or FolderListing()
         staying = set()
+        # Without restrictions no name needs a check of its own.
         for name in () if is_free and not shared_names else names:
             path = f"{folder}{os.sep}{name}"
             reason = None if is_free else bounds.why_not(path)
@@ -223,14 +225,14 @@ def check_removable(installed: Installed, environment: Environment) -> None:
             hint="remove it with the tool that installed it",
         )
     if not (installed.path / "RECORD").is_file():
-        by = installed.installer
+        installer = installed.installer
         raise NotRemovable(
             f"{installed} has no RECORD, so its files are unknown",
             where=str(installed.path),
-            note=f"it was installed by {by}" if by else None,
+            note=f"it was installed by {installer}" if installer else None,
             hint="delete its files by hand"
-            if by in _UNHELPFUL_INSTALLERS
-            else f"remove it with {by}",
+            if installer in _UNHELPFUL_INSTALLERS
+            else f"remove it with {installer}",
         )
 
 
@@ -273,16 +275,16 @@ class RealPaths:
     def folder(self, folder: str) -> str:
         """Return a folder with all links followed, as `os.path.realpath` does."""
         if folder not in self._folders:
-            above, _, name = folder.rpartition(os.sep)
-            # Windows has more than links to follow.
-            if above and os.sep == "/" and not self._is_link(folder, above):
-                self._folders[folder] = f"{self.folder(above).rstrip(os.sep)}{os.sep}{name}"
+            parent, _, name = folder.rpartition(os.sep)
+            # On Windows there are also short names and junctions to resolve.
+            if parent and os.sep == "/" and not self._is_link(folder, parent):
+                self._folders[folder] = f"{self.folder(parent).rstrip(os.sep)}{os.sep}{name}"
             else:
                 self._folders[folder] = os.path.realpath(folder)
         return self._folders[folder]
 
-    def _is_link(self, folder: str, above: str) -> bool:
-        if above not in self._missing:
+    def _is_link(self, folder: str, parent: str) -> bool:
+        if parent not in self._missing:
             try:
                 return stat.S_ISLNK(os.lstat(folder).st_mode)
             except FileNotFoundError:
@@ -386,15 +388,15 @@ class Bounds:
             return _IN_WORKPLACE
         # Deeper dist-info folders are vendored copies of other projects.
         if real.startswith(self._library_prefix) and not is_below(real, self._dist_info):
-            beside = real[len(self._library_prefix) :].partition(os.sep)[0]
-            if beside.lower().endswith(_METADATA_SUFFIXES):  # Python looks for them in any case
+            top_folder = real[len(self._library_prefix) :].partition(os.sep)[0]
+            if top_folder.lower().endswith(_METADATA_SUFFIXES):  # Python looks for them in any case
                 return "it is a record of another distribution"
         if start.startswith(self._stdlib) and not start.startswith(self._libraries):
             return "it belongs to the standard library"
         for prefix in map(_folder_prefix, self._prefixes):
             if start.startswith(prefix):
-                below = real[len(prefix) :].replace(os.sep, "/")
-                if (reason := why_reserved_below_prefix(below)) is not None:
+                relative_path = real[len(prefix) :].replace(os.sep, "/")
+                if (reason := why_reserved_below_prefix(relative_path)) is not None:
                     return reason
         return None
 

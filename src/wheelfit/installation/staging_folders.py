@@ -58,6 +58,8 @@ class Workplaces:
     """The workplaces of one change.
 
     :param created: folders that were created for this change, the deepest first.
+    :param disk: the file system for paths in the environment.
+    :param file_system: the file system for all other paths.
     """
 
     def __init__(
@@ -85,7 +87,9 @@ class Workplaces:
         return self._stages.items()
 
     def claim(self, patience: float | None) -> bool:
-        """Check that no other process changes the environment; without locks, wait for its end.
+        """Create the workplace, unless another process is changing the environment.
+
+        If the environment is not locked, wait until the other process has finished.
 
         :param patience: seconds to wait; None: the environment is locked.
         :return: whether the workplace was created.
@@ -191,6 +195,7 @@ class Workplaces:
             self._record_folders()
 
     def _make_one(self, folder: str) -> None:
+        """Create a folder, which may be above those of the environment."""
         (self._disk if self._places.has(folder) else self._file_system).make_folder(folder)
 
     def _device(self, folder: str) -> Hashable:
@@ -206,6 +211,7 @@ class Workplaces:
             self._places,
             [path for path in self._workplaces.values() if path != main_workplace],
             {
+                # The number of new folders in the path of the root.
                 scheme: sum(
                     root == folder or root.startswith(folder + os.sep) for folder in created
                 )

@@ -117,7 +117,7 @@ class LockedPackage(Struct, frozen=True):
     document: VariantDocument | None = None
     """Its variant metadata; None: there is none, or none of it can be used."""
     table: Mapping[str, Any] | None = None
-    """The same as written; None: the entry has no such table (F-122)."""
+    """Its variant metadata as plain data; None: the entry has no such table (F-122)."""
     needs: Mapping[str, tuple[Requirement, ...]] | None = None
     """The requirements of the wheel of each label, the plain wheel under the empty text (F-121);
     None: not listed.
@@ -146,7 +146,7 @@ class Lock(Struct, frozen=True, eq=False):
     roots: tuple[Requirement, ...] | None
     """The requirements it was made for; None: the lock does not list them (F-121)."""
     conflicts: tuple[tuple[Marker, ...], ...]
-    """Extras and groups, as markers, of which at most one of each may be requested."""
+    """Conflicting extras and groups, as markers: of each tuple at most one may be requested."""
     environments: tuple[Marker, ...]
     """The environments it was made for; one must hold. Empty: it is for any environment."""
     entries: tuple[Mapping[str, Any], ...]
@@ -161,7 +161,7 @@ class Lock(Struct, frozen=True, eq=False):
 
         :param table: the data as read from TOML; copied.
         :param where: the file, for messages.
-        :param strict: whether faults that are otherwise only noted are errors (section 12).
+        :param strict: whether faults that are otherwise only noted are errors (``--strict``).
         :raises InvalidLock: the data is invalid; lists all faults at once.
         """
         copied = deepcopy(dict(table))
@@ -174,7 +174,7 @@ class Lock(Struct, frozen=True, eq=False):
 
         :param table: the data of a lock that was read or built without an error.
         :param where: the file, for messages.
-        :param strict: whether faults that are otherwise only noted are errors (section 12).
+        :param strict: whether faults that are otherwise only noted are errors (``--strict``).
         :raises InvalidLock: a fault counts because of ``strict``.
         """
         try:
@@ -240,11 +240,11 @@ def read_lock(
 
     :param data: the bytes of the file.
     :param where: the file or URL, for messages.
-    :param strict: whether faults that are otherwise only noted are errors (section 12).
+    :param strict: whether faults that are otherwise only noted are errors (``--strict``).
     :param is_valid: whether these bytes were read without an error before.
     :param limits: the limits on its size (F-30).
-    :raises InvalidLock: it is not a lock file, too large, or broken where nothing else of a package
-        could be used (F-134); lists all faults at once.
+    :raises InvalidLock: it is not a lock file, too large, or has a fault that makes a package
+        unusable (F-134); lists all faults at once.
     """
     try:
         table = strict_toml.load(data, limits)
@@ -294,7 +294,7 @@ def lock_name(name: str = "") -> str:
     :raises UserError: the name has a dot, a path separator, or nothing at all.
     """
     text = f"pylock.{name}.toml" if name else "pylock.toml"
-    if not is_lock_name(text) or any(sign in text for sign in "/\\:\0\r\n"):
+    if not is_lock_name(text) or any(character in text for character in "/\\:\0\r\n"):
         raise UserError(
             f"a lock file cannot be called {text!r}",
             hint="between 'pylock.' and '.toml' one name without dots may stand (PEP 751)",
@@ -363,7 +363,7 @@ def _wheels(entry: Mapping[str, Any]) -> Iterable[LockedWheel]:
     for wheel in entry.get("wheels", ()):
         yield _wheel(parse_wheel_filename(file_name_of(wheel) or ""), wheel)
     archive = entry.get("archive")
-    if archive is not None:  # F-124: a source archive is none of ours
+    if archive is not None:  # F-124: a source archive is not a wheel
         try:
             filename = parse_wheel_filename(file_name_of({**archive, "name": None}) or "")
         except InvalidFilename:
@@ -419,7 +419,7 @@ def _requirements(texts: Iterable[str]) -> tuple[Requirement, ...]:
 
 
 class _Variants:
-    """A reader of an entry's variant metadata, with the cost if that is broken."""
+    """The variant metadata of an entry, with the faults or notes if it is invalid."""
 
     def __init__(
         self, entry: Mapping[str, Any], wheels: tuple[LockedWheel, ...], path: str, *, strict: bool
@@ -432,30 +432,30 @@ class _Variants:
             return
         self._path = path
         if not wheels:  # F-124
-            self._without_wheels(strict=strict)
+            self._report_no_wheels(strict=strict)
             return
         table = entry[VARIANTS]
-        # F-134: without a plain wheel to fall back on, any broken part costs the package.
+        # F-134: without a plain wheel to fall back on, any fault makes the package unusable.
         strict = strict or all(wheel.filename.is_variant for wheel in wheels)
         if not isinstance(table, dict):
             problem = f"expected a table, found {shown(table)}"
-            self._broken([Fault("", problem, "F-32")], strict=strict)
+            self._report_faults([Fault("", problem, "F-32")], strict=strict)
             return
         self.table = MappingProxyType(table)
         try:
             self.document = read_document(table, where=path, strict=strict)
         except InvalidDocument as error:
-            self._broken(error.faults, strict=strict)
+            self._report_faults(error.faults, strict=strict)
         else:
             self.notes = tuple(f"{path}: {note}" for note in self.document.notes)
 
-    def _without_wheels(self, *, strict: bool) -> None:
+    def _report_no_wheels(self, *, strict: bool) -> None:
         problem = "only packages with wheels have variants"
         if strict:
             self.faults = [Fault(self._path, problem, "F-124")]
         self.notes = (f"{self._path}: ignored, {problem} (F-124)",)
 
-    def _broken(self, faults: Iterable[Fault], *, strict: bool) -> None:
+    def _report_faults(self, faults: Iterable[Fault], *, strict: bool) -> None:
         placed = [
             Fault(_joined_path(self._path, fault.path), fault.message, fault.rule)
             for fault in faults

@@ -70,13 +70,13 @@ def lock_for_hosts(
     :param solver: the solver, with the request and the sources.
     :param machines: at least one.
     :param old: an older lock for all of them, whose versions stay while they meet the request.
-    :param upgrade: projects whose version need not stay; None: none need.
+    :param upgrade: projects whose version may change; None: all may.
     :param where: the file, for messages.
     :param folder: the folder of the lock file.
     :param report: called with each machine before it is resolved.
     :raises NoFit: a machine has no solution.
     """
-    settled: list[ListedEnvironment] = []
+    listed_environments: list[ListedEnvironment] = []
     versions: Versions = {}
     for machine in machines:
         report(machine.environment)
@@ -93,27 +93,27 @@ def lock_for_hosts(
         except NoFit as error:
             error.where = error.where or machine.environment.name
             raise
-        settled.append(_settled(solution))
+        listed_environments.append(_listed_environment(solution))
         versions = solution.versions | versions
     try:
-        whole = build_lock(settled, solver, where=where, folder=folder, old=old)
-        split_reason = next(_differences(whole.lock, machines, settled), None)
+        common_lock = build_lock(listed_environments, solver, where=where, folder=folder, old=old)
+        split_reason = next(_differences(common_lock.lock, machines, listed_environments), None)
     except NoFit as error:
         split_reason = error.message
     else:
         if split_reason is None or len(machines) == 1:
-            return (HostLock(whole, tuple(machines)),)
+            return (HostLock(common_lock, tuple(machines)),)
     return tuple(
         HostLock(
             build_lock([listed], solver, where=where, folder=folder, old=machine.old),
             (machine,),
             split_reason,
         )
-        for machine, listed in zip(machines, settled, strict=True)
+        for machine, listed in zip(machines, listed_environments, strict=True)
     )
 
 
-def _settled(solution: Solution) -> ListedEnvironment:
+def _listed_environment(solution: Solution) -> ListedEnvironment:
     parts = {}
     for pin in solution.resolution.pins:
         core = pin.core
@@ -149,10 +149,10 @@ def _needs(
 
 
 def _differences(
-    lock: Lock, machines: Sequence[NamedMachine], settled: Sequence[ListedEnvironment]
+    lock: Lock, machines: Sequence[NamedMachine], listed_environments: Sequence[ListedEnvironment]
 ) -> Iterator[str]:
     """Yield the machines whose choice from a lock differs from the resolution."""
-    for machine, listed in zip(machines, settled, strict=True):
+    for machine, listed in zip(machines, listed_environments, strict=True):
         name = machine.environment.name
         resolved = {pin.name: pin.filename.text for pin in listed.solution.resolution.pins}
         try:

@@ -96,20 +96,20 @@ def possible_needs(
     environment = target.environment
     for requirement in core.requires:
         marker = requirement.marker
-        rest = True if marker is None else marker.resolve_variants(context, filtered=False)
-        if isinstance(rest, bool):
-            if rest:
+        remaining = True if marker is None else marker.resolve_variants(context, filtered=False)
+        if isinstance(remaining, bool):
+            if remaining:
                 yield None, requirement
             continue
-        if rest.uses_variants:
+        if remaining.uses_variants:
             yield None, requirement  # the machine decides
             continue
         try:
-            if rest.evaluate(environment):
+            if remaining.evaluate(environment):
                 yield None, requirement
                 continue
             for extra in extras:
-                if rest.evaluate(environment, extra):
+                if remaining.evaluate(environment, extra):
                     yield extra, requirement
         except InvalidMarker:
             continue  # the resolver has reported it
@@ -164,10 +164,10 @@ class _LabelSearch:
             }
             candidates = self._locked.within(ChoiceContext(known=KnownVersions(known)))
             self._fetch_ahead(candidates)
-            looked_at: list[_LabelWithNeeds] = []
+            labels: list[_LabelWithNeeds] = []
             for pin in self._solution.resolution.pins:
-                looked_at += self._read_labels(pin, self._candidates_for(pin, candidates))
-            self._lock_needs(looked_at)
+                labels += self._read_labels(pin, self._candidates_for(pin, candidates))
+            self._lock_needs(labels)
             if self._solution is before:
                 return candidates
 
@@ -190,11 +190,11 @@ class _LabelSearch:
 
         map_concurrently(wanted, fetch, most=threads)
 
-    def _candidates_for(self, pin: Pin, closed: Candidates) -> Candidates:
+    def _candidates_for(self, pin: Pin, restricted: Candidates) -> Candidates:
         """Return the candidates for a release; those of the solution for plain and given wheels."""
         release = pin.choice.release
         has_choice = any(wheel.filename.is_variant for wheel in release.wheels)
-        return closed if has_choice and not release.is_given else self._solution.candidates
+        return restricted if has_choice and not release.is_given else self._solution.candidates
 
     def _read_labels(self, pin: Pin, candidates: Candidates) -> Iterator[_LabelWithNeeds]:
         """Read the requirements of the labels of a release; yield labels that have alternatives.
@@ -204,26 +204,28 @@ class _LabelSearch:
         """
         choice = candidates.choice(pin.name, pin.release)
         extras = self._extras[pin.name]
-        read = self._needs.setdefault((pin.name, pin.release), {})
+        needs_by_label = self._needs.setdefault((pin.name, pin.release), {})
         for label in choice.labels:
             key = (pin.name, pin.release, label)
-            known = read.get(label)
+            cached = needs_by_label.get(label)
             if key in self._refused:
                 continue
-            if known is None or known[0] != extras:
+            if cached is None or cached[0] != extras:
                 wheel = candidates.wheel_with_label(pin.name, pin.release, label)
                 if wheel is None:
                     continue
                 core = candidates.core_metadata(wheel)
                 context = VariantContext(label or "", choice.declared(label))
                 needs = self._possible_needs(core, context, extras)
-                known = (extras, needs if self._request.dependencies else ())
-                read[label] = known
+                cached = (extras, needs if self._request.dependencies else ())
+                needs_by_label[label] = cached
                 if core.requires_python is not None:
                     self._pythons.setdefault(key[:2], set()).add(core.requires_python)
             if len(choice.labels) > 1 or label is not None:
                 description = f"{pin.name} {pin.release}" + (f" ({label})" if label else "")
-                others = tuple(one for _, one in known[1] if one.name != pin.name)
+                others = tuple(
+                    requirement for _, requirement in cached[1] if requirement.name != pin.name
+                )
                 yield _LabelWithNeeds(key, description, others)
 
     def _possible_needs(
@@ -232,56 +234,63 @@ class _LabelSearch:
         """Return the requirements of a wheel, with those of extras of itself that it requires."""
         while True:
             needs = tuple(possible_needs(core, context, self._target, extras))
-            own = {extra for _, one in needs if one.name == core.name for extra in one.extras}
+            own = {
+                extra
+                for _, requirement in needs
+                if requirement.name == core.name
+                for extra in requirement.extras
+            }
             if own <= extras:
                 return needs
             extras |= own
 
-    def _lock_needs(self, looked_at: Sequence[_LabelWithNeeds]) -> None:
+    def _lock_needs(self, labels: Sequence[_LabelWithNeeds]) -> None:
         """Lock the requirements of labels that are not locked yet.
 
-        All are added at once, which mostly succeeds; otherwise the labels are halved, so that the
-        better labels of a release come first.
+        All are added at once, which mostly succeeds. Otherwise each half of the labels is tried
+        alone, the better labels of a release first, until only incompatible ones are left.
         """
-        fresh = dict.fromkeys(asked for one in looked_at for asked in self._unlocked_needs(one))
-        if not fresh:
+        unlocked = dict.fromkeys(
+            requirement for label in labels for requirement in self._unlocked_needs(label)
+        )
+        if not unlocked:
             return
         try:
-            solution = self._solver.resolve_again(self._solution, self._locked, tuple(fresh))
+            solution = self._solver.resolve_again(self._solution, self._locked, tuple(unlocked))
         except (NoFit, HashMismatch) as error:
-            if len(looked_at) > 1:
-                middle = len(looked_at) // 2
-                self._lock_needs(looked_at[:middle])
-                self._lock_needs(looked_at[middle:])
+            if len(labels) > 1:
+                middle = len(labels) // 2
+                self._lock_needs(labels[:middle])
+                self._lock_needs(labels[middle:])
                 return
-            (one,) = looked_at
-            names = ", ".join(str(asked.requirement) for asked in fresh)
-            self._refused[one.key] = (
+            (label,) = labels
+            names = ", ".join(str(requested.requirement) for requested in unlocked)
+            self._refused[label.key] = (
                 f"it needs {names}, which is incompatible with the locked versions: {error.message}"
             )
         else:
             self._set_solution(solution)
 
-    def _unlocked_needs(self, one: _LabelWithNeeds) -> Sequence[RequestedRequirement]:
+    def _unlocked_needs(self, label: _LabelWithNeeds) -> Sequence[RequestedRequirement]:
         """Return the requirements of a label that are not locked yet.
 
         A label that contradicts locked versions is refused, and the result is empty.
         """
-        fresh = []
-        for written in one.needs:
-            for needed in self._request.apply_to(written, self._target):
+        unlocked = []
+        for requirement in label.needs:
+            for needed in self._request.apply_to(requirement, self._target):
                 plain = replace(needed, marker=None)
                 if plain.url is not None:
-                    self._refused[one.key] = f"it needs {plain.name} from a URL"
+                    self._refused[label.key] = f"it needs {plain.name} from a URL"
                     return ()
                 version = self._versions.get(plain.name)
                 if version is not None and not plain.specifier.contains(version, prereleases=True):
                     reason = f"it needs {plain}, but {version} is locked"
-                    self._refused[one.key] = reason
+                    self._refused[label.key] = reason
                     return ()
                 if version is None or not plain.extras <= self._extras[plain.name]:
-                    fresh.append(RequestedRequirement(plain, one.description))
-        return fresh
+                    unlocked.append(RequestedRequirement(plain, label.description))
+        return unlocked
 
     def _listed_project(self, pin: Pin, candidates: Candidates) -> ListedProject:
         choice = candidates.choice(pin.name, pin.release)
@@ -293,17 +302,17 @@ class _LabelSearch:
             and self._solver.policy.preferences.variants  # else the user excluded them
             and self._target.tags.best(verdict.filename.tags) is not None
         }
-        read = self._needs.get((pin.name, pin.release), {})
+        needs_by_label = self._needs.get((pin.name, pin.release), {})
         wheels = set()
         for filename in choice.fitting:
             key = (pin.name, pin.release, filename.label)
             if key in self._refused:
                 refused[filename.text] = self._refused[key]
-            elif filename.label in read:
+            elif filename.label in needs_by_label:
                 wheels.add(filename.text)
         labels = {
             label: needs
-            for label, (_, needs) in read.items()
+            for label, (_, needs) in needs_by_label.items()
             if (pin.name, pin.release, label) not in self._refused
         }
         pythons = frozenset(self._pythons.get((pin.name, pin.release), ()))

@@ -78,6 +78,8 @@ class _Entry:
 
 
 class _Merging:
+    """The merge of the solutions of some environments."""
+
     def __init__(
         self,
         settled: Sequence[ListedEnvironment],
@@ -95,7 +97,7 @@ class _Merging:
         self._names: Counter[str] = Counter()
         """The number of entries of each name."""
         self._notes: dict[str, None] = {}
-        self._lost: dict[str, dict[str, None]] = {}
+        self._fallback_notes: dict[str, dict[str, None]] = {}
         """Notes on releases, with the environments where they hold."""
         self._fetched = 0
 
@@ -103,12 +105,12 @@ class _Merging:
         for listed in self._settled:
             self._add(listed)
         self._names.update(str(name) for name, _ in self._entries)
-        self._check_places()
+        self._check_versions()
         tables = {
             (str(name), str(version)): self._table(entry)
             for (name, version), entry in self._entries.items()
         }
-        for note, names in self._lost.items():
+        for note, names in self._fallback_notes.items():
             self._notes[f"{note} ({'; '.join(names)})"] = None
         plain = WithoutVariants(self._settled, self._request, self._conditions, tables).tables()
         return MergedEntries(tuple(tables.values()), tuple(plain), tuple(self._notes))
@@ -124,7 +126,8 @@ class _Merging:
             entry.parts.append((listed, part))
             entry.kinds.add(place, listed.fork, kinds.get(part.name, frozenset()))
 
-    def _check_places(self) -> None:
+    def _check_versions(self) -> None:
+        """Raise if environments that no marker distinguishes need different versions."""
         seen: dict[tuple[NormalizedName, Place, Fork], tuple[Version, str]] = {}
         for (name, version), entry in self._entries.items():
             for listed, _ in entry.parts:
@@ -201,7 +204,7 @@ class _Merging:
                 map(_is_fallback, part.wheels.intersection(kept))
             ):
                 note = f"{part.name} {part.version}: nothing locked for machines that no label fits"
-                self._lost.setdefault(note, {})[listed.environment.name] = None
+                self._fallback_notes.setdefault(note, {})[listed.environment.name] = None
 
     def _needs(self, entry: _Entry) -> dict[str, set[str]]:
         """Return the requirements by label, with markers of extras and environments."""
@@ -210,10 +213,11 @@ class _Merging:
             for label, needs in part.needs.items():
                 by_label.setdefault(label or "", []).append((listed, needs))
         return {
-            label: set(self._written(needs_of_label)) for label, needs_of_label in by_label.items()
+            label: set(self._requirement_texts(needs_of_label))
+            for label, needs_of_label in by_label.items()
         }
 
-    def _written(
+    def _requirement_texts(
         self, needs_by_environment: Sequence[tuple[ListedEnvironment, Needs]]
     ) -> Iterator[str]:
         """Yield requirements without versions, since the entries pin these."""
@@ -228,6 +232,7 @@ class _Merging:
                         markers.add(None if extra is None else f"extra == '{extra}'")
         conditions = Conditions(listed.environment for listed, _ in needs_by_environment)
         for text, places in kinds.items():
+            # A requirement that applies without an extra needs no marker of one.
             marker = conditions.marker(
                 {
                     place: frozenset() if None in markers else frozenset(filter(None, markers))

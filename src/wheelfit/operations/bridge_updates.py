@@ -60,8 +60,8 @@ class BridgeUpdateReport:
     changed: tuple[str, ...] = ()
     """Families whose files differ from those that ship with this program."""
     restricted: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Families in effect by default that count only if they are named, because they name more than
-    their shipped files: the additions, a clause each.
+    """Families that are used only if they are requested by name, since their update names more than
+    the shipped file of a family that is used by default: the additions, one clause each.
     """
 
     def to_json(self) -> dict[str, object]:
@@ -99,12 +99,12 @@ def update_bridges(request: UpdateBridgesRequest, context: Context) -> BridgeUpd
             hint="`wheelfit config show` says where",
         )
     former = read_update(path)
-    as_published = request.with_options(no_bridges=True)
+    without_bridges = request.with_options(no_bridges=True)
     settings = read_settings(request, context.environ)
-    with open_indexes(as_published, settings, context) as sources:
+    with open_indexes(without_bridges, settings, context) as sources:
         filename, file = _newest(sources)
-        present = max(map(release_of, (SHIPPED_VERSION, former.version if former else "")))
-        if release_of(str(filename.version)) <= present:
+        current_release = max(map(release_of, (SHIPPED_VERSION, former.version if former else "")))
+        if release_of(str(filename.version)) <= current_release:
             return _report("current", former, context)
         update = _fetch(filename, file, sources, former, request, context)
     write_update(path, update)

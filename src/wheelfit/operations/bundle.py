@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from wheelfit.errors import DamagedBundle, UsageError, reporting_os_errors
 from wheelfit.locking.bundles.manifest import MANIFEST
 from wheelfit.locking.bundles.verification import load_manifest
-from wheelfit.locking.bundles.verification import verify as check
+from wheelfit.locking.bundles.verification import verify as verify_folder
 from wheelfit.locking.stand_ins import archive_of
 from wheelfit.operations.bundle_contents import FullBundlePlan, HostsBundlePlan, check_accelerators
 from wheelfit.operations.bundle_folder import BundlePlace, make, sizes_of
@@ -115,7 +115,7 @@ class BundleReport:
 
     @property
     def shared(self) -> int | None:
-        """Bytes that a folder for each machine would take more; None where unknown."""
+        """Bytes that are saved because machines share files; None if unknown."""
         total = self.size
         if total is None or not self.hosts:
             return None if total is None else 0
@@ -123,8 +123,8 @@ class BundleReport:
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
-        made = self.manifest
-        hashes = {} if made is None else {**made.wheels, **made.sources}
+        written = self.manifest
+        hashes = {} if written is None else {**written.wheels, **written.sources}
         files = [
             {
                 "filename": name,
@@ -237,17 +237,17 @@ def verify(request: VerifyRequest, context: Context) -> VerifiedBundle:
         )
     manifest = load_manifest(folder)
     target = open_environment_of(request, context.environ, may_be_own=True).target
-    recorded = _recorded(request, manifest, folder)
+    recorded = _recorded_options(request, manifest, folder)
     machine = choose_machine(recorded, target, context)
-    check(folder, manifest, target, choice_policy(recorded, machine.policy))
+    verify_folder(folder, manifest, target, choice_policy(recorded, machine.policy))
     return VerifiedBundle(request.verify, manifest)
 
 
-class _Recorded(MachineOptions, VariantOptions):
+class _RecordedOptions(MachineOptions, VariantOptions):
     """The options that a bundle was made with."""
 
 
-def _recorded(request: VerifyRequest, manifest: Manifest, folder: Path) -> _Recorded:
+def _recorded_options(request: VerifyRequest, manifest: Manifest, folder: Path) -> _RecordedOptions:
     """Return the options that a bundle was made with.
 
     :raises DamagedBundle: it has unknown options.
@@ -257,7 +257,9 @@ def _recorded(request: VerifyRequest, manifest: Manifest, folder: Path) -> _Reco
     except ValueError as error:
         problem = (MANIFEST, "unreadable", str(error))
         raise DamagedBundle([problem], where=str(folder)) from None
-    return _Recorded(cache_dir=request.cache_dir, no_cache_dir=request.no_cache_dir, **options)
+    return _RecordedOptions(
+        cache_dir=request.cache_dir, no_cache_dir=request.no_cache_dir, **options
+    )
 
 
 def _listed(files: Mapping[str, BundledFile]) -> list[dict[str, object]]:
@@ -267,8 +269,8 @@ def _listed(files: Mapping[str, BundledFile]) -> list[dict[str, object]]:
 def _packages(host: HostChoice, sizes: Mapping[str, int | None]) -> HostPackages:
     pins = sorted(host.selection.resolution().pins, key=lambda pin: pin.name)
     packages = host.candidates.packages
-    names = {pin.name: archive_of(pin, packages) or pin.filename.text for pin in pins}
-    return HostPackages(host.name, host.machine, tuple(pins), names, sizes)
+    filenames = {pin.name: archive_of(pin, packages) or pin.filename.text for pin in pins}
+    return HostPackages(host.name, host.machine, tuple(pins), filenames, sizes)
 
 
 def _sum(sizes: Iterable[int | None]) -> int | None:

@@ -293,6 +293,7 @@ class _BundleWriter:
         return self._hashed("sources")
 
     def _hashed(self, folder: str) -> dict[str, BundledFile]:
+        """Return hashes and sizes of the files of a folder, and add them to those of the bundle."""
         hashed = {}
         for path in sorted((self._stage / folder).iterdir()):
             with path.open("rb") as file:
@@ -328,29 +329,29 @@ class _BundleWriter:
             self._write(f"simple/{path}", data)
 
     def _write(self, path: str, data: bytes) -> None:
-        place = self._stage / path
-        place.parent.mkdir(exist_ok=True)
-        place.write_bytes(data)
+        target = self._stage / path
+        target.parent.mkdir(exist_ok=True)
+        target.write_bytes(data)
         self._files[path] = BundledFile(hashlib.sha256(data).hexdigest(), len(data))
 
     def _readme(self) -> str:
-        words = words_in_effect(self._opened.request)
-        parts = [word for extra in self._plan.extras for word in ("--extra", extra)]
+        arguments = words_in_effect(self._opened.request)
+        parts = [argument for extra in self._plan.extras for argument in ("--extra", extra)]
         built = sorted(archive.package for archive in self._plan.archives.values())
-        parts += [word for name in built for word in ("--allow-source", name)]
-        options = "".join(f" {_shell_word(word)}" for word in (*parts, *words))
+        parts += [argument for name in built for argument in ("--allow-source", name)]
+        options = "".join(f" {_shell_word(argument)}" for argument in (*parts, *arguments))
         names = [host.name for host in self._plan.hosts]
         host = f"hosts/{names[0]}.toml" if names else "HOST"
-        for_whom = (
+        audience = (
             f"It is for: {', '.join(names)} (the host files are in hosts/)."
             if names
             else "It has every wheel of its lock."
         )
-        return _README.format(for_whom=for_whom, options=options, host=host)
+        return _README.format(audience=audience, options=options, host=host)
 
 
 _README = """\
-This folder installs packages without a network. {for_whom}
+This folder installs packages without a network. {audience}
 
 To install on such a machine, in this folder:
 
@@ -379,7 +380,7 @@ def _by_name(file: File) -> str:
 
 
 def _shell_word(text: str) -> str:
-    return shell_quote("".join(sign if sign.isprintable() else "?" for sign in text))
+    return shell_quote("".join(character if character.isprintable() else "?" for character in text))
 
 
 def _replace_hard_link(path: Path, *, earlier: Path) -> None:
@@ -389,7 +390,7 @@ def _replace_hard_link(path: Path, *, earlier: Path) -> None:
         return
     before = earlier / "wheels" / path.name
     if status.st_nlink == 2 and before.is_file() and before.samefile(path):
-        return  # the earlier bundle is removed
+        return  # that link is removed with the earlier bundle
     copy = path.with_name(f".{path.name}.part")
     shutil.copyfile(path, copy)
     copy.replace(path)
@@ -397,6 +398,7 @@ def _replace_hard_link(path: Path, *, earlier: Path) -> None:
 
 def _set_usual_permissions(stage: Path) -> None:
     """Set the permissions of files and folders to those of new files."""
+    # The mask can only be read by setting it.
     os.umask(mask := os.umask(0))
     stage.chmod(0o777 & ~mask)
     for path in stage.rglob("*"):

@@ -142,7 +142,7 @@ def choose_machine(
     *,
     use_probe_cache: bool = True,
 ) -> ChosenMachine:
-    """Open the machine of a request, and report its host file and overrides (P-44, P-73).
+    """Return the machine of a request, and report its host file and overrides (P-44, P-73).
 
     :param use_probe_cache: whether cached answers of drivers may be used (P-22).
     :raises PolicyRefusal: a policy forbids an option, or is invalid.

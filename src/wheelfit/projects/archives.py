@@ -1,9 +1,8 @@
 """Unpacking of an archive of a project: a source distribution or a server's repository archive.
 
-What it is, its name alone decides, and the content must agree. Every member is looked at before
-the first one is written: one folder holds them all, no name and no link leads out of it, nothing
-but files, folders and links is there. What lies behind the end of the archive must be empty, so
-that no two readers can see two projects in it.
+The file name decides the format. All members are checked before the first one is written: they must
+be files, folders or links in one top-level folder, and no name or link may lead out of it. No data
+may follow the end of the archive, because other tools might read another project from it.
 """
 
 from __future__ import annotations
@@ -80,7 +79,7 @@ def unpack_archive(
     return folder / top
 
 
-# --- what is in it --------------------------------------------------------------------------
+# --- members --------------------------------------------------------------------------------
 
 
 class _Entry(NamedTuple):
@@ -98,15 +97,15 @@ class _Entry(NamedTuple):
     """The target of a link, or, for a hard link, the name of the file."""
 
 
-_SECOND_NAME = -1
-"""The kind of a member that has the content of an earlier one."""
+_HARD_LINK = -1
+"""The kind of a hard link, which `stat` does not distinguish from a file."""
 
 
 def _check(entries: Sequence[_Entry], folder: Path, where: str, limits: ArchiveLimits) -> str:
     """Return the name of the only top-level folder."""
     sizes = {entry.name: entry.size for entry in entries}
-    # A second name costs a few bytes there, and all of the file here.
-    if sum(sizes.get(e.target, 0) if e.kind == _SECOND_NAME else e.size for e in entries) > (
+    # A hard link takes a few bytes in the archive, but is unpacked as a copy.
+    if sum(sizes.get(e.target, 0) if e.kind == _HARD_LINK else e.size for e in entries) > (
         limits.size
     ):
         raise InvalidSource(f"the archive unpacks to more than {limits.size} bytes", where=where)
@@ -141,17 +140,17 @@ def _check(entries: Sequence[_Entry], folder: Path, where: str, limits: ArchiveL
 
 
 def _check_link(entry: _Entry, top: str, names: dict[str, _Entry], where: str) -> None:
-    if entry.kind == _SECOND_NAME:
-        of = names.get(entry.target)
-        if of is None or of.kind != stat.S_IFREG:
+    if entry.kind == _HARD_LINK:
+        original = names.get(entry.target)
+        if original is None or original.kind != stat.S_IFREG:
             raise InvalidSource(
                 f"{entry.name!r} is a second name of {entry.target!r}, which is not in the archive",
                 where=where,
             )
     elif entry.kind == stat.S_IFLNK:
-        leads_to = posixpath.normpath(posixpath.join(posixpath.dirname(entry.name), entry.target))
-        inside = leads_to == top or leads_to.startswith(f"{top}/")
-        if entry.target.startswith("/") or "\\" in entry.target or not inside:
+        target = posixpath.normpath(posixpath.join(posixpath.dirname(entry.name), entry.target))
+        is_inside = target == top or target.startswith(f"{top}/")
+        if entry.target.startswith("/") or "\\" in entry.target or not is_inside:
             raise InvalidSource(
                 f"{entry.name!r} is a link that leads out of the archive", where=where
             )
@@ -179,17 +178,17 @@ def _write(
         if entry.time > _OLDEST:
             os.utime(path, (entry.time, entry.time))
     for entry in entries:
-        if entry.kind == _SECOND_NAME:
+        if entry.kind == _HARD_LINK:
             (folder / entry.name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(folder / entry.target, folder / entry.name)
     links = [folder / entry.name for entry in entries if entry.kind == stat.S_IFLNK]
     for path, entry in zip(links, (e for e in entries if e.kind == stat.S_IFLNK), strict=True):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.symlink_to(entry.target)
-    inside = os.path.realpath(folder / top)
+    real_top = os.path.realpath(folder / top)
     for path in links:  # one may lead through another
-        leads_to = os.path.realpath(path)
-        if leads_to != inside and not leads_to.startswith(inside + os.sep):
+        real_target = os.path.realpath(path)
+        if real_target != real_top and not real_target.startswith(real_top + os.sep):
             raise InvalidSource(
                 f"{path.relative_to(folder).as_posix()!r} is a link that leads out of the archive",
                 where=where,
@@ -200,20 +199,19 @@ def _write(
 
 
 def _inflate(path: Path, plain: Path, name: str, where: str, limits: ArchiveLimits) -> None:
-    """Write the plain tar archive; a small file may stand for terabytes."""
+    """Decompress into a tar archive, within the limits: a small file may expand to terabytes."""
     opener: Callable[[Path], IO[bytes]] = gzip.open  # type: ignore[assignment]
     if name.endswith(".bz2"):
         opener = bz2.open
     elif name.endswith(".xz"):
         opener = lzma.open
     # Headers and padding come on top of the members.
-    most = limits.size + 4 * _TAR_BLOCK * limits.members
-    left = most
+    remaining = limits.size + 4 * _TAR_BLOCK * limits.members
     try:
         with opener(path) as source, plain.open("xb") as target:
             while piece := source.read(_PIECE):
-                left -= len(piece)
-                if left < 0:
+                remaining -= len(piece)
+                if remaining < 0:
                     raise InvalidSource(
                         f"the archive unpacks to more than {limits.size} bytes", where=where
                     )
@@ -223,14 +221,13 @@ def _inflate(path: Path, plain: Path, name: str, where: str, limits: ArchiveLimi
     except OSError as error:
         if error.errno is not None:
             raise
-        raise InvalidSource(
-            f"the archive is damaged: {error}", where=where
-        ) from None  # as bz2 has it
+        # Without a number it is an error of the decompressor, as of bz2.
+        raise InvalidSource(f"the archive is damaged: {error}", where=where) from None
 
 
 def _unpack_tar(plain: Path, folder: Path, where: str, limits: ArchiveLimits) -> str:
     with (
-        _damage(where),
+        _converted_errors(where),
         _Budgeted(plain.open("rb", buffering=0)) as file,
         tarfile.open(fileobj=file, mode="r:", errorlevel=2) as archive,
     ):
@@ -259,7 +256,7 @@ class _Budgeted(io.BufferedReader):
     """A file with a limit on what is read: ``tarfile`` reads whole headers into memory."""
 
     left: float = _PIECE
-    """Bytes."""
+    """Bytes that may still be read."""
 
     def read(self, size: int | None = -1, /) -> bytes:
         """Read bytes within the limit."""
@@ -270,7 +267,8 @@ class _Budgeted(io.BufferedReader):
 
 
 @contextmanager
-def _damage(where: str) -> Iterator[None]:
+def _converted_errors(where: str) -> Iterator[None]:
+    """Convert errors of `tarfile` for invalid archives."""
     try:
         yield
     except (tarfile.TarError, EOFError, UnicodeError, ValueError) as error:
@@ -281,7 +279,7 @@ def _damage(where: str) -> Iterator[None]:
 
 
 def _check_end(plain: Path, offset: int, where: str) -> None:
-    """Check that no data follows the end, which other readers might read."""
+    """Check that no data follows the end, which other tools might read."""
     with plain.open("rb") as file:
         file.seek(offset)
         while piece := file.read(_PIECE):
@@ -291,9 +289,9 @@ def _check_end(plain: Path, offset: int, where: str) -> None:
 
 def _tar_entry(member: tarfile.TarInfo, where: str) -> _Entry:
     if "size" in member.pax_headers or member.sparse is not None:
-        # Two places have its size, and readers disagree on which of them counts.
+        # Its size is declared twice, and tools disagree on which value applies.
         raise InvalidSource(f"{member.name!r} says its size in two places", where=where)
-    name = _simple(member.name)
+    name = _normalised(member.name)
     if member.isdir():
         return _Entry(name, stat.S_IFDIR)
     if member.isreg():
@@ -301,11 +299,12 @@ def _tar_entry(member: tarfile.TarInfo, where: str) -> _Entry:
     if member.issym():
         return _Entry(name, stat.S_IFLNK, target=member.linkname)
     if member.islnk():
-        return _Entry(name, _SECOND_NAME, target=_simple(member.linkname))
+        return _Entry(name, _HARD_LINK, target=_normalised(member.linkname))
     raise InvalidSource(f"{member.name!r} is neither a file nor a folder", where=where)
 
 
-def _simple(name: str) -> str:
+def _normalised(name: str) -> str:
+    """Return a name without ``./`` at the beginning and ``/`` at the end."""
     while name.startswith("./"):
         name = name[2:]
     return name.removesuffix("/") if name != "/" else name
@@ -326,13 +325,13 @@ def _unpack_zip(path: Path, folder: Path, where: str, limits: ArchiveLimits) -> 
             file.seek(end.offset)
             members = parse_directory(file.read(end.size), end, where=where)
             check_extents(members, end, where=where)
-    except InvalidWheel as error:  # the rules are the same ones
+    except InvalidWheel as error:  # the same rules apply to both
         message = error.message.replace("the wheel", "the archive")
         raise InvalidSource(message, where=where, note=error.note) from None
     entries = [
-        _Entry(_simple(member.name), stat.S_IFDIR)
+        _Entry(_normalised(member.name), stat.S_IFDIR)
         if member.is_folder
-        else _Entry(_simple(member.name), stat.S_IFREG, member.size, member.is_executable)
+        else _Entry(_normalised(member.name), stat.S_IFREG, member.size, member.is_executable)
         for member in members
     ]
     top = _check(entries, folder, where, limits)

@@ -5,8 +5,8 @@ fetch the listings of these projects and the metadata of the releases that will 
 then the same for their requirements, and so on. This only fills the cache of `Candidates`:
 decisions do not depend on it.
 
-The threads start once the solver makes no progress for a moment, as when it waits for a server. If
-the cache has all answers, they would only take processor time from it.
+The threads start once the solver makes no progress for a moment, as when it waits for a server. As
+long as the cache has all answers, threads would only take processor time from the solver.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Prefetch:
             self._queue.put(None)
 
     def announce(self, need: Need, following: Following) -> None:
-        """Queue the listing of a package, the probable release and its requirements, and so on.
+        """Queue the listing of a package, its probable release, and recursively its requirements.
 
         :param following: returns the requirements of the release that will probably be chosen.
         """
@@ -88,7 +88,7 @@ class Prefetch:
 
     def announce_release(self, name: NormalizedName, version: Version) -> None:
         """Queue the data that decides whether a release is usable."""
-        self._submit((name, version), partial(self._read, name, version))
+        self._submit((name, version), partial(self._read_release, name, version))
 
     def _submit(
         self, key: Package | tuple[NormalizedName, Version], work: Callable[[], object]
@@ -112,12 +112,12 @@ class Prefetch:
 
     def _wait_and_work(self) -> None:
         """Wait until the solver makes no progress, then start the other threads, and work."""
-        is_waiting = False
-        while not (is_waiting or self._closed):
-            announcements, used = self._announcements, time.process_time()
+        is_solver_waiting = False
+        while not (is_solver_waiting or self._closed):
+            announcements, processor_time = self._announcements, time.process_time()
             time.sleep(_IDLE_TIME)
-            is_idle = time.process_time() - used < _IDLE_TIME / 2
-            is_waiting = is_idle and announcements == self._announcements
+            is_idle = time.process_time() - processor_time < _IDLE_TIME / 2
+            is_solver_waiting = is_idle and announcements == self._announcements
         with self._lock:
             if self._closed:
                 return
@@ -142,13 +142,13 @@ class Prefetch:
         if listing is None or self._closed:
             return
         version = self._guess(need, listing.releases.possible())
-        if version is None or not self._read(name, version):
+        if version is None or not self._read_release(name, version):
             return
         for next_need in following(need.package, version):
             self.announce(next_need, following)
 
-    def _read(self, name: NormalizedName, version: Version) -> bool:
-        """Return whether a release is usable, as far as that is known without a build.
+    def _read_release(self, name: NormalizedName, version: Version) -> bool:
+        """Read a release; return whether it is usable, as far as that is known without a build.
 
         Only the solver's thread builds: a build resolves its own requirements, and would wait for
         these threads, while these wait for the build.

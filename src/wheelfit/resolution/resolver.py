@@ -215,7 +215,7 @@ class _RequestResolver:
         for requirement in request.requirements:
             if self._applies(requirement):
                 self._requirements += self._apply_to(requirement)
-        self._limits = [limit for limit in request.constraints if self._applies(limit)]
+        self._constraint_lines = [line for line in request.constraints if self._applies(line)]
         self._wheels = [*request.wheels, *_wheels_from_urls(self._requirements)]
         self._check_constraints()
         context = candidates.context.with_given(*self._requested_pages())
@@ -261,7 +261,7 @@ class _RequestResolver:
         """
         candidates = self._candidates.within(replace(self._candidates.context, agreed=agreed))
         free_versions = {} if free is None else free.versions
-        needs = [*self._roots, *self._replaced_builds(candidates, free_versions)]
+        needs = [*self._roots, *self._needs_of_replaced_builds(candidates, free_versions)]
         lower_bounds = dict(self._lower_bounds)
         if effort is Effort.AS_NEW:
             for name, version in free_versions.items():
@@ -326,7 +326,7 @@ class _RequestResolver:
             )
         return builds
 
-    def _replaced_builds(
+    def _needs_of_replaced_builds(
         self, candidates: Candidates, free_versions: Mapping[NormalizedName, Version]
     ) -> Iterator[Need]:
         """Yield needs for installed packages whose build does not have the agreed values."""
@@ -369,12 +369,12 @@ class _RequestResolver:
         return overrides
 
     def _check_constraints(self) -> None:
-        for limit in self._limits:
-            requirement = limit.requirement
+        for line in self._constraint_lines:
+            requirement = line.requirement
             if requirement.extras or requirement.url is not None:
                 raise UserError(
                     f"{requirement} cannot be a constraint",
-                    where=limit.where or None,
+                    where=line.where or None,
                     hint="a constraint is a name with versions, without extras and URL",
                 )
 
@@ -428,7 +428,11 @@ class _RequestResolver:
         return roots
 
     def _constraints(self) -> list[Need]:
-        return [need for limit in self._limits for need in needs_of(limit.requirement, str(limit))]
+        return [
+            need
+            for line in self._constraint_lines
+            for need in needs_of(line.requirement, str(line))
+        ]
 
     def _check_hashes(self, names: Iterable[NormalizedName]) -> None:
         if not self._request.require_hashes:
@@ -556,6 +560,7 @@ class _RequestResolver:
             accelerated = catalogue.favoured(pin.name) if pin.requested else None
             if accelerated is None or accelerated == pin.release or accelerators_of(pin.properties):
                 continue
+            # The message continues "has a build for".
             devices = "that of this machine"
             if not catalogue.candidates.is_for_one_machine:
                 devices = listed(sorted(catalogue.kinds(pin.name, accelerated)))

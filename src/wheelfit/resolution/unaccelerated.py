@@ -34,8 +34,9 @@ class Acceleration(Struct, frozen=True):
     used: tuple[str, ...]
     """Namespaces of the accelerators that the build uses."""
     why_not: Mapping[str, str]
-    """Namespaces of accelerators that other builds use, of the release or else of the newest one
-    with variants, with the reason the best of them was not chosen; empty if the build uses one."""
+    """The accelerators that other builds use, by namespace, with the reason why the best such build
+    was not chosen: builds of the release, or else of the newest release with variants. Empty if the
+    build uses an accelerator."""
     is_kept: bool = False
     """Whether the build is installed already and kept."""
 
@@ -137,10 +138,10 @@ def accelerated_release(
 ) -> Version | None:
     """Return the newest release with a build for an accelerator of the machine.
 
-    A newer release whose builds of this kind are incompatible would leave the accelerator idle.
+    A newer release may be compatible only without it, and would leave the accelerator unused.
 
     :param candidates: the candidates, with the machine and the user's preferences.
-    :return: None if that is the newest compatible release, or none of the newest has such a build.
+    :return: None if it is the newest compatible release, or if no recent release has such a build.
     :raises NetworkError: a source cannot be read.
     """
     if not candidates.is_for_one_machine or name in candidates.policy.preferences.labels:
@@ -154,15 +155,15 @@ def accelerated_release(
         and not listing.releases[version].is_yanked
         and (prereleases or not version.is_prerelease)
     ]
-    has_plain_build = False
+    has_newer_build = False
     for version in admitted[:_MAX_RELEASES]:
         choice = candidates.choice(name, version)
         if accelerators_of(choice.properties):
-            return version if has_plain_build else None
+            return version if has_newer_build else None
         if choice.chosen is not None:
             if not _has_builds_for_accelerator(choice):
                 return None
-            has_plain_build = True
+            has_newer_build = True
     return None
 
 
@@ -187,18 +188,18 @@ def no_accelerator_error(packages: Iterable[Acceleration]) -> NoFit | None:
 
     :param packages: the result of `accelerations`.
     """
-    without = [package for package in packages if not package.used]
-    if not without:
+    unaccelerated = [package for package in packages if not package.used]
+    if not unaccelerated:
         return None
-    names = ", ".join(f"{package.name} {package.version}" for package in without)
-    verb, owner = ("uses", "it") if len(without) == 1 else ("use", "them")
+    names = ", ".join(f"{package.name} {package.version}" for package in unaccelerated)
+    verb, owner = ("uses", "it") if len(unaccelerated) == 1 else ("use", "them")
     lines = [
         f"{package}: {namespace}: {reason}"
-        for package in without
+        for package in unaccelerated
         for namespace, reason in package.why_not.items()
     ]
     hints = ["`wheelfit doctor` shows faults of the machine"]
-    if any(package.is_kept for package in without):
+    if any(package.is_kept for package in unaccelerated):
         hints.append("--force-reinstall replaces installed builds")
     hints.append("without --require-accelerator these builds are installed")
     return NoFit(
@@ -206,5 +207,5 @@ def no_accelerator_error(packages: Iterable[Acceleration]) -> NoFit | None:
         code="no-accelerator",
         note="\n".join(lines),
         hint="; ".join(hints),
-        details=[package.to_mapping() for package in without],
+        details=[package.to_mapping() for package in unaccelerated],
     )

@@ -95,7 +95,7 @@ class VersionSet:
         :param lower: the version below; None: nothing is below.
         :param upper: the version above; None: nothing is above.
         """
-        # No public specifier draws a border at a local version.
+        # No public specifier separates a local version from its neighbours.
         if (lower is not None and lower.local) or (upper is not None and upper.local):
             return None
         between = _ALL
@@ -188,7 +188,7 @@ class VersionSet:
     def welcomes(self, version: Version) -> bool:
         """Return whether a pre-release in the set is named by a specifier (PEP 440).
 
-        True for a final release; false for no member at all.
+        True for a final release; False for a version outside of the set.
         """
         return version in self.welcomed((version,))
 
@@ -210,6 +210,7 @@ class VersionSet:
     def __str__(self) -> str:
         """Return it as a specifier set if there is one, else as intervals."""
         text = self.specifiers()
+        # The intervals are the only text in quotes: ``<VersionRange '…'>``.
         return repr(self._range).split("'")[1] if text is None else text
 
     def specifiers(self) -> str | None:
@@ -227,6 +228,7 @@ class VersionSet:
 
 
 _READABLE = 6
+"""Specifiers of the longest set that is written as one; others are written as intervals."""
 _ORDER = {"===": 0, "==": 0, "~=": 1, ">=": 1, ">": 1, "!=": 2, "<": 3, "<=": 3}
 
 

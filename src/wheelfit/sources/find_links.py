@@ -87,23 +87,23 @@ class DirectoryIndex(FlatListing):
                 names = sorted(each.name for each in listed if _is_file(each))
         except OSError as error:
             raise read_problem(self._path, error, "folder") from error
-        beside = {
+        labelled = {
             name.removesuffix(LABELS_SUFFIX) for name in names if name.endswith(LABELS_SUFFIX)
         }
         for name in names:
-            if name in beside:
+            if name in labelled:
                 files += self._labelled(name, base)
             elif name.lower().endswith(_HTML):
                 path = self._path / name
-                more, other = _links(_page(path), "text/html", file_url(path), self.name)
-                files.extend(more)
-                notes.extend(other)
+                links, link_notes = _links(_read_page(path), "text/html", file_url(path), self.name)
+                files.extend(links)
+                notes.extend(link_notes)
             else:
                 files.append(local_file(name, base, self.name))
         return files, tuple(notes)
 
     def _labelled(self, name: str, base: str) -> Sequence[File]:
-        """Return a wheel as the builds listed in the file beside it.
+        """Return an entry for each build that the labels file of a wheel lists.
 
         :raises FileProblem: it cannot be read, so the machines for the wheel are unknown.
         """
@@ -111,7 +111,7 @@ class DirectoryIndex(FlatListing):
         from wheelfit.sources.wheel_labels import parse_labels_file, with_labels
 
         try:
-            builds = parse_labels_file(_page(path))
+            builds = parse_labels_file(_read_page(path))
             return with_labels(local_file(name, base, self.name), builds)
         except (ValueError, InvalidFilename) as error:
             raise FileProblem(
@@ -165,7 +165,7 @@ class LinkPage(FlatListing):
     def _list_local(self, path: Path) -> tuple[Iterable[File], tuple[str, ...]]:
         if path.suffix.lower() not in _HTML:
             return [local_file(path.name, file_url(path.parent), self.name)], ()
-        return _links(_page(path), "text/html", file_url(path), self.name)
+        return _links(_read_page(path), "text/html", file_url(path), self.name)
 
     def _fetch(self, url: str) -> tuple[Iterable[File], tuple[str, ...]]:
         if self._pages is None:
@@ -207,7 +207,8 @@ class FileIndex(DelegatedFiles):
 
     def project(self, name: NormalizedName) -> ProjectPage | None:
         """Return the page of a project, or None if it has no folder."""
-        if "/" in name or "\\" in name:  # no name of a project, and no path either
+        # This is not the name of a project, and must not be used as a path.
+        if "/" in name or "\\" in name:
             return None
         folder = self._path / name
         page = folder / "index.html"
@@ -215,7 +216,9 @@ class FileIndex(DelegatedFiles):
             if page.is_file():
                 from wheelfit.sources.simple_api import parse_page
 
-                return parse_page(_page(page), "text/html", file_url(page), name, source=self.name)
+                return parse_page(
+                    _read_page(page), "text/html", file_url(page), name, source=self.name
+                )
             if not folder.is_dir():
                 return None
             base = file_url(folder)
@@ -254,7 +257,7 @@ def local_file(name: str, base: str, source: str) -> File:
     return File(filename=name, url=f"{base}/{_quoted(name)}", source=source)
 
 
-def _page(path: Path) -> bytes:
+def _read_page(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
             body = file.read(PAGE_LIMIT + 1)
@@ -279,7 +282,7 @@ def _project_of(filename: str) -> NormalizedName | None:
             return parsed[0] if parsed is not None else None
         newer = parse_newer_wheel_filename(filename)
         return newer.name if newer is not None else parse_sdist_filename(filename)[0]
-    except (InvalidFilename, ValueError):  # the latter also for endless numbers
+    except (InvalidFilename, ValueError):  # ValueError also for a number with too many digits
         pass
     # A wheel with an invalid name is kept, so that users get the reason why it is not used.
     if filename.endswith(".whl") and "-" in filename:

@@ -32,7 +32,7 @@ VARIANT_DOCUMENT = "variant.json"
 class LocalFiles:
     """A reader of ``file:`` files; the methods are those of ``Repository``.
 
-    :param wheels: keeps unpacked wheels; None keeps none.
+    :param wheels: the store of unpacked wheels; None: nothing is stored.
     """
 
     def __init__(self, wheels: WheelStore | None = None) -> None:

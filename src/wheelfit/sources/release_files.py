@@ -127,11 +127,13 @@ def sort_by_release(
     sorting = _Sorting(name, joins_builds)
     for file in files:
         sorting.place(file)
-    newest = sorted(sorting.releases.items(), key=itemgetter(0), reverse=True)
-    return SortedFiles(dict(newest), tuple(sorting.ignored))
+    newest_first = sorted(sorting.releases.items(), key=itemgetter(0), reverse=True)
+    return SortedFiles(dict(newest_first), tuple(sorting.ignored))
 
 
 class _Sorting(Struct):
+    """The files of a page that were sorted so far."""
+
     name: NormalizedName
     joins_builds: bool
     ignored: list[str] = field(default_factory=list)
@@ -219,9 +221,9 @@ class PageFiles(Sequence["File"]):
     @overload
     def __getitem__(self, index: int) -> File: ...
     @overload
-    def __getitem__(self, place: slice) -> tuple[File, ...]: ...
-    def __getitem__(self, place: int | slice) -> File | tuple[File, ...]:
-        return self._all[place]
+    def __getitem__(self, index: slice) -> tuple[File, ...]: ...
+    def __getitem__(self, index: int | slice) -> File | tuple[File, ...]:
+        return self._all[index]
 
     def __iter__(self) -> Iterator[File]:
         return iter(self._all)

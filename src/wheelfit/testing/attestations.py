@@ -31,7 +31,7 @@ _ORIGIN = "log.invalid"
 _PAYLOAD_TYPE = "application/vnd.in-toto+json"
 _PREDICATE = "https://docs.pypi.org/attestations/publish/v1"
 _ISSUER = "https://token.actions.githubusercontent.com"
-_TIMESTAMPS = x509.ObjectIdentifier("1.3.6.1.4.1.11129.2.4.2")
+_TIMESTAMPS = x509.ObjectIdentifier("1.3.6.1.4.1.11129.2.4.2")  # RFC 6962, 3.3
 _USAGES = (
     "digital_signature", "content_commitment", "key_encipherment", "data_encipherment",
     "key_agreement", "key_cert_sign", "crl_sign", "encipher_only", "decipher_only",
@@ -91,7 +91,7 @@ class SigningAuthority:
         })  # fmt: skip
 
     def trust(self, folder: Path) -> Mapping[str, str]:
-        """Write the root of trust; return the variables by which programs use it for Sigstore's.
+        """Write the root of trust; return variables that make programs use it for Sigstore's.
 
         This works on Linux, for programs that verify without a network.
         """
@@ -160,6 +160,7 @@ class SigningAuthority:
         usage = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CODE_SIGNING])
         builder = self._builder(signer, x509.Name([]), "digital_signature")
         builder = builder.add_extension(subject, critical=True).add_extension(usage, critical=False)
+        # Issuer, repository, ref and workflow, by the last number of their ids at Fulcio.
         claims = {8: _ISSUER, 12: self._repository, 14: "refs/heads/main", 18: self._build}
         for number, text in claims.items():
             claim = x509.ObjectIdentifier(f"1.3.6.1.4.1.57264.1.{number}")
@@ -177,6 +178,7 @@ class SigningAuthority:
         time = int(self._now.timestamp()) * 1000
         entry = self._root.id + len(content).to_bytes(3) + content
         signature = self._certificates.sign(struct.pack("!BBQH", 0, 0, time, 1) + entry + b"\0\0")
+        # Version, id of the log, time, no extensions; then the signature with its algorithms.
         stamp = struct.pack("!B32sQH", 0, self._certificates.id, time, 0)
         stamp += struct.pack("!BBH", 4, 3, len(signature)) + signature  # SHA-256, ECDSA
         return _der(0x04, struct.pack("!HH", len(stamp) + 2, len(stamp)) + stamp)

@@ -21,7 +21,7 @@ Image = str
 
 
 def fat_binary(*images: Image) -> bytes:
-    """Return a container as of NVIDIA's compiler, with dummy code.
+    """Return a container as NVIDIA's compiler writes it, with dummy code.
 
     >>> len(fat_binary("sm_90a"))
     88
@@ -45,7 +45,7 @@ def _image(text: Image) -> bytes:
 
 
 def offload_bundle(*targets: str) -> bytes:
-    """Return a bundle for AMD's GPUs as of clang, with a page of zeros as code.
+    """Return a bundle for AMD's GPUs as clang writes it, with a page of zeros as code.
 
     >>> len(offload_bundle("gfx90a:xnack+"))
     8192
@@ -102,8 +102,9 @@ def elf_file(
     for name in imports:
         symbols += struct.pack("<IBBHQQ", names.add(name), 0x12, 0, 0, 0, 0)
     has_note = bool(levels_needed or levels_used)
-    first_section = 64 + 56 * (_SEGMENTS + has_note)  # the first section
+    first_section = 64 + 56 * (_SEGMENTS + has_note)  # its offset
     dynamic += [(5, first_section), (10, len(names.data)), (0, 0)]
+    # Name, type, content, link, info and size of entries of each section.
     parts: list[tuple[str, int, bytes, int, int, int]] = [
         (".dynstr", 3, names.data, 0, 0, 0),
         (".dynsym", 11, symbols, 1, 1, 24),
@@ -135,13 +136,13 @@ class _StringTable:
 
 def _verneed(versions: Mapping[str, Sequence[str]], names: _StringTable) -> tuple[bytes, int]:
     table = b""
-    for number, (library, names_) in enumerate(versions.items()):
+    for number, (library, version_names) in enumerate(versions.items()):
         auxiliary = b""
-        for index, name in enumerate(names_):
-            next_offset = 16 if index + 1 < len(names_) else 0
+        for index, name in enumerate(version_names):
+            next_offset = 16 if index + 1 < len(version_names) else 0
             auxiliary += struct.pack("<IHHII", 0, 0, 2 + index, names.add(name), next_offset)
         next_offset = 16 + len(auxiliary) if number + 1 < len(versions) else 0
-        head = struct.pack("<HHIII", 1, len(names_), names.add(library), 16, next_offset)
+        head = struct.pack("<HHIII", 1, len(version_names), names.add(library), 16, next_offset)
         table += head + auxiliary
     return table, len(versions)
 

@@ -151,6 +151,7 @@ class WithoutOwners(NativeFileSystem):
     def lstat(self, path: AnyPath) -> os.stat_result:
         """Return the status, with the owner and mode that such a system reports."""
         status = super().lstat(path)
+        # Fields of a status: mode, three others, user, group, then size and times.
         owner_and_group = (self._owner, self._owner)
         return os.stat_result((status.st_mode | 0o777, *status[1:4], *owner_and_group, *status[6:]))
 

@@ -89,10 +89,14 @@ def build_wheel(
     headers += metadata_extra
     contents[f"{dist_info}/METADATA"] = _encode(_header_text(headers) + description)
     pure = "true" if tag.endswith("-none-any") else "false"
-    wheel = [("Wheel-Version", "1.0"), ("Generator", "wheelfit.testing"), ("Root-Is-Purelib", pure)]
-    wheel += [("Build", build)] if build is not None else []
-    wheel += [("Tag", expanded) for expanded in _expand(tag)]
-    contents[f"{dist_info}/WHEEL"] = _encode(_header_text(wheel))
+    wheel_headers = [
+        ("Wheel-Version", "1.0"),
+        ("Generator", "wheelfit.testing"),
+        ("Root-Is-Purelib", pure),
+    ]
+    wheel_headers += [("Build", build)] if build is not None else []
+    wheel_headers += [("Tag", expanded) for expanded in _expand(tag)]
+    contents[f"{dist_info}/WHEEL"] = _encode(_header_text(wheel_headers))
     if entry_points:
         contents[f"{dist_info}/entry_points.txt"] = _encode(_ini_text(entry_points))
     if isinstance(document, bytes):

@@ -1,4 +1,4 @@
-"""A small world: a repository, a machine and an interpreter that resolve together."""
+"""A setup for tests of resolution: a repository, a machine and an interpreter."""
 
 from __future__ import annotations
 

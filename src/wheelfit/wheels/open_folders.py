@@ -72,6 +72,7 @@ class OpenFolders:
         """
         folder, name = self.locate(path)
         if sys.platform == "win32":
+            # This follows the path up to the folder of any file, and raises for a link.
             folder.resolve(f"{name}/x" if name else "x")
             return None
         return folder.open_folder(name)

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 _LEVEL = 6
 _SMALL = 1 << 18  # pieces up to this are collected, larger ones copied by the kernel
-_LARGE = 16 << 20  # bytes for which space on the disk is reserved
+_LARGE = 16 << 20  # bytes; for more, space on the disk is reserved before copying
 _BUFFER = 1 << 20
 _PIECE = 64 << 20  # bytes that are copied before the rest of a run is known
 _UNIX = 3
@@ -58,7 +58,7 @@ _NO_FOLDERS: Mapping[str, str] = MappingProxyType({})
 
 
 VERIFIED_BY_DEFAULT = 64 << 20
-"""Bytes of content that are compared with RECORD unless requested otherwise: a fifth of a second.
+"""The most bytes of content that are compared with RECORD by default; it takes 0.2 seconds.
 
 Unpacking and hashing more takes many times as long as copying; `rewrite` then returns a note.
 """
@@ -76,7 +76,7 @@ class RewriteOptions:
     """Time of new members, in seconds since 1970 (``SOURCE_DATE_EPOCH``); None: that of the old
     RECORD."""
     overwrite: bool = False
-    """Whether another file may be replaced."""
+    """Whether an existing file that is not the source may be replaced."""
     verify_content: bool | None = True
     """Whether to unpack every member and compare it with RECORD, instead of only the structure, the
     new members, and the names in RECORD. None: for content up to `VERIFIED_BY_DEFAULT`."""
@@ -143,8 +143,8 @@ def rewrite(
             if sync and packed_size > _LARGE:
                 archive.make_room(packed_size, file)
             # The names and rows of ten thousand members take as long as copying half a gigabyte.
-            with BackgroundCalls(_run_step, "copy") as hand_over:
-                output = _Output(file, hand_over, begin_writing=sync)
+            with BackgroundCalls(_run_step, "copy") as submit:
+                output = _Output(file, submit, begin_writing=sync)
                 for member, name in copied:
                     output.copy(archive, member, name)
                 plan = _make_plan(changes, copied, options)
@@ -172,7 +172,7 @@ def _run_step(function: Callable[[], object]) -> None:
 
 
 class _Changes:
-    """The new names of a wheel's members."""
+    """The replaced, removed and renamed members of a wheel."""
 
     def __init__(
         self,
@@ -384,20 +384,20 @@ def _deflated(archive: WheelArchive, member: Member, name: str) -> tuple[Member,
 
 
 class _Output:
-    """A writer of members one behind the other, and the directory at the end.
+    """A writer of members one after the other, with the directory at the end.
 
-    :param hand_over: called with each step of the writing, in order, to be done in the background.
+    :param submit: called with each step of the writing, in order, to be done in the background.
     """
 
     def __init__(
         self,
         file: BinaryIO,
-        hand_over: Callable[[Callable[[], object]], None],
+        submit: Callable[[Callable[[], object]], None],
         *,
         begin_writing: bool,
     ) -> None:
         self._file = file
-        self._hand_over = hand_over
+        self._submit = submit
         self._begin_writing = begin_writing
         self._members: list[Member] = []
         self._buffer = bytearray()
@@ -405,14 +405,14 @@ class _Output:
         """The size of the result so far, with the bytes not written yet."""
         # Members that are adjacent in both archives are copied together.
         self._run: tuple[WheelArchive, int, int] | None = None
-        self._stretches: list[list[str]] = []
+        self._runs: list[list[str]] = []
         self.directory: tuple[bytes, tuple[Member, ...]] = (b"", ())
         """The central directory and its members, after `finish`."""
 
     @property
     def ends(self) -> list[str]:
-        """The first and last member of every copied stretch, whose headers prove its position."""
-        return [name for stretch in self._stretches for name in (stretch[0], stretch[-1])]
+        """The first and last member of every copied run, whose headers prove its position."""
+        return [name for run in self._runs for name in (run[0], run[-1])]
 
     def copy(self, archive: WheelArchive, member: Member, name: str) -> None:
         """Add a member of another archive under a name, with its packed bytes.
@@ -428,7 +428,7 @@ class _Output:
         else:
             self._write(header)
             self._extend_run(archive, archive.data_start(member), member.compressed_size)
-        self._stretches[-1].append(name)
+        self._runs[-1].append(name)
 
     def add(self, member: Member, packed: bytes) -> None:
         """Add a new member."""
@@ -456,7 +456,7 @@ class _Output:
             else:
                 self._end_run()
         if self._run is None:
-            self._stretches.append([])
+            self._runs.append([])
         # Whole pieces, because file systems share whole blocks only.
         pieces = length - length % _PIECE
         if pieces:
@@ -477,7 +477,7 @@ class _Output:
         self._flush()
         copy = archive.copy_bytes
         begin_writing = self._begin_writing
-        self._hand_over(partial(copy, start, length, self._file, begin_writing=begin_writing))
+        self._submit(partial(copy, start, length, self._file, begin_writing=begin_writing))
 
     def _write(self, data: bytes) -> None:
         self._end_run()
@@ -491,7 +491,7 @@ class _Output:
 
     def _flush(self) -> None:
         if self._buffer:
-            self._hand_over(partial(write_all, self._file, bytes(self._buffer)))
+            self._submit(partial(write_all, self._file, bytes(self._buffer)))
             self._buffer.clear()
 
 
@@ -506,5 +506,5 @@ def _check_written(
 
 
 def _is_same_entry(path: Path, other: Path) -> bool:
-    """Return whether two paths are one directory entry; a hard link of a file is another one."""
+    """Return whether two paths are one directory entry; hard links of a file are different ones."""
     return path.name == other.name and other.parent.exists() and path.parent.samefile(other.parent)

@@ -1,7 +1,7 @@
 """Make requests with the standard library alone, for programs without an installer.
 
-Unencrypted requests are sent to this machine only, and a login to its own server only, not to a
-target of its redirects.
+Unencrypted requests are sent to this machine only. A login is sent only to the server that it is
+for, not to the targets of redirects.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 _PIECE = 1 << 16
 _MAX_SIZE = 8 << 30
-"""Bytes of a body of unknown size."""
+"""The most bytes of a body whose size was not announced."""
 _MIN_RATE = 1000
-"""Bytes a second; a server that is slower for the allowed silence counts as silent."""
+"""Bytes a second; a server that is slower, for longer than it may be silent, is too slow."""
 _PAUSE = 0.3
 _MAX_PAUSE = 30.0
 """Seconds that a server may ask the client to wait; for more, the request fails."""
@@ -155,12 +155,12 @@ class HttpsClient:
         request = urllib.request.Request(  # noqa: S310 - checked in the line above
             without_login(url), headers={"Accept": accept, "User-Agent": "wheelfit-runtime"}
         )
-        self._authorization(request)
+        self._add_login(request)
         if self._opener is None:
             # Unencrypted requests are for this machine, and need no proxy.
             proxies = {k: v for k, v in urllib.request.getproxies().items() if k == "https"}
             self._opener = urllib.request.build_opener(
-                _Redirections(self._authorization),
+                _Redirections(self._add_login),
                 urllib.request.ProxyHandler(proxies),
                 urllib.request.HTTPSHandler(context=ssl_context()),
             )
@@ -168,7 +168,7 @@ class HttpsClient:
             response: http.client.HTTPResponse = self._opener.open(request, timeout=self._silence)
         except urllib.error.HTTPError as error:
             error.close()
-            status = UnexpectedStatus(
+            problem = UnexpectedStatus(
                 f"the server answered with status {error.code}",
                 status=error.code,
                 where=safe_url(url),
@@ -177,14 +177,14 @@ class HttpsClient:
                 else None,
             )
             if error.code not in _TEMPORARY_STATUSES:
-                raise status from None
+                raise problem from None
             wait = error.headers.get("Retry-After", "")
-            raise _TemporaryError(status, float(wait) if wait.isdecimal() else 0.0) from None
+            raise _TemporaryError(problem, float(wait) if wait.isdecimal() else 0.0) from None
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise _unreachable(url, error) from None
         return response
 
-    def _authorization(self, request: urllib.request.Request) -> None:
+    def _add_login(self, request: urllib.request.Request) -> None:
         """Add the login for a server."""
         login = self._login_for(request.full_url)
         if login:
@@ -275,8 +275,8 @@ def _require_https(url: str, *, only_https: bool = False) -> None:
         _ = parts.port
     except ValueError:
         raise UserError("this is not a valid URL", where=safe_url(url)) from None
-    is_here = parts.scheme == "http" and parts.hostname in _LOOPBACK and not only_https
-    if parts.hostname and (parts.scheme == "https" or is_here):
+    is_loopback = parts.scheme == "http" and parts.hostname in _LOOPBACK and not only_https
+    if parts.hostname and (parts.scheme == "https" or is_loopback):
         return
     raise Unreachable(
         "libraries are fetched over https only",

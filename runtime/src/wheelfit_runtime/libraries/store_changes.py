@@ -149,7 +149,10 @@ _PAUSE = 0.05
 
 @contextmanager
 def locked(store: Store, name: str, waiting: Callable[[], None]) -> Iterator[None]:
-    """Wait while another process has a lock; without file locks, go on at once."""
+    """Hold a lock, and wait for it if needed; where files cannot be locked, go on at once.
+
+    :param waiting: called repeatedly while another process has the lock.
+    """
     descriptor = _lock_file(f"{store.root}/locks", f"{name.replace('/', '_')}.lock", waiting)
     try:
         yield

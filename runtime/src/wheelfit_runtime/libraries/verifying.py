@@ -27,13 +27,13 @@ _LIBRARY = pattern(r"[^/]+\.so(?:\.[0-9]+)*")
 _SECOND_BUILD = ".alt.so"
 _LICENCES = ("license", "licence", "copying", "notice", "eula", "third-party", "thirdparty")
 _ROOTS = ("purelib", "platlib")
-# Files that compilers in a program read: NVVM its own library, linkers that of kernels which start
-# kernels.
+# Files that compilers read at run time: libdevice for NVVM, libcudadevrt for kernels that start
+# other kernels.
 _FOR_COMPILERS = pattern(r"libdevice\.[0-9]+\.bc|libcudadevrt\.a")
 _MAX_FILE_SIZE = 16 << 30
 """Bytes of one file."""
 _SYMLINK = 0o120000
-_KINDS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 BROKEN_ARCHIVE = (zipfile.BadZipFile, zlib.error, struct.error, ValueError, EOFError, RuntimeError)
 """The errors of `zipfile` for invalid archives."""
 
@@ -75,7 +75,7 @@ def unpack(wheel: Path, listed: ListedWheel, folder: Path) -> None:
                 if (
                     is_link
                     or member.file_size > _MAX_FILE_SIZE
-                    or member.compress_type not in _KINDS
+                    or member.compress_type not in _METHODS
                 ):
                     raise InvalidWheel(f"{path} is not a plain file", where=listed.filename)
                 if path in files or path in folders or not files.isdisjoint(path.parents):
@@ -113,16 +113,16 @@ def _store_path(name: str) -> PurePosixPath | None:
     last = parts[-1]
     is_library = _LIBRARY.fullmatch(last) is not None and _SECOND_BUILD not in last
     lowered = last.lower()
-    is_about = parts[0].endswith(".dist-info") and (
+    is_metadata = parts[0].endswith(".dist-info") and (
         lowered == "metadata" or "licenses" in parts or lowered.startswith(_LICENCES)
     )
     is_licence = not lowered.endswith((".py", ".h", ".hpp")) and lowered.startswith(_LICENCES)
     is_header = "include" in parts[:-1] and not lowered.endswith(".py")
     is_for_compilers = is_header or _FOR_COMPILERS.fullmatch(last) is not None
-    if not (is_library or is_about or is_licence or is_for_compilers):
+    if not (is_library or is_metadata or is_licence or is_for_compilers):
         return None
     if len(parts) > 2 and parts[0].endswith(".data"):
-        # These are in site-packages; others, as `data`, keep their name.
+        # `purelib` and `platlib` are installed at the top; others, as `data`, keep their name.
         parts = parts[2:] if parts[1] in _ROOTS else parts
     return PurePosixPath(*parts)
 

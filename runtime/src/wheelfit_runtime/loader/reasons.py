@@ -41,7 +41,7 @@ def choice_warnings(chosen: Judgement, evidence: Evidence) -> tuple[str, ...]:
 
 
 def _is_lost(judgement: Judgement, chosen: Judgement) -> bool:
-    """Return whether an implementation better than the chosen one could be usable."""
+    """Return whether an implementation could be usable here, and better than the chosen one."""
     used_namespaces = {item.feature.namespace for item in chosen.implementation.properties}
     is_better = judgement.implementation.priority >= chosen.implementation.priority
     return judgement.failed or (is_better and bool(judgement.missed - used_namespaces))
@@ -101,6 +101,8 @@ def as_data(
     """Return the choices that would be made, with reasons.
 
     :param chosen: the implementation of each group, by name; groups without one are missing.
+    :param agreed: the values of shared dimensions that the choices agree on.
+    :param loaded: the groups whose implementation is already imported.
     """
     return {
         "groups": [

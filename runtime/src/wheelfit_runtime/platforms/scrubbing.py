@@ -64,8 +64,8 @@ _COMMON = frozenset(
         *(name for family in providers.families() for name in family.common_names),
     ]
 )
-"""Names that identify no user, and that appear in files for other reasons: the first user of a
-developer's board is called as its vendor.
+"""Names that identify no user, and that appear in files for other reasons. Those of vendors are
+the preset user names of their boards.
 """
 
 
@@ -138,5 +138,5 @@ def _zero(match: re.Match[str]) -> str:
 
 
 def concerns_detection(name: str) -> bool:
-    """Return whether a variable concerns detection; no other leaves the machine."""
+    """Return whether a variable concerns detection; others are never recorded."""
     return name.upper().startswith(_PREFIXES) and not _SECRET_NAME.search(name)

@@ -29,14 +29,14 @@ _SHOWN_ERROR_LINES = 5
 
 @dataclass(frozen=True, slots=True)
 class BuildEnvironmentContents:
-    """The contents of a build environment."""
+    """The backend, the compiler and some packages of a build environment."""
 
     backend: str
     """Name and version of the backend's distribution; the name of its module if unknown."""
     supports_variants: bool
     """Whether the source of the backend mentions the library that writes variant wheels."""
     has_called_module: bool
-    """Whether the module that the backend calls for variants exists; True for other backends."""
+    """Whether the module that the backend calls for variants exists; True if it calls none."""
     packages: Mapping[str, str | None] = field(hash=False)
     """Versions of the requested packages."""
     compiler: Compiler = Compiler()
@@ -57,6 +57,7 @@ def examine_environment(
         "has": [called_module] if called_module else [],
         "packages": list(packages),
     }
+    # The scripts are files of a package; its `__path__` has one entry.
     script = Path(next(iter(_scripts))) / "environment_child.py"
     answer = run(
         [str(environment.python), "-B", str(script), json.dumps(question)],
@@ -66,11 +67,13 @@ def examine_environment(
     try:
         contents = json.loads(answer.output)
     except ValueError:
-        last = answer.errors.decode("utf-8", "replace").strip().splitlines()[-_SHOWN_ERROR_LINES:]
+        last_lines = (
+            answer.errors.decode("utf-8", "replace").strip().splitlines()[-_SHOWN_ERROR_LINES:]
+        )
         raise BuildFailed(
             f"the build environment of {source.name} cannot be examined",
             where=str(environment.python),
-            note="\n".join(last) or None,
+            note="\n".join(last_lines) or None,
         ) from None
     if contents["backend"] is None:
         raise BuildFailed(

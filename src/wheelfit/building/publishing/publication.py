@@ -35,7 +35,7 @@ _RETRY_HINT = "run the same command again: existing files are not sent again"
 
 
 class Stages(Protocol):
-    """The stages of an index, with unpublished files; `ServerAdministration` of our own index."""
+    """The stages of an index, as `ServerAdministration` has them for an index of wheelfit."""
 
     def open_stage(self, owner: str, lifetime: float) -> dict[str, Any]:
         """Open a stage; return its ``id``."""
@@ -52,7 +52,7 @@ class Stages(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PublishResult:
-    """The result of publishing."""
+    """The files that a publication sent, found on the index, or had refused."""
 
     sent: tuple[str, ...] = ()
     existing: tuple[str, ...] = ()
@@ -66,7 +66,7 @@ class PublishResult:
     unlisted: tuple[str, ...] = ()
     """Sent files that the index does not list afterwards."""
     is_confirmed: bool = True
-    """Whether the list of the index could be read afterwards."""
+    """Whether the listing of the index could be read afterwards."""
 
 
 def publish_as_one(
@@ -99,7 +99,8 @@ def publish_as_one(
             sent = _send_missing(comparison.new, staged, sender_for(stage), progress)
             stages.publish(stage)
         except (UploadRefused, FileProblem) as error:
-            # Another process publishes the same: its stage has a file name, or ours is published.
+            # Another process publishes the same files: its stage has one of these names, or it has
+            # published this stage.
             if not is_last_attempt and _is_race(error):
                 if not is_resumed:
                     _drop_stage(stages, stage)
@@ -135,7 +136,8 @@ def publish_in_order(
 ) -> PublishResult:
     """Publish files one after the other, the index file of a release last (B-52).
 
-    Meanwhile users see a part, which is usable, since wheels for all machines come first.
+    Until the end users see only some of the files; these are usable, since wheels for all machines
+    come first.
 
     :param list_index: returns the files that the index lists, by name; others may send the same
         files meanwhile.
@@ -235,7 +237,7 @@ def _send_missing(
             try:
                 sender.send(file, progress.advance)
             except UnexpectedStatus as error:
-                if error.status == 404:  # of the stage: the server was reachable before
+                if error.status == 404:  # the stage is missing: the server was reachable before
                     raise FileProblem("the stage no longer exists") from None
                 raise
     finally:
@@ -249,6 +251,10 @@ def _is_name_conflict(error: UserError) -> bool:
 
 
 def _is_race(error: UserError) -> bool:
+    """Return whether another process that publishes the same files can be the cause.
+
+    A `FileProblem` may mean that the stage does not exist any more.
+    """
     if isinstance(error, FileProblem):
         return True
     return {str(detail["reference"]) for detail in error.details} <= {NAME_TAKEN, "no-such-stage"}
@@ -317,7 +323,7 @@ def confirm(
     """
     next_pause = 1.0
     while True:
-        confirmation = _listing(files, list_index)
+        confirmation = _compare_with_listing(files, list_index)
         wait = min(next_pause, timeout)
         if (confirmation.error is None and not confirmation.missing) or wait <= 0:
             return confirmation
@@ -326,7 +332,7 @@ def confirm(
         next_pause = min(2 * next_pause, _LONGEST_PAUSE)
 
 
-def _listing(
+def _compare_with_listing(
     files: Sequence[OutgoingFile], list_index: Callable[[], Mapping[str, File]]
 ) -> Confirmation:
     try:

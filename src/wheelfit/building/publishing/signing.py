@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from wheelfit.building.publishing.release_files import OutgoingFile
 
 _AUDIENCE = "sigstore"
-_TOKEN = "SIGSTORE_ID_TOKEN"  # noqa: S105 - the name of a variable
+_TOKEN_VARIABLE = "SIGSTORE_ID_TOKEN"  # noqa: S105 - the name of a variable
 """A variable with a token of the identity, as GitLab sets it; usable in any CI service."""
 
 
@@ -48,7 +48,7 @@ def attest(
         )
     except ImportError:
         raise NeedsExtra("attestations", "pypi-attestations") from None
-    # It would warn of an instance other than the public one.
+    # Sigstore warns of any instance other than the public one.
     logging.getLogger("sigstore").setLevel(logging.ERROR)
     configuration = _configuration(instance)
     paths = []
@@ -111,9 +111,9 @@ def _token(environ: Mapping[str, str]) -> Any:
     from sigstore.oidc import IdentityError, IdentityToken
 
     try:
-        return IdentityToken(identity(_AUDIENCE, environ, "sigstore", variable=_TOKEN))
+        return IdentityToken(identity(_AUDIENCE, environ, "sigstore", variable=_TOKEN_VARIABLE))
     except IdentityError as error:
-        raise AttestationProblem(f"nothing can be signed: {error}", where=_TOKEN) from None
+        raise AttestationProblem(f"nothing can be signed: {error}", where=_TOKEN_VARIABLE) from None
 
 
 @contextmanager

@@ -50,16 +50,20 @@ class JoinableWheel:
             ABI, or for any Python, is for several of them.
         """
         for tag in self.filename.tags:
-            own = _PYTHON.fullmatch(tag.interpreter)
+            tag_python = _PYTHON.fullmatch(tag.interpreter)
             for python in pythons:
-                other = _PYTHON.fullmatch(python)
-                is_later = own and other and int(own[1] or 0) <= int(other[1] or 0)
+                considered_python = _PYTHON.fullmatch(python)
+                is_later = (
+                    tag_python
+                    and considered_python
+                    and int(tag_python[1] or 0) <= int(considered_python[1] or 0)
+                )
                 if (
                     python == python_of(tag)
                     or (tag.abi == "abi3" and is_later and not python.endswith("t"))
                     or (tag.abi == "none" and is_later)
                 ):
-                    yield python, _system(tag.platform)
+                    yield python, _unversioned_platform(tag.platform)
 
 
 def python_of(tag: Tag) -> str:
@@ -68,10 +72,10 @@ def python_of(tag: Tag) -> str:
     return free_threaded if tag.abi == free_threaded else tag.interpreter
 
 
-def _system(platform: str) -> str:
+def _unversioned_platform(platform: str) -> str:
     """Return a platform without the version of its system.
 
-    >>> _system("manylinux_2_28_x86_64"), _system("macosx_11_0_arm64")
+    >>> _unversioned_platform("manylinux_2_28_x86_64"), _unversioned_platform("macosx_11_0_arm64")
     ('linux_x86_64', 'macos_arm64')
     """
     text = _LINUX.sub(lambda match: "musllinux_" if match[1] == "musl" else "linux_", platform)
@@ -123,7 +127,7 @@ class JoinedRelease:
     """A release of the joined project."""
 
     version: Version
-    """Its version; with a local version if the projects have different ones."""
+    """Its version; with a local version if the versions of the projects differ."""
     parts: tuple[tuple[FamilyProject, Version], ...]
     """The projects that have the release, and their versions of it."""
     absent: tuple[NormalizedName, ...]
@@ -216,14 +220,14 @@ def label_of(name: str, joined: str) -> Label | None:
 def join_releases(projects: Sequence[FamilyProject]) -> list[JoinedRelease]:
     """Return the releases of the joined project, the newest first.
 
-    Versions that differ in their post-release or local version only are one release, and so are
-    those of projects that have one each. Pre-releases are used where a project has no other wheels
-    of that release.
+    Versions that differ only in their post-release or local version are one release. If every
+    project has one version, these are one release. Pre-releases are used if a project has no other
+    wheels of that release.
     """
     groups: dict[Version, dict[NormalizedName, Version]] = defaultdict(dict)
-    if all(len(project.releases) == 1 for project in projects):  # as the user named them
-        only = {project.name: next(iter(project.releases)) for project in projects}
-        return [_joined(only, projects)]
+    if all(len(project.releases) == 1 for project in projects):  # the user may have named them
+        only_versions = {project.name: next(iter(project.releases)) for project in projects}
+        return [_joined(only_versions, projects)]
     for project in projects:
         # The last one stays: the newest, and a pre-release only where there is no other.
         for version in sorted(

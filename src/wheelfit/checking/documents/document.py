@@ -62,6 +62,7 @@ VOCABULARIES: Mapping[str, Vocabulary] = MappingProxyType(
 )
 """The features and values that providers of hardware offer, by namespace (P-28)."""
 _CURRENT = frozenset(["L5", "L7"])
+"""The newest layouts of PEP 825 and PEP 850."""
 _HASH_LABEL = re.compile(r"[0-9a-f]{8}")
 _WELL_KNOWN = HARDWARE | {ABI_DEPENDENCY, *STATIC_FAMILIES}
 _MAX_LISTED = 20
@@ -197,6 +198,7 @@ def _label_faults(document: VariantDocument, label: Label, place: CheckedFile) -
         yield place.found(checks.WRONG_LABEL, fault, path="variants")
 
 
+# `check_variant_document` adds the file, so that findings of equal documents can be cached.
 _found = CheckedFile("").found
 
 
@@ -213,16 +215,16 @@ class _DocumentChecks:
         self._namespaces = {feature.namespace for feature in self._used}
 
     def all(self) -> Iterator[Finding]:
-        yield from self._layout()
+        yield from self._check_layout()
         for namespace in dict.fromkeys((*self._document.priorities, *sorted(self._namespaces))):
-            yield from self._namespace(namespace)
+            yield from self._check_namespace(namespace)
         for label, properties in self._document.variants.items():
-            yield from self._label(label, properties)
+            yield from self._check_label(label, properties)
             for feature, values in properties.features():
-                yield from self._values(label, feature, values)
+                yield from self._check_values(label, feature, values)
         yield from self._check_all_labels()
 
-    def _layout(self) -> Iterator[Finding]:
+    def _check_layout(self) -> Iterator[Finding]:
         document = self._document
         if document.layout not in _CURRENT or document.schema not in (PEP_825, PEP_850):
             schema = document.schema or "there is no $schema"
@@ -236,7 +238,7 @@ class _DocumentChecks:
                 path="$schema",
             )
 
-    def _namespace(self, namespace: str) -> Iterator[Finding]:
+    def _check_namespace(self, namespace: str) -> Iterator[Finding]:
         path = path_of("providers", namespace)
         others = [*_WELL_KNOWN, *(set(self._document.priorities) if self._is_index else ())]
         other = None if namespace in _WELL_KNOWN else lookalike_of(namespace, others)
@@ -249,9 +251,9 @@ class _DocumentChecks:
         provider = self._document.providers.get(namespace)
         match provider:
             case StaticProvider():
-                yield from self._static(namespace, provider, path)
+                yield from self._check_static(namespace, provider, path)
             case PluginProvider():
-                yield from self._plugin(namespace, provider, path)
+                yield from self._check_plugin(namespace, provider, path)
             case BuiltinProvider(name=name) if name != ABI_DEPENDENCY:
                 yield _found(
                     checks.UNRECOGNISED_PROVIDER,
@@ -260,7 +262,9 @@ class _DocumentChecks:
                     rule="P-8",
                 )
 
-    def _static(self, namespace: str, provider: StaticProvider, path: str) -> Iterator[Finding]:
+    def _check_static(
+        self, namespace: str, provider: StaticProvider, path: str
+    ) -> Iterator[Finding]:
         if namespace in HARDWARE:
             yield _found(
                 checks.VENDOR_STATIC_LIST,
@@ -279,9 +283,13 @@ class _DocumentChecks:
                     path=path,
                 )
 
-    def _plugin(self, namespace: str, provider: PluginProvider, path: str) -> Iterator[Finding]:
+    def _check_plugin(
+        self, namespace: str, provider: PluginProvider, path: str
+    ) -> Iterator[Finding]:
         reasons = [
-            answer.reason for answer in _recognitions(namespace, provider) if answer.builtin is None
+            recognition.reason
+            for recognition in _recognitions(namespace, provider)
+            if recognition.builtin is None
         ]
         if len(reasons) < len(provider.requires):
             return
@@ -298,7 +306,9 @@ class _DocumentChecks:
                 path=path,
             )
 
-    def _values(self, label: Label, feature: Feature, values: tuple[str, ...]) -> Iterator[Finding]:
+    def _check_values(
+        self, label: Label, feature: Feature, values: tuple[str, ...]
+    ) -> Iterator[Finding]:
         path = path_of("variants", label, feature.namespace, feature.name)
         provider = self._document.providers.get(feature.namespace)
         match provider:
@@ -401,7 +411,7 @@ class _DocumentChecks:
                 path=path,
             )
 
-    def _label(self, label: Label, properties: PropertySet) -> Iterator[Finding]:
+    def _check_label(self, label: Label, properties: PropertySet) -> Iterator[Finding]:
         path = path_of("variants", label)
         for warning in writer_warnings(label):
             yield _found(checks.LONG_LABEL, _without_rule(warning), path=path)
@@ -453,6 +463,7 @@ class _DocumentChecks:
         for label, properties in sorted(self._document.variants.items()):
             spellings = set(spellings_of(properties))
             for word in label_words(label):
+                # Of two similar words the more frequent one is probably right.
                 intended = [
                     other
                     for other in counts
@@ -474,7 +485,7 @@ _MAX_WORDS = 1000
 
 
 def _recognitions(namespace: str, provider: PluginProvider) -> Iterator[Recognition]:
-    """Yield the recognition of each single requirement, whatever its marker (P-62)."""
+    """Yield for each requirement, without its marker, which provider it is recognised as (P-62)."""
     for text in provider.requires:
         try:
             requirement = parse_requirement(text, allow_variant_markers=False)

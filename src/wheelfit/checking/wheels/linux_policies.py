@@ -1,6 +1,6 @@
 """The policies of manylinux and musllinux tags: what every system provides (PEP 600, PEP 656).
 
-The facts are those of auditwheel, reduced to the compared ones, in ``linux_policies.json``;
+``linux_policies.json`` has the facts of auditwheel that checks need;
 `tests/checking/wheels/write_linux_policies.py` writes that file.
 """
 
@@ -62,7 +62,7 @@ def linux_policy(kind: str, version: tuple[int, int], machine: str) -> LinuxPoli
         next one.
     :param machine: as tags name it, as ``x86_64``.
     """
-    keys = [policy for policy in _policies() if policy[0] == kind]
+    keys = [key for key in _policies() if key[0] == kind]
     chosen = next((key for key in keys if key[1] >= version), keys[-1])
     data = _policies()[chosen]
     symbols = data["symbols"].get(machine, {})

@@ -25,5 +25,5 @@ def show_downloaded(report: DownloadReport, output: Output) -> None:
     new = [file for file in report.files if file.is_new]
     size = size_words(sum(file.size for file in new))
     existing = len(report.files) - len(new)
-    kept = f"; {count_of(existing, 'file')} already existed" if existing else ""
-    output.result(f"wrote {count_of(len(new), 'file')} ({size}) to {report.folder}{kept}")
+    existing_note = f"; {count_of(existing, 'file')} already existed" if existing else ""
+    output.result(f"wrote {count_of(len(new), 'file')} ({size}) to {report.folder}{existing_note}")

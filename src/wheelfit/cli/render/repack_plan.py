@@ -33,7 +33,7 @@ def show_plan(report: RepackPlan, output: Output) -> int:
     output.result(f"{report.name} {newest.version}:", "good")
     for project, version in newest.parts:
         label = "plain" if project.label is None else f"label {project.label}"
-        output.result(f"  {project.name} {version}: {label}, {_needs(project)}")
+        output.result(f"  {project.name} {version}: {label}, {_condition(project)}")
     targets = newest.targets().items()
     names = [project.name for project, _ in newest.parts]
     rows = [
@@ -54,7 +54,7 @@ def show_plan(report: RepackPlan, output: Output) -> int:
     return 0
 
 
-def _needs(project: FamilyProject) -> str:
+def _condition(project: FamilyProject) -> str:
     if project.label is None:
         return "for all machines"
     if project.properties is None:

@@ -116,6 +116,7 @@ class BuildingRepository:
         self._build_lock = threading.RLock()
         """Held by the thread that builds, which may acquire it again to build a dependency."""
         self._busy: list[str] = []
+        """Names of the projects whose builds are in preparation, each needed by the one before."""
         self._products: dict[tuple[str, str], Product] = {}
         self._products_lock = threading.Lock()
         """Never held for long, since pages are read during a build."""
@@ -186,7 +187,7 @@ class BuildingRepository:
             origin=WheelOrigin(project.name, project.direct_url),
         )
         self._register(product)
-        if product.wheel is not None:  # there was no other way to its metadata
+        if product.wheel is not None:  # its metadata could only be read by building it
             self._list_by_real_name(product)
         return product
 
@@ -320,7 +321,7 @@ class BuildingRepository:
         return self._policy.impossible
 
     def needs_consent(self, file: File) -> bool:
-        """Return whether a wheel that is not built yet may not be."""
+        """Return whether building a wheel needs consent that the user has not given."""
         product = self._product(file)
         return product is not None and not product.is_named and not self._is_allowed(product)
 
@@ -360,6 +361,7 @@ class BuildingRepository:
         return product.file
 
     def _built(self, product: Product) -> BuiltWheel:
+        """Return the wheel of a product, which is built first if necessary."""
         with self._build_lock:
             return self._build(product)
 
@@ -428,7 +430,7 @@ class BuildingRepository:
         if data is None:
             self._check_consent(product, project)
             key = self._metadata_key(product)
-            data = self._ask_for_metadata(product, project)
+            data = self._request_metadata(product, project)
             if key is not None:
                 self._cache.keep_metadata(key, data, {"source": redact(project.url)})
         project.check(data)
@@ -458,7 +460,7 @@ class BuildingRepository:
             hint=f"add --allow-source {filename.name}, which runs its code",
         )
 
-    def _ask_for_metadata(self, product: Product, project: OpenProject) -> bytes:
+    def _request_metadata(self, product: Product, project: OpenProject) -> bytes:
         """Return the metadata from the backend of a project, or from the wheel it builds."""
         backend = self._backend(product, project)
         data = backend.metadata(project.kind, self._new_folder("metadata"))
@@ -501,11 +503,12 @@ class BuildingRepository:
         return backend
 
     def _build(self, product: Product) -> BuiltWheel:
+        """Do the work of `_built`; the caller has the lock."""
         if product.wheel is not None:
             return product.wheel
         project = product.opened()
         backend = self._backend(product, project)
-        key = self._key(product, project)
+        key = self._wheel_key(product, project)
         wheel = None if key is None else self._cache.find(key)
         if wheel is None:
             self._tell(f"building {project.name}")
@@ -523,7 +526,8 @@ class BuildingRepository:
         product.wheel = wheel
         return wheel
 
-    def _key(self, product: Product, project: OpenProject) -> str | None:
+    def _wheel_key(self, product: Product, project: OpenProject) -> str | None:
+        """Return the cache key of a built wheel; None: it must not be cached."""
         contents = None if product.place is None else product.place.contents
         if project.identity is None or contents is None:
             return None

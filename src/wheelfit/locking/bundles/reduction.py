@@ -128,8 +128,8 @@ def index_files(entries: Iterable[KeptEntry]) -> dict[NormalizedName, dict[str, 
             parts.setdefault(key, []).append(prune(entry.document, frozenset(release_labels)))
     by_project: dict[NormalizedName, dict[str, bytes]] = {}
     for (name, filename), documents in sorted(parts.items()):
-        whole = _merged(filename, documents)
-        data = write_document(whole, _layout(whole), accept_losses=True)
+        merged_document = _merged(filename, documents)
+        data = write_document(merged_document, _layout(merged_document), accept_losses=True)
         by_project.setdefault(name, {})[filename] = data
     return by_project
 
@@ -137,7 +137,7 @@ def index_files(entries: Iterable[KeptEntry]) -> dict[NormalizedName, dict[str, 
 def _merged(filename: str, documents: Sequence[VariantDocument]) -> VariantDocument:
     """Merge the documents of a release's entries, each pruned to its labels.
 
-    Each may lack namespaces of the others, so none need be a prefix of another (F-60).
+    Each may lack namespaces of the others, so their orders are merged (F-60).
 
     :raises InconsistentDocuments: they contradict each other.
     """
@@ -202,6 +202,7 @@ def _entry(
     files: Mapping[str, BundledFile],
     names: set[NormalizedName],
 ) -> dict[str, Any]:
+    """Reduce an entry to its kept wheels and source, with paths in the bundle."""
     if not kept_entry.has_source:
         entry.pop("sdist", None)
     for key in ("sdist", "archive"):
@@ -225,7 +226,11 @@ def _entry(
                 for texts in needs.values()
                 for text in texts
             }
-        dependencies = [texts for texts in entry["dependencies"] if texts.get("name") in names_left]
+        dependencies = [
+            dependency
+            for dependency in entry["dependencies"]
+            if dependency.get("name") in names_left
+        ]
         _put(entry, "dependencies", dependencies)
     if kept_entry.document is not None and kept_entry.labels and "wheels" in entry:
         pruned = prune(kept_entry.document, kept_entry.labels)
@@ -240,8 +245,8 @@ def _file(file: Mapping[str, Any], files: Mapping[str, BundledFile]) -> dict[str
     """Return the entry of a file with its path in the bundle, keys in the order of the standard."""
     filename = file_name_of(file) or ""
     folder = "wheels" if filename.endswith(".whl") else "sources"
-    places = ("name", "url", "path", "size", "hashes")
-    others = {key: value for key, value in file.items() if key not in places}
+    rewritten_keys = ("name", "url", "path", "size", "hashes")
+    others = {key: value for key, value in file.items() if key not in rewritten_keys}
     hashes = {name.lower(): digest for name, digest in file["hashes"].items()}
     hashes["sha256"] = files[filename].sha256
     url = str(file.get("url", ""))

@@ -78,7 +78,7 @@ class SessionApi:
     def answer(self, segments: Sequence[str]) -> Answer:
         """Answer the request.
 
-        :param segments: of the path, behind that of the root endpoint.
+        :param segments: the parts of the path after the root endpoint.
         """
         try:
             return self._answer([segment for segment in segments if segment])
@@ -102,7 +102,7 @@ class SessionApi:
             return api._answer_to(user, segments, attempt)  # noqa: SLF001 - of this class
 
     def _attempt(self, segments: Sequence[str]) -> Attempt:
-        """Return the requested change."""
+        """Return the change that the request attempts, for the audit log."""
         match self.request.method, *segments:
             case ["POST"]:
                 return Attempt("open-stage")
@@ -131,7 +131,7 @@ class SessionApi:
     def _answer_session(self, user: Visitor, session: Session, segments: Sequence[str]) -> Answer:
         match self.request.method, *segments:
             case ["GET" | "HEAD"]:
-                return self._session_answer(session)
+                return self._session_state(session)
             case ["DELETE"]:
                 return self._cancel(user, session)
             case ["POST", "publish"]:
@@ -151,28 +151,31 @@ class SessionApi:
     ) -> Answer:
         match self.request.method, *segments:
             case ["GET" | "HEAD"]:
-                return self._upload_answer(session, upload)
+                return self._upload_state(session, upload)
             case ["DELETE"]:
-                _need_open(session)
+                _require_open(session)
                 self.store.sessions.cancel(upload)
                 return Answer(204)
             case ["POST", "content"]:
-                _need_open(session)
+                _require_open(session)
                 return self._receive(user, session, upload)
             case ["POST", "attestations"]:
-                _need_open(session)
+                _require_open(session)
                 return self._attest(upload)
             case ["POST", "complete"]:
                 _read(self.request)
-                _need_open(session)
+                _require_open(session)
                 return self._complete(session, upload)
         return problem(404, "there is no such endpoint, or not with this method")
 
     def _check_type(self, segments: Sequence[str]) -> None:
-        """Check the type of a body; none of these can be sent by a form of a web page."""
+        """Check the type of a body.
+
+        Forms of web pages cannot send these types, so no other site can make a browser do it.
+        """
         last = segments[-1] if segments else ""
-        binary = {"content": "application/octet-stream", "attestations": "application/json"}
-        expected = binary.get(last, _TYPE)
+        content_types = {"content": "application/octet-stream", "attestations": "application/json"}
+        expected = content_types.get(last, _TYPE)
         header = self.request.headers.get("content-type", "")
         if header.partition(";")[0].strip().lower() != expected:
             raise Denied(415, f"the body of this request is sent as {expected}")
@@ -215,16 +218,16 @@ class SessionApi:
             headers = {"location": f"{self._root}/{session.id}"}
             return problem(409, f"a session for {name} {parsed} is open", headers=headers)
         self._log("session-opened", user, session)
-        return self._session_answer(session, 201)
+        return self._session_state(session, 201)
 
-    def _session_answer(self, session: Session, status: int = 200) -> Answer:
+    def _session_state(self, session: Session, status: int = 200) -> Answer:
         """Return the state of a session as an answer."""
         url = f"{self._root}/{session.id}"
         uploads = self.store.sessions.uploads(session.id)
         expires = session.expires
         if not uploads:  # an empty session expires earlier
-            first = datetime.fromisoformat(session.created) + EMPTY_STAGE_LASTS
-            expires = min(expires, timestamp(first))
+            expires_if_empty = datetime.fromisoformat(session.created) + EMPTY_STAGE_LASTS
+            expires = min(expires, timestamp(expires_if_empty))
         files = {
             upload.filename: {
                 "status": shown_status(upload.status),
@@ -245,7 +248,7 @@ class SessionApi:
             },
             "mechanisms": [_MECHANISM],
             "session-token": session.token,
-            "expires-at": _seconds(expires),
+            "expires-at": _in_whole_seconds(expires),
             "status": session.status,
             "files": files,
         }
@@ -253,10 +256,10 @@ class SessionApi:
 
     def _publish(self, user: Visitor, session: Session) -> Answer:
         _read(self.request)
-        _need_open(session)
+        _require_open(session)
         self.store.records.publish(session.id, time=timestamp(self.now()))
         self._log("session-published", user, session)
-        return self._session_answer(self._session(session.id), 201)
+        return self._session_state(self._session(session.id), 201)
 
     def _cancel(self, user: Visitor, session: Session) -> Answer:
         if session.status == "published":
@@ -268,12 +271,12 @@ class SessionApi:
 
     def _extend(self, session: Session) -> Answer:
         body = _read(self.request)
-        _need_open(session)
+        _require_open(session)
         extension = timedelta(seconds=body.seconds("extend-for", 0.0) or 0.0)
         latest = datetime.fromisoformat(session.created) + _MAX_LIFETIME
         expires = min(datetime.fromisoformat(session.expires) + extension, latest)
         self.store.sessions.extend(session.id, timestamp(expires))
-        return self._session_answer(self._session(session.id))
+        return self._session_state(self._session(session.id))
 
     # --- uploads ------------------------------------------------------------------------------
 
@@ -285,7 +288,7 @@ class SessionApi:
 
     def _begin(self, session: Session) -> Answer:
         body = _read(self.request)
-        _need_open(session)
+        _require_open(session)
         filename, size = body.text("filename"), body.values.get("size")
         release = parse_index_file_name(filename)
         if release is None:
@@ -312,16 +315,16 @@ class SessionApi:
         hashes = _hashes(body.values.get("hashes"))
         upload = SessionUpload(secrets.token_hex(8), session.id, filename, size, hashes)
         self.store.sessions.begin(upload)
-        return self._upload_answer(session, upload, 202)
+        return self._upload_state(session, upload, 202)
 
-    def _upload_answer(self, session: Session, upload: SessionUpload, status: int = 200) -> Answer:
+    def _upload_state(self, session: Session, upload: SessionUpload, status: int = 200) -> Answer:
         """Return the state of an upload as an answer."""
         url = self._link(session, upload)
         value = {
             **META,
             "links": {"file-upload-session": url, "complete": f"{url}/complete"},
             "status": shown_status(upload.status),
-            "expires-at": _seconds(session.expires),
+            "expires-at": _in_whole_seconds(session.expires),
             "mechanism": {
                 "identifier": _MECHANISM,
                 "file_url": f"{url}/content",
@@ -363,7 +366,7 @@ class SessionApi:
         """Receive the attestations of a file whose content was received."""
         if upload.status != "received":
             return problem(409, f"attestations follow the content; the upload is {upload.status}")
-        text = _bounded(self.request, _MAX_ATTESTATIONS)
+        text = _read_text(self.request, _MAX_ATTESTATIONS)
         file = self.store.records.file(upload.filename, upload.session)
         sha256 = "" if file is None else file.sha256
         provenance, violations = provenance_of(text, upload.filename, sha256)
@@ -375,14 +378,14 @@ class SessionApi:
 
     def _complete(self, session: Session, upload: SessionUpload) -> Answer:
         if upload.status == "completed":
-            return self._upload_answer(session, upload, 201)
+            return self._upload_state(session, upload, 201)
         if upload.status == "pending":
             self.store.sessions.move(upload, "error")
             return problem(400, "no content was received; delete the upload, and begin another one")
-        is_checked = upload.status == "received"
-        if not is_checked or not self.store.sessions.move(upload, "completed"):
+        is_received = upload.status == "received"
+        if not is_received or not self.store.sessions.move(upload, "completed"):
             return problem(409, f"the upload is {upload.status}; delete it, and begin another one")
-        return self._upload_answer(session, self._upload(session, upload.id), 201)
+        return self._upload_state(session, self._upload(session, upload.id), 201)
 
     @property
     def _root(self) -> str:
@@ -419,7 +422,7 @@ def _hashes(value: object) -> dict[str, str]:
     return {name: digest.strip().lower() for name, digest in value.items()}
 
 
-def _bounded(request: Request, limit: int) -> str:
+def _read_text(request: Request, limit: int) -> str:
     data = b""
     while piece := request.body.read(_PIECE):
         data += piece
@@ -431,7 +434,7 @@ def _bounded(request: Request, limit: int) -> str:
         raise InvalidConfiguration("the file is not UTF-8") from None
 
 
-def _need_open(session: Session) -> None:
+def _require_open(session: Session) -> None:
     """Raise ``UploadRefused`` (``session-ended``) unless a session can be changed."""
     if session.status != "open":
         outcome = "published" if session.status == "published" else "cancelled"
@@ -473,8 +476,8 @@ def _as_form(session: Session, upload: SessionUpload, draft: Draft) -> Upload:
     return Upload(upload.filename, draft, {name: (value,) for name, value in fields.items()})
 
 
-def _seconds(time: str) -> str:
-    """Write a time of the records in whole seconds."""
+def _in_whole_seconds(time: str) -> str:
+    """Return a time of the records in whole seconds."""
     return f"{time[:19]}Z"
 
 

@@ -73,7 +73,7 @@ class WrittenPage:
     is_complete: bool = True
     """Whether all inputs could be read; otherwise the page must not be cached."""
     preferred: Version | None = None
-    """The newest release with a build for the machine, if newer ones are yanked for it."""
+    """The newest release with a build for the machine, if the page shows newer ones as yanked."""
 
 
 def list_project(
@@ -167,7 +167,7 @@ class _PageWriter:
         """Return the page with the entries of its releases, and all other files."""
         # Those of releases first: pdm ignores build tags, and takes the first of equal wheels.
         entries = [file for release in releases for file in release.entries]
-        hidden = self._variants().union(*(release.hidden for release in releases))
+        hidden = self._variant_filenames().union(*(release.hidden for release in releases))
         for file in self.page.files:
             if file.filename.endswith(VARIANTS_SUFFIX) or file.filename in hidden:
                 continue
@@ -207,7 +207,7 @@ class _PageWriter:
             versions = accelerated_releases(self._candidates, self.page.name, {}, prereleases=False)
         return next(iter(versions), None)
 
-    def _variants(self) -> frozenset[str]:
+    def _variant_filenames(self) -> frozenset[str]:
         listing = self._candidates.listing(self.page.name)
         return frozenset(
             wheel.filename.text
@@ -322,9 +322,8 @@ class _PageWriter:
     def _metadata(self, wheel: Wheel) -> bytes | None:
         """Return METADATA of a wheel; None if it is not valid.
 
-        It is read once for wheels with the same listed hash of METADATA, unless a bridge declares
-        them. Without a hash it is read once for all wheels with the same version and label, since
-        every read costs requests.
+        Wheels with the same listed hash of METADATA share one read. Wheels without such a hash, and
+        those of bridges, share one by version and label, since every read costs requests.
         """
         hashes = wheel.file.metadata_hashes if wheel.file.declared is None else None
         filename = wheel.filename
@@ -357,7 +356,7 @@ class _PageWriter:
         for wheel in offered.plain:
             body = metadata[wheel.filename.text]
             if body is not None and _has_variant_markers(body):
-                resolved = _resolved(body, VariantContext.PLAIN, wheel)
+                resolved = _without_markers(body, VariantContext.PLAIN, wheel)
                 result.replace(wheel, self._entry(wheel, 0, result.add_metadata(resolved)))
         return result
 
@@ -419,7 +418,7 @@ class _PageWriter:
             properties = document.properties(label) if document and label is not None else None
             if label is not None and properties is not None and support is not None:
                 context = VariantContext(label, support.filter(properties))
-            resolved[label] = _resolved(metadata[wheel.filename.text] or b"", context, wheel)
+            resolved[label] = _without_markers(metadata[wheel.filename.text] or b"", context, wheel)
         requirements: _Requirements = {}
         for platform, wheel in builds.items():
             body = resolved[wheel.filename.label]
@@ -465,7 +464,7 @@ def _differ(metadata: Mapping[str, bytes | None]) -> bool:
     return len(requirements) > 1
 
 
-def _resolved(body: bytes, context: VariantContext, wheel: Wheel) -> bytes:
+def _without_markers(body: bytes, context: VariantContext, wheel: Wheel) -> bytes:
     return without_variant_markers(body, context, where=wheel.filename.text)
 
 

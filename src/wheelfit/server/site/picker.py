@@ -1,4 +1,4 @@
-"""A machine put together by buttons: of the presets that differ for a release.
+"""Buttons that select a machine: a combination of the presets that differ for a release.
 
 A preset of an accelerator as ``cuda-12.8-sm90`` is chosen in two parts, the device and the version
 of its driver or toolkit. It needs no script: buttons are radio buttons of a form.
@@ -86,13 +86,13 @@ def picked_preset(query: Mapping[str, str], machines: Mapping[str, str]) -> str:
     device, version = query.get(DEVICE, ""), query.get(VERSION, "")
     kind, _, name = device.partition("-")
     if device and device not in machines:
-        newest = [
+        matches = [
             match
             for machine in machines
             if (match := VERSIONED.match(machine)) and match[1] == kind
         ]
         if version.partition("-")[0] != kind:
-            version = f"{kind}-{newest[-1][2]}" if newest else kind
+            version = f"{kind}-{matches[-1][2]}" if matches else kind
         device, version = f"{version}-{name}", ""
     parts = (query.get(SYSTEM, ""), query.get(PROCESSOR, ""), device or version)
     return "+".join(filter(None, parts))

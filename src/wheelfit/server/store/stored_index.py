@@ -45,7 +45,8 @@ class StoredIndex(ContentFiles):
         """Return the names of all projects, sorted."""
         if self._stage != PUBLISHED:
             return self._records.projects(self._stage)
-        # Read first: the known names may be newer than their number, and never older.
+        # Read before the names, so that a change in between makes them newer than their number. If
+        # they were older, they would stay until the next change.
         serial = self._records.serial()
         if self._known is None or self._known[0] != serial:
             self._known = (serial, self._records.projects())
@@ -70,7 +71,7 @@ class StoredIndex(ContentFiles):
         return ProjectPage(name, tuple(files), source=self.name, status=listing.status)
 
     def stamp(self, name: NormalizedName) -> int | None:
-        """Return the number of the last change of a project; None for stages, which change."""
+        """Return the number of the last change of a project; None for stages, which have none."""
         return self._records.serial(name) if self._stage == PUBLISHED else None
 
     def content(self, filename: str) -> Content | None:
@@ -78,7 +79,7 @@ class StoredIndex(ContentFiles):
         name = project_of(filename.removesuffix(_METADATA).removesuffix(_PROVENANCE))
         if name is not None and self._records.status(name).is_quarantined:
             return None
-        data = None  # no file has a name with one of these endings
+        data = None  # no wheel or source distribution has one of these endings
         if filename.endswith(_METADATA):
             data = self._records.metadata(filename.removesuffix(_METADATA), self._stage)
         elif filename.endswith(_PROVENANCE):
@@ -109,7 +110,7 @@ def _file(stored: StoredFile) -> File:
 
 
 def _document(document: ListedDocument) -> File:
-    return File(  # and nothing else (F-72)
+    return File(  # an index file has none of the other fields (F-72)
         filename=document.filename,
         url=url_of(document.filename),
         hashes={"sha256": document.sha256},

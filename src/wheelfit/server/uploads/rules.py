@@ -55,9 +55,9 @@ if TYPE_CHECKING:
 
 _LONGEST_NAME = 255
 _NAME = pattern(r"[A-Za-z0-9_.+!-]+")
-_DATA_DESCRIPTOR = 0x0008
+_DATA_DESCRIPTOR = 0x0008  # a flag of ZIP members: the size follows the data
 _ARCHITECTURE = "(?:x86_64|i[36]86|aarch64|armv[67]l|ppc64(?:le)?|s390x|riscv64|loongarch64)"
-# Beside those of the public registry `linux_…`, which a registry for the own machines may have.
+# Those of the public registry, and `linux_…`, since the machines of an organisation may be alike.
 _PLATFORM = pattern(
     rf"any|win32|win_(?:amd64|arm64|ia64)"
     rf"|(?:manylinux(?:1|2010|2014|_[0-9]+_[0-9]+)|musllinux_[0-9]+_[0-9]+|linux)_{_ARCHITECTURE}"
@@ -66,8 +66,8 @@ _PLATFORM = pattern(
     r"|android_[0-9]+_(?:armeabi_v7a|arm64_v8a|x86|x86_64)"
     r"|(?:pyodide|emscripten|pyemscripten)_[0-9]+_[0-9]+(?:_[0-9]+)?_wasm32|wasi_[0-9_]+_wasm32"
 )
-_UNPUBLISHED_VERSION = "2.0"  # of metadata; wheels of five years have it
-_NEW_FIELD = "introduced in metadata version"
+_UNPUBLISHED_VERSION = "2.0"  # a draft of metadata that tools used for five years
+_NEW_FIELD = "introduced in metadata version"  # in messages of `packaging.metadata`
 _LONGEST_FIELD = 5_000
 
 
@@ -103,14 +103,14 @@ def check_file(
     violations, facts = check_sdist(path, filename)
     if facts is None:
         return UploadVerdict(violations, (), None)
-    more, warnings = _metadata_violations(facts.metadata, f"{filename}: PKG-INFO")
+    metadata_violations, warnings = _metadata_violations(facts.metadata, f"{filename}: PKG-INFO")
     new = record(
         project=facts.name,
         version=facts.version,
         folded=facts.usual_name.lower(),
         requires_python=header_value(facts.metadata, "Requires-Python"),
     )
-    return UploadVerdict((*violations, *more), warnings, new)
+    return UploadVerdict((*violations, *metadata_violations), warnings, new)
 
 
 def check_name(filename: str) -> tuple[Violation, ...]:
@@ -162,8 +162,10 @@ def _check_wheel(path: Path, filename: str, record: partial[NewFile]) -> UploadV
         if not violations:  # otherwise it was reported above, in more detail
             violations.append(Violation("unsound-archive", error.message, filename))
     if facts.metadata:
-        more, metadata_warnings = _metadata_violations(facts.metadata, f"{filename}: METADATA")
-        violations += more
+        metadata_violations, metadata_warnings = _metadata_violations(
+            facts.metadata, f"{filename}: METADATA"
+        )
+        violations += metadata_violations
         warnings += metadata_warnings
     new = record(
         project=name.name,
@@ -267,7 +269,7 @@ def _metadata_violations(
             name = field.replace("_", "-")
             message = f"{name} has more than {_LONGEST_FIELD} characters"
             violations.append(Violation("invalid-metadata", message, where))
-            raw.pop(field)  # type: ignore[misc]  # of its fields
+            raw.pop(field)  # type: ignore[misc]  # a key of the TypedDict
     try:
         Metadata.from_raw(raw, validate=True)
     except ExceptionGroup as group:
@@ -395,14 +397,14 @@ def _check_folder(
     if core.version != version:
         message = f"the version is {core.version}, in the file name {version}"
         violations.append(Violation("wrong-metadata", message, where))
-    violations += _dependencies(core, where)
-    violations += _licenses(top, metadata, where)
+    violations += _dependency_violations(core, where)
+    violations += _license_violations(top, metadata, where)
     ending = filename[len(stem) :]
     expected = f"{name.replace('-', '_')}-{version}{ending}"
     return tuple(violations), SdistFacts(name, version, expected, metadata)
 
 
-def _dependencies(core: CoreMetadata, where: str) -> Iterator[Violation]:
+def _dependency_violations(core: CoreMetadata, where: str) -> Iterator[Violation]:
     """Yield dependencies that other installers cannot read, variant markers among them (F-109)."""
     for text in core.requires_texts:
         try:
@@ -412,7 +414,7 @@ def _dependencies(core: CoreMetadata, where: str) -> Iterator[Violation]:
             yield Violation("invalid-requirement", message, where)
 
 
-def _licenses(top: Path, metadata: bytes, where: str) -> Iterator[Violation]:
+def _license_violations(top: Path, metadata: bytes, where: str) -> Iterator[Violation]:
     for path in license_files(metadata):
         # A path that leads elsewhere is not followed, not even for a check.
         fault = path_fault(path) or windows_fault(path)

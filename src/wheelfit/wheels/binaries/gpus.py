@@ -37,8 +37,8 @@ def runs_on(code: DeviceCode, capability: Capability) -> bool:
     Code that does not state ``a`` or ``f`` is assumed to run.
     """
     if code.kind is CodeKind.MACHINE and code.capability != capability:
-        is_board = capability in tables.TEGRA
-        if (code.capability in tables.TEGRA) != is_board:
+        is_tegra = capability in tables.TEGRA
+        if (code.capability in tables.TEGRA) != is_tegra:
             return False
     return not _supported(capability).isdisjoint(code.values)
 
@@ -64,14 +64,14 @@ def accepting_gpus(value: str) -> tuple[frozenset[Capability], CodeKind] | None:
         return frozenset([named]), CodeKind.MACHINE
     if suffix == "f":
         return tables.SM_FAMILIES.get(named, frozenset([named])), CodeKind.MACHINE
-    alike = {
+    newer_gpus = {
         capability
         for capability in tables.CAPABILITIES
         if capability.major == named.major
         and capability.minor > named.minor
         and (capability in tables.TEGRA) == (named in tables.TEGRA)
     }
-    return frozenset({named, *alike}), CodeKind.MACHINE
+    return frozenset({named, *newer_gpus}), CodeKind.MACHINE
 
 
 def gpus_without_code(value: str, code: Iterable[DeviceCode]) -> tuple[Capability, ...] | None:

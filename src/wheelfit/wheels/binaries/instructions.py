@@ -41,7 +41,7 @@ _PIECE_SIZE = 4 << 20
 _MAX_INSTRUCTION_SIZE = 15
 """Bytes."""
 _VARIABLE_SIZES = (1, 2, 4, 8)
-"""Bytes of a variable that is not a vector; only computing an address has size 0."""
+"""Bytes of a variable that is not a vector; size 0 means that only an address is computed."""
 _CODE = Allowance(100_000, 4 << 30, _PIECE_SIZE)
 
 # Features that each level adds to the one before; all others belong to v1. LAHF, of v2, has no
@@ -97,47 +97,51 @@ def _by_level(counts: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
 
 
 def _count(window: Window, tables: Window, startup: Startup) -> tuple[Counter[str], InstructionUse]:
-    """Return the number of instructions of each level, and how they are used.
+    """Return the number of instructions of each level, and evidence of their use.
 
     :param window: the file, for reading its code.
     :param tables: the same file, for reading its tables of symbols and functions.
     """
     from collections import Counter
 
-    library = _library()
-    called = startup.initialisers | module_functions(
-        tables, startup, _referenced_addresses(library, tables, startup)
+    disassembler = _disassembler()
+    startup_functions = startup.initialisers | module_functions(
+        tables, startup, _referenced_addresses(disassembler, tables, startup)
     )
-    startup = with_ends(tables, startup, called)
-    kinds = _InstructionKinds(library)
-    by_code, by_function = _count_codes(library, window, startup, kinds)
+    startup = with_ends(tables, startup, startup_functions)
+    kinds = _InstructionKinds(disassembler)
+    by_code, by_function = _count_codes(disassembler, window, startup, kinds)
     levels: Counter[str] = Counter()
     groups: Counter[_Group] = Counter()
     for code, count in by_code.items():
         groups[kinds.group(code)] += count
         if level := kinds.level(code):
             levels[level] += count
-    detecting = {end for end, code in by_function if kinds.group(code) is _Group.DETECTION}
-    unguarded = {startup.end_of_function(address) for address in called} - detecting
-    newer: Counter[str] = Counter()
-    at_start: Counter[str] = Counter()
+    detecting_functions = {
+        end for end, code in by_function if kinds.group(code) is _Group.DETECTION
+    }
+    unguarded_functions = {
+        startup.end_of_function(address) for address in startup_functions
+    } - detecting_functions
+    newer_counts: Counter[str] = Counter()
+    startup_counts: Counter[str] = Counter()
     for (end, code), count in by_function.items():
         level = kinds.level(code)
         if level is not None and kinds.group(code) is not _Group.DETECTION:
-            newer[level] += count
-            if end in unguarded:
-                at_start[level] += count
+            newer_counts[level] += count
+            if end in unguarded_functions:
+                startup_counts[level] += count
     return levels, InstructionUse(
-        _by_level(at_start),
-        _by_level(newer),
+        _by_level(startup_counts),
+        _by_level(newer_counts),
         groups[_Group.SSE],
         groups[_Group.AVX],
-        startup.detects_processor or bool(detecting),
+        startup.detects_processor or bool(detecting_functions),
     )
 
 
 def _count_codes(
-    library: Any, window: Window, startup: Startup, kinds: _InstructionKinds
+    disassembler: Any, window: Window, startup: Startup, kinds: _InstructionKinds
 ) -> tuple[Counter[int], Counter[tuple[int, int]]]:
     """Return how often each instruction occurs in the code.
 
@@ -160,13 +164,14 @@ def _count_codes(
             is_last = offset + size == stop
             limit = start + (size if is_last else max(1, size - _MAX_INSTRUCTION_SIZE))
             function_end = start
-            for instruction in library.Decoder(64, piece, ip=start):
+            for instruction in disassembler.Decoder(64, piece, ip=start):
                 address = instruction.ip
                 if address >= limit:
                     size = address - start
                     break
                 code = instruction.code
                 by_code[code] += 1
+                # `add` once for each code, since this runs for millions of instructions.
                 if kinds[code] if code in kinds else kinds.add(instruction):
                     if address >= function_end:
                         function_end = startup.end_of_function(address)
@@ -178,10 +183,10 @@ def _count_codes(
 class _InstructionKinds(dict[int, bool]):
     """The kinds of instructions; as a mapping by code, whether the containing function matters."""
 
-    def __init__(self, library: Any) -> None:
+    def __init__(self, disassembler: Any) -> None:
         super().__init__()
-        self._library = library
-        feature = library.CpuidFeature
+        self._disassembler = disassembler
+        feature = disassembler.CpuidFeature
         self._levels = {
             getattr(feature, name): level
             for level, names in _NEW_FEATURES.items()
@@ -190,8 +195,8 @@ class _InstructionKinds(dict[int, bool]):
         self._kinds: dict[int, tuple[str | None, _Group]] = {}
         self._vector_features = {getattr(feature, name) for name in _VECTOR_FEATURES}
         self._scalar_features = {getattr(feature, name) for name in _SCALAR_FEATURES}
-        self._xmm_registers = range(library.Register.XMM0, library.Register.XMM31 + 1)
-        self._detection = (library.Mnemonic.CPUID, library.Mnemonic.XGETBV)
+        self._xmm_registers = range(disassembler.Register.XMM0, disassembler.Register.XMM31 + 1)
+        self._detection = (disassembler.Mnemonic.CPUID, disassembler.Mnemonic.XGETBV)
 
     def level(self, code: int) -> str | None:
         """Return the level that introduced an instruction; None for an invalid one."""
@@ -212,7 +217,7 @@ class _InstructionKinds(dict[int, bool]):
     def _level_of(self, instruction: Any) -> str | None:
         if not instruction.code:
             return None
-        if instruction.mnemonic == self._library.Mnemonic.TZCNT:
+        if instruction.mnemonic == self._disassembler.Mnemonic.TZCNT:
             return "v1"  # older processors run it as BSF, and compilers use it for them too
         levels = (self._levels.get(feature, "v1") for feature in instruction.cpuid_features())
         return max(levels, default="v1")
@@ -231,12 +236,12 @@ class _InstructionKinds(dict[int, bool]):
         has_xmm = any(
             instruction.op_register(number) in self._xmm_registers
             for number in range(instruction.op_count)
-            if instruction.op_kind(number) == self._library.OpKind.REGISTER
+            if instruction.op_kind(number) == self._disassembler.OpKind.REGISTER
         )
         return _Group.SSE if has_xmm else _Group.OTHER
 
 
-def _referenced_addresses(library: Any, window: Window, startup: Startup) -> frozenset[int]:
+def _referenced_addresses(disassembler: Any, window: Window, startup: Startup) -> frozenset[int]:
     """Return the addresses to which functions that create modules refer."""
     addresses: set[int] = set()
     for _, address in startup.modules:
@@ -248,7 +253,7 @@ def _referenced_addresses(library: Any, window: Window, startup: Startup) -> fro
                 if index < len(startup.functions):
                     end = min(end, startup.functions[index])
                 data = window.read(section.start + start, min(end - address, _MAX_FUNCTION_SIZE))
-                for instruction in library.Decoder(64, data, ip=address):
+                for instruction in disassembler.Decoder(64, data, ip=address):
                     if instruction.is_ip_rel_memory_operand:
                         addresses.add(instruction.ip_rel_memory_address)
     return frozenset(addresses)
@@ -275,10 +280,10 @@ def count_frame_use(window: Window, sections: Iterable[tuple[int, int]]) -> Fram
 
     :param sections: offset and size of each section with code.
     """
-    library = _library()
-    pointer, no_register = library.Register.RBP, library.Register.NONE
-    memory, size_of = library.OpKind.MEMORY, library.MemorySizeExt.size
-    move, push, ret = (getattr(library.Mnemonic, name) for name in ("MOV", "PUSH", "RET"))
+    disassembler = _disassembler()
+    frame_pointer, no_register = disassembler.Register.RBP, disassembler.Register.NONE
+    memory, size_of = disassembler.OpKind.MEMORY, disassembler.MemorySizeExt.size
+    move, push, ret = (getattr(disassembler.Mnemonic, name) for name in ("MOV", "PUSH", "RET"))
     instructions = accesses = reloads = prologues = returns = 0
     bytes_left = _PIECE_SIZE
     for start, length in sorted(sections):
@@ -286,11 +291,11 @@ def count_frame_use(window: Window, sections: Iterable[tuple[int, int]]) -> Fram
         bytes_left -= len(piece)
         written_displacement: int | None = None  # displacement of the variable just written
         is_pushed = False  # whether the frame pointer was just pushed
-        for instruction in library.Decoder(64, piece, ip=0):
+        for instruction in disassembler.Decoder(64, piece, ip=0):
             instructions += 1
             displacement = instruction.memory_displacement
             is_access = (
-                instruction.memory_base == pointer
+                instruction.memory_base == frame_pointer
                 and instruction.memory_index == no_register
                 and displacement >> 63  # negative
                 and size_of(instruction.memory_size) in _VARIABLE_SIZES
@@ -300,14 +305,14 @@ def count_frame_use(window: Window, sections: Iterable[tuple[int, int]]) -> Fram
             reloads += bool(is_access and not is_write and displacement == written_displacement)
             written_displacement = displacement if is_write else None
             mnemonic = instruction.mnemonic
-            is_pointer = instruction.op0_register == pointer
-            prologues += is_pushed and mnemonic == move and is_pointer
-            is_pushed = mnemonic == push and is_pointer
+            is_frame_pointer = instruction.op0_register == frame_pointer
+            prologues += is_pushed and mnemonic == move and is_frame_pointer
+            is_pushed = mnemonic == push and is_frame_pointer
             returns += mnemonic == ret
     return FrameUse(instructions, accesses, reloads, prologues, returns)
 
 
-def _library() -> Any:
+def _disassembler() -> Any:
     try:
         import iced_x86
     except ImportError:

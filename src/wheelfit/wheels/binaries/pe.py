@@ -35,12 +35,16 @@ class _Section(Struct, frozen=True):
     name: str
     address: int
     extent: int
+    """Bytes in memory."""
     start: int
+    """The offset in the file."""
     size: int
+    """Bytes in the file, with padding."""
     is_executable: bool = False
 
     @property
     def size_in_file(self) -> int:
+        """Bytes in the file, without padding; a file may leave out the size in memory."""
         return min(self.size, self.extent) or self.size
 
 
@@ -72,13 +76,15 @@ def read_pe(window: Window, member: str) -> Binary | None:
         return None
     machine, count = window.unpack("<HH", header + 4)
     (optional_size,) = window.unpack("<H", header + 20)
-    optional = header + 24
+    optional_header = header + 24
     faults: list[str] = []
     code: list[DeviceCode] = []
     unlinked: list[DeviceCode] = []
     targets: list[str] = []
-    sections = collected(lambda: list(_sections(window, optional + optional_size, count)), faults)
-    needed = collected(lambda: _libraries(window, optional, sections), faults)
+    sections = collected(
+        lambda: list(_sections(window, optional_header + optional_size, count)), faults
+    )
+    needed = collected(lambda: _libraries(window, optional_header, sections), faults)
     debug = collected(lambda: [_debug_size(window, header, sections)], faults)
     for section in sections:
         span = (section.start, section.size_in_file)
@@ -132,13 +138,14 @@ def _debug_size(window: Window, header: int, sections: Sequence[_Section]) -> in
 _SYMBOL_SIZE = 18
 
 
-def _libraries(window: Window, optional: int, sections: Sequence[_Section]) -> Iterator[str]:
+def _libraries(window: Window, optional_header: int, sections: Sequence[_Section]) -> Iterator[str]:
     """Yield the names of imported libraries, also of those with delayed loading."""
-    (kind,) = window.unpack("<H", optional)
+    (kind,) = window.unpack("<H", optional_header)
     if kind not in _DIRECTORIES:
         raise Unreadable("its optional header is of an unknown kind")
-    directories = optional + _DIRECTORIES[kind]
+    directories = optional_header + _DIRECTORIES[kind]
     (directory_count,) = window.unpack("<I", directories - 4)
+    # Number of the directory, size of its rows, and offset of the name in a row.
     for number, size, name_field in ((_IMPORTS, 20, 12), (_DELAYED, 32, 4)):
         if directory_count <= number:
             continue

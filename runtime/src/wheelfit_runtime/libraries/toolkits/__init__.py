@@ -56,6 +56,7 @@ class Component:
 class LibraryFamily:
     """The libraries of one vendor.
 
+    :param title: its name in messages.
     :param default_components: the components of a request that names none.
     :param machines: system and architecture of the machines with wheels.
     :param table: the distribution whose extras pin the components of one version of the family.
@@ -101,7 +102,10 @@ def names() -> tuple[str, ...]:
 
 
 def family_named(name: str) -> LibraryFamily:
-    """Return a family."""
+    """Return the family with a name.
+
+    :raises UserError: there is none.
+    """
     module = _MODULES.get(name)
     if module is None:
         from wheelfit_runtime.errors import UserError

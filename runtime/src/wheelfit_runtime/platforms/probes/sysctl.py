@@ -52,6 +52,7 @@ def evidence(answers: Mapping[str, bytes]) -> tuple[Evidence, ...]:
 
 
 def _shown(raw: bytes) -> str:
+    """Return an answer as text: a number if it has the size of one and is no word."""
     if len(raw) in (4, 8) and not raw.rstrip(b"\0").isalnum():
         return str(int.from_bytes(raw, "little"))
     return raw.rstrip(b"\0").decode("utf-8", "replace")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 NAME = "IsProcessorFeaturePresent"
 
-_HIGHEST = 96
+_END = 96
 """The number after the last one queried; Windows 11 of 2025 knows all below."""
 
 
@@ -39,7 +39,7 @@ if sys.platform == "win32":
         import ctypes
 
         ask = ctypes.WinDLL("kernel32").IsProcessorFeaturePresent
-        return frozenset(number for number in range(_HIGHEST) if ask(number))
+        return frozenset(number for number in range(_END) if ask(number))
 
 else:
 

@@ -1,4 +1,4 @@
-"""Go: levels of processors, which its compiler reads from variables, and flags for C in packages.
+"""Go: variables with the processor level for its compiler, and flags for C code in Go packages.
 
 Go reads ``GOARM64`` since 1.23; older versions compile for every 64-bit Arm processor.
 """
@@ -38,6 +38,7 @@ def variables(properties: PropertySet) -> Mapping[str, str]:
 
 
 def _words(properties: PropertySet, _machine: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the variables as ``NAME=value``, for reports."""
     return tuple(f"{name}={value}" for name, value in variables(properties).items())
 
 
