@@ -118,7 +118,7 @@ class InvalidFilename(UserError, code="invalid-filename"):
     """Raised when a text is not a wheel filename (F-12 to F-16)."""
 
 
-_SHOWN = 200  # characters on either side of what a caret points at
+_SHOWN = 200  # characters that are shown on either side of the caret
 
 
 def _with_caret(source: str, position: int) -> str:
@@ -217,7 +217,7 @@ def did_you_mean(word: str, known: Iterable[str], otherwise: str) -> str:
 
 
 def install_hint(extra: str) -> str:
-    """Return how to install an extra of wheelfit, from where wheelfit is.
+    """Return a hint with the command that installs an extra of wheelfit.
 
     :param extra: its name, as ``server``.
     """
@@ -239,7 +239,7 @@ class NeedsExtra(UserError, code="needs-extra"):
         )
 
 
-# --- 2 ------------------------------------------------------------------------
+# --- 2: a wrong command line ----------------------------------------------------
 
 
 class UsageError(WheelfitError, code="usage"):

@@ -314,7 +314,7 @@ def _index_for_new(items: Sequence[object], name: NormalizedName) -> int:
 
 
 _FEWEST_SORTED = 2
-"""Requirements from which on alphabetical order counts as intended."""
+"""The least number of requirements whose alphabetical order is taken as intended."""
 
 
 def _merged(before: str, text: str) -> str:
@@ -376,7 +376,7 @@ def _with_items(
 
 
 def _without_key(project: ProjectText, edited: str, path: tuple[str, ...]) -> ProjectText:
-    """Return the edited project if it lacks a key, and nothing else but empty tables."""
+    """Return the edited project if only a key, and tables that became empty, were removed."""
     expected = table = tomllib.loads(project.text)
     for step in path[:-1]:
         table = table[step]

@@ -30,7 +30,7 @@ _MAX_SIZE = 16 << 20
 _DECISIVE = frozenset({"name", "version", "requires-python", "requires-dist", "provides-extra"})
 _DYNAMIC = frozenset({"version", "requires-python", "dependencies", "optional-dependencies"})
 _RELIABLE = (2, 2)
-"""The version of core metadata from which on a field not marked as dynamic is fixed."""
+"""The first version of core metadata in which fields not marked as dynamic are fixed."""
 
 
 def is_project(folder: Path) -> bool:

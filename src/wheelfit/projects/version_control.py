@@ -115,7 +115,7 @@ def check_out(
 ) -> str:
     """Check out a revision with its submodules, and return the id of its commit.
 
-    :param environ: the environment of the process; git's own configuration counts.
+    :param environ: the environment of the process; git's own configuration applies.
     :param offline: contact no server, not for submodules either.
     :raises NetworkError: ``checkout-failed``; the revision is not available.
     :raises Unreachable: a server would have to be contacted while offline.

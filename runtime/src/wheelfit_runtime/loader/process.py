@@ -152,7 +152,8 @@ def _bounds_without_dropped_majors(
         yield DeviceValues(
             _LOWER_BOUND,
             names,
-            # Also bounds above this driver's; toolkits newer than the tables support no older GPUs.
+            # Bounds above those of this driver too. Majors above a dropped one are dropped as well,
+            # since newer toolkits do not support older GPUs.
             frozenset(
                 value
                 for value in (*bounds.values, *cuda_values.every_bound())
@@ -200,6 +201,7 @@ def visible_gpus(gpus: Sequence[_Gpu], mask: str | None, order: str) -> tuple[_G
 
     :param gpus: all of the machine, in the order of their PCI addresses.
     :param mask: ``CUDA_VISIBLE_DEVICES``; None: unset.
+    :param order: ``CUDA_DEVICE_ORDER``; empty: unset.
     """
     if mask is None:
         return tuple(gpus)
@@ -210,7 +212,7 @@ def visible_gpus(gpus: Sequence[_Gpu], mask: str | None, order: str) -> tuple[_G
             return tuple(gpus)  # its GPU is unknown
         if _INDEX.fullmatch(entry):
             if not are_alike and order != "PCI_BUS_ID":
-                return tuple(gpus)  # the fastest is the first, and which one that is is unknown
+                return tuple(gpus)  # CUDA numbers the fastest GPU first, and that one is unknown
             matching = [gpu for gpu in gpus if gpu.index == int(entry)]
         else:
             matching = [gpu for gpu in gpus if entry and gpu.uuid.startswith(entry)]

@@ -173,7 +173,7 @@ def _modules(paths: Iterable[str]) -> set[str]:
 
 
 def _read_beginning(archive: WheelArchive, name: str) -> bytes:
-    """Return the content of a file; of a too large file, more than `MAX_FILE_SIZE` bytes of it."""
+    """Return the content of a file, or its beginning if it is larger than `MAX_FILE_SIZE`."""
     data = b""
     for piece in archive.chunks(name):
         data += piece
