@@ -26,7 +26,7 @@ class Severity(StrEnum):
     """Useful information."""
 
 
-_ORDER = {severity: number for number, severity in enumerate(Severity)}
+_RANKS = {severity: number for number, severity in enumerate(Severity)}
 
 _MAX_LENGTH = 1000
 """Characters of a message, which may quote texts of any length."""
@@ -98,9 +98,9 @@ class Finding(NamedTuple):
     remedy: str
     """The remedy, one sentence without a final full stop."""
     member: str = ""
-    """The file inside a wheel, as ``variant.json``; empty for the whole."""
+    """The file inside a wheel, as ``variant.json``; empty for the whole file."""
     path: str = ""
-    """The place in the document, as ``variants.cu128.nvidia``; empty for the whole."""
+    """The place in the document, as ``variants.cu128.nvidia``; empty for the whole document."""
     line: int | None = None
     """Line of the document, from 1; None if it has none or it is unknown."""
     correction: Correction | None = None
@@ -259,7 +259,7 @@ class Report:
     def worst(self) -> Severity | None:
         """Return the highest severity among the findings; None without any."""
         return min(
-            (finding.severity for finding in self.findings), key=_ORDER.__getitem__, default=None
+            (finding.severity for finding in self.findings), key=_RANKS.__getitem__, default=None
         )
 
     def has_faults(self, *, strict: bool) -> bool:

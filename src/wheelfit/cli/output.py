@@ -89,15 +89,15 @@ class Output(Reporter):
         :param environ: the environment; ``NO_COLOR``, ``FORCE_COLOR``, ``TERM`` and ``CI`` are
             respected.
         """
-        is_coloured = _colour_choice(colour, environ)
+        choice = _colour_choice(colour, environ)
         can_animate = environ.get("TERM") != "dumb"
         terminal = can_animate and _is_terminal(sys.stderr)
         return cls(
             json=json,
             verbosity=-1 if quiet else int(verbose),
             colour=not json
-            and (can_animate and _is_terminal(sys.stdout) if is_coloured is None else is_coloured),
-            error_colour=terminal if is_coloured is None else is_coloured,
+            and (can_animate and _is_terminal(sys.stdout) if choice is None else choice),
+            error_colour=terminal if choice is None else choice,
             animate=terminal and progress and not quiet and not environ.get("CI"),
             width=_width(sys.stdout),
             error_width=_width(sys.stderr),

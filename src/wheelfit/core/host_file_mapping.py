@@ -64,10 +64,10 @@ def read_host_file(
     root = _Table(mapping, reader)
     metadata = root.optional("metadata")
     if metadata is None:
-        root.only(*_ROOT)  # a misspelled key is the better error
+        root.only(*_ROOT_KEYS)  # a misspelled key is the better error
         root.fail("metadata", "is missing", hint=f'write [metadata] version = "{FILE_VERSION}"')
     version = _file_version(metadata)
-    root.only(*_ROOT)
+    root.only(*_ROOT_KEYS)
     metadata.only("version", "created-by", "origin", "overrides")
     platform = root.optional("platform")
     interpreter = root.optional("interpreter")
@@ -77,7 +77,7 @@ def read_host_file(
         created_by=metadata.string("created-by") or "",
         version=version,
         origin=metadata.string("origin") or "",
-        overrides=metadata.distinct("overrides"),
+        overrides=metadata.distinct_strings("overrides"),
         interpreter=None if interpreter is None else _interpreter(interpreter),
         platforms=() if platform is None else _platforms(platform),
         environment={} if environment is None else _environment(environment),
@@ -91,7 +91,7 @@ def read_host_file(
     return replace(file, notes=tuple(reader.notes))
 
 
-_ROOT: Final = ("metadata", "provider", "interpreter", "platform", "environment")
+_ROOT_KEYS: Final = ("metadata", "provider", "interpreter", "platform", "environment")
 
 
 def _notes_on_uv_file(file: HostFile, root: _Table) -> Iterator[str]:
@@ -136,7 +136,7 @@ def _without_empty(mapping: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class _Reader(FirstFault):
-    """A reporter that raises the first fault of a host file, with the notes on others."""
+    """A reporter that raises the first fault of a host file, and collects notes."""
 
     def __init__(self, where: str, line_of: Callable[[str], int | None] | None) -> None:
         super().__init__(UserError, where, line_of, code="invalid-host-file")
@@ -166,7 +166,7 @@ class _Table(Table):
         """Return a table, or None without it."""
         return None if self.content.get(key) is None else self.table(key)
 
-    def distinct(self, key: str) -> tuple[str, ...]:
+    def distinct_strings(self, key: str) -> tuple[str, ...]:
         """Return a list of distinct strings."""
         items = self.strings(key)
         if len(set(items)) != len(items):
@@ -179,8 +179,11 @@ def _file_version(metadata: _Table) -> str:
     """Return the version of the format; a newer one with the same major number only adds keys."""
     version = metadata.required("version")
     if version != FILE_VERSION:
-        known, match = FILE_VERSION.split("."), re.fullmatch(r"(\d{1,9})\.(\d{1,9})", version)
-        if match is None or match[1] != known[0] or int(match[2]) < int(known[1]):
+        known_numbers, match = (
+            FILE_VERSION.split("."),
+            re.fullmatch(r"(\d{1,9})\.(\d{1,9})", version),
+        )
+        if match is None or match[1] != known_numbers[0] or int(match[2]) < int(known_numbers[1]):
             metadata.fail(
                 "version",
                 f"is {version!r}, and only {FILE_VERSION!r} is known",
@@ -202,8 +205,8 @@ def _provider(table: _Table) -> HostProvider:
     )  # fmt: skip
     namespace = table.required("namespace")
     if not is_name(namespace):
-        table.fail("namespace", f"is not a valid namespace: {namespace!r}", hint=_NAMES)
-    resolved = table.distinct("resolved")
+        table.fail("namespace", f"is not a valid namespace: {namespace!r}", hint=_NAME_HINT)
+    resolved = table.distinct_strings("resolved")
     for index, text in enumerate(resolved):
         try:
             parse_requirement(text, allow_variant_markers=False)
@@ -217,12 +220,12 @@ def _provider(table: _Table) -> HostProvider:
         evidence=tuple(_evidence(item) for item in table.tables("evidence")),
         devices=tuple(_device(item) for item in table.tables("devices")),
         version=table.string("version") or "",
-        warnings=table.distinct("warnings"),
+        warnings=table.distinct_strings("warnings"),
     )
 
 
-_NAMES: Final = "use lower-case ASCII letters, digits and '_' only (F-2)"
-_VALUES: Final = "use lower-case ASCII letters, digits, '_' and '.' only (F-2)"
+_NAME_HINT: Final = "use lower-case ASCII letters, digits and '_' only (F-2)"
+_VALUE_HINT: Final = "use lower-case ASCII letters, digits, '_' and '.' only (F-2)"
 
 
 def _features(table: _Table) -> tuple[FeatureConfig, ...]:
@@ -232,8 +235,8 @@ def _features(table: _Table) -> tuple[FeatureConfig, ...]:
             "properties", "is missing", hint="an empty table means that nothing is supported"
         )
     names = list(properties.content)
-    order = table.distinct("feature-order")
-    multi_value = table.distinct("multi-value")
+    order = table.distinct_strings("feature-order")
+    multi_value = table.distinct_strings("multi-value")
     for key, listed_names in (("feature-order", order), ("multi-value", multi_value)):
         if unknown := next((name for name in listed_names if name not in names), None):
             table.fail(key, f"names {unknown!r}, which is not in properties")
@@ -245,10 +248,10 @@ def _features(table: _Table) -> tuple[FeatureConfig, ...]:
 
 def _feature_values(properties: _Table, name: str) -> tuple[str, ...]:
     if not is_name(name):
-        properties.fail(name, "is not a valid feature", hint=_NAMES)
-    values = properties.distinct(name)
+        properties.fail(name, "is not a valid feature", hint=_NAME_HINT)
+    values = properties.distinct_strings(name)
     if wrong := next((value for value in values if not is_value(value)), None):
-        properties.fail(name, f"lists {wrong!r}, which is not a valid value", hint=_VALUES)
+        properties.fail(name, f"lists {wrong!r}, which is not a valid value", hint=_VALUE_HINT)
     return values
 
 
@@ -260,7 +263,9 @@ def _evidence(table: _Table) -> Evidence:
 def _device(table: _Table) -> DeviceValues:
     table.only("feature", "device", "values")
     return DeviceValues(
-        table.required("feature"), table.required("device"), frozenset(table.distinct("values"))
+        table.required("feature"),
+        table.required("device"),
+        frozenset(table.distinct_strings("values")),
     )
 
 
@@ -280,8 +285,8 @@ def _interpreter(table: _Table) -> HostInterpreter:
     return HostInterpreter(
         version,
         table.string("implementation") or "cpython",
-        abis=(table.required("abi"),) if one_abi else table.distinct("abi"),
-        tags=tuple(_tag(table, text) for text in table.distinct("tags")),
+        abis=(table.required("abi"),) if one_abi else table.distinct_strings("abi"),
+        tags=tuple(_tag(table, text) for text in table.distinct_strings("tags")),
     )
 
 
@@ -303,7 +308,7 @@ def _platforms(table: _Table) -> tuple[str, ...]:
         for key in (*_LIBC_VERSION, "macos"):
             if key in table.content:
                 table.fail("machine", f"is missing; {key} alone is not enough")
-        tags = table.distinct("tags")
+        tags = table.distinct_strings("tags")
         if not tags:
             table.fail("tags", "is missing", hint='or write machine = "x86_64", glibc = "2.39"')
         return tags
@@ -370,8 +375,10 @@ def _platform_mapping(platforms: tuple[str, ...]) -> dict[str, Any]:
             return {"machine": machine, "musl": f"1.{minor}"}
     if match := _MACOS_TAG.fullmatch(platforms[0]):
         version, machine = f"{match['major']}.{match['minor']}", match["machine"]
-        known = _MACOS_VERSION.fullmatch(version)
-        if known and platforms == macos_platforms(machine, int(known[1]), int(known[2])):
+        supported = _MACOS_VERSION.fullmatch(version)
+        if supported and platforms == macos_platforms(
+            machine, int(supported[1]), int(supported[2])
+        ):
             return {"machine": machine, "macos": version}
     return {"tags": list(platforms)}
 

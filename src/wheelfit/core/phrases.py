@@ -71,9 +71,11 @@ def describe_unmet(
             words = _words(detection, machine)
             if not any(config.values for config in detection.features):
                 properties = features_text(unmet)
-                return _named(words.unsupported_namespace(properties), properties)
+                return _with_properties(words.unsupported_namespace(properties), properties)
             return "; ".join(
-                _named(words.unsupported_feature(feature, values), properties_text(feature, values))
+                _with_properties(
+                    words.unsupported_feature(feature, values), properties_text(feature, values)
+                )
                 for feature, values in unmet
             )
 
@@ -81,7 +83,9 @@ def describe_unmet(
 def describe_unmet_on_device(feature: Feature, values: tuple[str, ...], device: str) -> str:
     """Return the reason one of several devices does not meet a feature (P-88)."""
     needs = _words(Detection(feature.namespace)).requirement(feature, values)
-    return _named(f"{needs}, which {device} does not meet", properties_text(feature, values))
+    return _with_properties(
+        f"{needs}, which {device} does not meet", properties_text(feature, values)
+    )
 
 
 def describe_supported(
@@ -96,7 +100,7 @@ def describe_requirement(feature: Feature, values: tuple[str, ...]) -> str:
     return _words(Detection(feature.namespace)).requirement(feature, values)
 
 
-def _named(words: str, properties: str) -> str:
+def _with_properties(words: str, properties: str) -> str:
     return words if properties in words else f"{words} ({properties})"
 
 
@@ -104,8 +108,8 @@ def _failure(detection: Detection, machine: str) -> str:
     """Return how the detection of a namespace failed (P-17)."""
     if detection.warnings:
         return "; ".join(detection.warnings)
-    seen = "; ".join(f"{item.source}: {item.value}" for item in detection.evidence[-2:])
-    return f"asking {machine} about {detection.namespace} failed: {seen or detection.source}"
+    evidence = "; ".join(f"{item.source}: {item.value}" for item in detection.evidence[-2:])
+    return f"asking {machine} about {detection.namespace} failed: {evidence or detection.source}"
 
 
 def _words(detection: Detection, machine: str = THIS_MACHINE) -> NamespaceWords:
@@ -142,11 +146,13 @@ def describe_condition(properties: PropertySet, providers: Mapping[str, Provider
 
 
 def _clauses(properties: PropertySet, providers: Mapping[str, Provider]) -> Iterator[str]:
-    builds = abi_dependency.abi_namespaces(providers)
+    abi_namespaces = abi_dependency.abi_namespaces(providers)
     for feature, values in properties.features():
         if _is_met_everywhere(feature, values, providers.get(feature.namespace)):
             continue
-        project = abi_dependency.project_of(feature.name) if feature.namespace in builds else None
+        project = (
+            abi_dependency.project_of(feature.name) if feature.namespace in abi_namespaces else None
+        )
         if project is None:
             yield describe_requirement(feature, values)
         else:  # P-51
@@ -156,7 +162,7 @@ def _clauses(properties: PropertySet, providers: Mapping[str, Provider]) -> Iter
 def _is_met_everywhere(
     feature: Feature, values: tuple[str, ...], provider: Provider | None
 ) -> bool:
-    """Return whether the package's own list has a value, so that no machine is detected (P-11)."""
+    """Return whether the package's static list supports a value, on every machine (P-11)."""
     if not isinstance(provider, StaticProvider) or provider.optional:
         return False
     supported = {

@@ -1,4 +1,4 @@
-"""The degradations by faulty metadata: unusable variants, with the reasons (F-130, F-136)."""
+"""Degradations caused by faulty metadata: unusable variants, with reasons (F-130, F-136)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _MAX_NAMED = 5
 MAX_SHOWN = 3
 """Degradations shown in one line; the others are counted."""
 _MAX_SINGLE = 100
-"""Broken labels that have a degradation each, and faults that are listed."""
+"""Broken labels with a degradation of their own, and faults in the plain data."""
 _MAX_LENGTH = 300
 """Characters of a reason in one line."""
 
@@ -42,7 +42,7 @@ class Degradation(Struct, frozen=True):
 
     scope: Scope
     names: tuple[str, ...]
-    """The labels, namespaces or file names that are lost; of a release its labels."""
+    """The labels, namespaces or file names that are lost; for a release, its labels."""
     code: str
     """The reason for programs: an error code, or one of ``docs/reference/json.md``."""
     reason: str
@@ -57,7 +57,7 @@ class Degradation(Struct, frozen=True):
 
     @property
     def fault(self) -> str:
-        """The fault, without the loss."""
+        """The reason, without its consequence."""
         return self.reason if self.scope == "release" else f"{self._listed}: {self.reason}"
 
     @property
@@ -88,15 +88,17 @@ class Degradation(Struct, frozen=True):
 def degradations_of_labels(unusable: Mapping[str, str]) -> tuple[Degradation, ...]:
     """Return the degradations by broken labels; beyond a limit the others are one degradation."""
     items = list(unusable.items())
-    single = [
+    degradations = [
         Degradation("label", (name,), "invalid-variant", reason)
         for name, reason in items[:_MAX_SINGLE]
     ]
     rest = items[_MAX_SINGLE:]
     if rest:
         names = tuple(name for name, _ in rest)
-        single.append(Degradation("label", names, "invalid-variant", f"the first: {rest[0][1]}"))
-    return tuple(single)
+        degradations.append(
+            Degradation("label", names, "invalid-variant", f"the first: {rest[0][1]}")
+        )
+    return tuple(degradations)
 
 
 def degradations_in_one_line(degradations: Iterable[Degradation]) -> str:

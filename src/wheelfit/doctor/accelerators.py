@@ -49,7 +49,7 @@ class AcceleratorBuild:
     cuda: Mapping[int, str] = field(default_factory=dict)
     """CUDA majors, each with its evidence."""
     toolkit: str = ""
-    """The toolkit as ``12.8``, where the package states it that exactly."""
+    """The toolkit as ``12.8``; empty where the package states no minor version."""
     rocm: Mapping[str, str] = field(default_factory=dict)
     """ROCm versions as ``6.4``, each with its evidence."""
     cpu_only: str = ""
@@ -110,6 +110,7 @@ def _named_cuda(package: Package, local: str) -> Iterator[tuple[int, str]]:
 
 
 def _property_cuda(package: Package) -> Iterator[tuple[int, str]]:
+    """Yield the CUDA majors that the properties of the variant need, with the evidence."""
     bounds = package.installed.properties.values("nvidia", "cuda_version_lower_bound")
     values = [value for value in bounds if _VERSION.fullmatch(value)]
     if values:
@@ -130,6 +131,7 @@ def _contained_cuda(
 
 
 def _required_cuda(requirements: Iterable[Requirement]) -> Iterator[tuple[int, str]]:
+    """Yield the CUDA majors of the required projects, with the evidence."""
     for requirement in requirements:
         if (match := _CUDA_SUFFIX.search(requirement.name)) is not None:
             yield int(match[1]), f"it needs {requirement.name}"

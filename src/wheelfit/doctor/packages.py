@@ -54,11 +54,11 @@ def about_tags(packages: Iterable[Package], target: Target, where: str) -> Itera
     ]
     if wrong:
         words = some_of(f"{package} (for {min(map(str, package.tags))})" for package in wrong)
-        again = " ".join(f"{package.name}=={package.installed.version}" for package in wrong)
+        requirements = " ".join(f"{package.name}=={package.installed.version}" for package in wrong)
         yield CheckedFile(where).found(
             diagnoses.WRONG_PLATFORM,
             f"{target.name} cannot use {words}",
-            remedy=f"wheelfit install --force-reinstall {again}",
+            remedy=f"wheelfit install --force-reinstall {requirements}",
         )
 
 
@@ -163,12 +163,12 @@ def _soname_conflicts(
     libraries: Iterable[OwnedLibrary], majors_of: Mapping[Package, frozenset[int]]
 ) -> Iterator[str]:
     """Yield libraries of one SONAME that come from packages for different majors."""
-    by_stem: dict[str, list[OwnedLibrary]] = defaultdict(list)
+    by_soname: dict[str, list[OwnedLibrary]] = defaultdict(list)
     for owned in libraries:
         library = owned.identity
         if library.is_ambiguous and majors_of.get(owned.package):
-            by_stem[f"{library.stem} {library.number.partition('.')[0]}"].append(owned)
-    for same_soname in by_stem.values():
+            by_soname[f"{library.stem} {library.number.partition('.')[0]}"].append(owned)
+    for same_soname in by_soname.values():
         for left, right in combinations(same_soname, 2):
             if majors_of[left.package].isdisjoint(majors_of[right.package]):
                 yield f"{left.file.name} comes from {left.package} and from {right.package}"
@@ -196,7 +196,7 @@ def _several_kinds_findings(
 def about_hardware(
     builds: Sequence[AcceleratorBuild], hardware: Hardware, where: str
 ) -> Iterator[Finding]:
-    """Yield findings about packages that cannot use the hardware, or for which there is none.
+    """Yield findings about packages that cannot use the hardware, or need hardware that is absent.
 
     Variants are left out: their properties are exact.
     """
@@ -225,8 +225,8 @@ def about_hardware(
     ]
     if devices:
         for build in builds:
-            if sign := build.cpu_only or _unused_hardware_evidence(build, hardware):
-                words = f"{build.package} is a build for the CPU ({sign}), "
+            if evidence := build.cpu_only or _unused_hardware_evidence(build, hardware):
+                words = f"{build.package} is a build for the CPU ({evidence}), "
                 words += f"but this machine has {listed(devices)}"
                 yield CheckedFile(where).found(
                     diagnoses.IDLE_HARDWARE,
@@ -325,12 +325,12 @@ def about_shared_files(
     """
     pairs: dict[tuple[Package, Package], list[tuple[OwnedFile, bool]]] = defaultdict(list)
     for owners in shared.values():
-        for (left, mine), (right, theirs) in combinations(owners, 2):
+        for (left, left_file), (right, right_file) in combinations(owners, 2):
             if left.name == right.name:
                 continue  # `about_duplicates` reports it
-            differs = (mine.hash, mine.size) != (theirs.hash, theirs.size)
-            if differs or _LIBRARY.fullmatch(mine.name):
-                pairs[left, right].append((mine, differs))
+            differs = (left_file.hash, left_file.size) != (right_file.hash, right_file.size)
+            if differs or _LIBRARY.fullmatch(left_file.name):
+                pairs[left, right].append((left_file, differs))
     for (left, right), files in pairs.items():
         different = [file for file, differs in files if differs]
         library = next((file for file in different if _LIBRARY.fullmatch(file.name)), None)
@@ -401,7 +401,7 @@ def about_needs(packages: Sequence[Package]) -> Iterator[Finding]:
     present = by_name(packages)
     for package in present.values():
         if package.installed.outside:
-            continue  # it is in another environment, which this one only sees
+            continue  # it belongs to another environment, from which this one can import
         unmet = []
         requirements = []
         for need in package.requirements:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 _LIBRARY_FOLDERS = ("site-packages", "dist-packages")
 _TOOLKIT = re.compile(r"(/usr/local/cuda(?:-[0-9.]+)?|/opt/rocm(?:-[0-9.]+)?)/")
 _DRIVER_RELEASE = re.compile(r"lib(?:cuda|nvidia-ml)\.so\.([0-9]+\.[0-9]+(?:\.[0-9]+)?)")
-_SYSTEM = ("/lib", "/usr/lib", "/usr/lib64", "/lib64")
+_SYSTEM_FOLDERS = ("/lib", "/usr/lib", "/usr/lib64", "/lib64")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class LoadedLibrary:
 
     @property
     def path(self) -> str:
-        """As the process names it."""
+        """The path by which the process has mapped it."""
         return self.file.path
 
 
@@ -163,7 +163,7 @@ def _owner(
         return f"{library.kind} driver"
     if any(f"/{name}/" in file.path for name in _LIBRARY_FOLDERS):
         return "no package: no RECORD names it"
-    return "the system" if file.path.startswith(_SYSTEM) else "unknown"
+    return "the system" if file.path.startswith(_SYSTEM_FOLDERS) else "unknown"
 
 
 def _conda_owner(view: SystemView, path: str) -> str | None:
@@ -271,13 +271,13 @@ def _foreign_libraries(process: ExaminedProcess, place: CheckedFile) -> Iterator
     for package in process.packages:
         for owned in owned_libraries(package):
             installed[owned.file.name].append(owned)
-    loaded = {library.path for library in process.libraries}
+    loaded_paths = {library.path for library in process.libraries}
     for library in process.libraries:
         if library.package is not None or library.identity.family == "driver":
             continue
         expected = installed.get(library.soname) or installed.get(library.file.name) or []
         # Where both are loaded, they are reported as two files with one SONAME.
-        if expected and not any(owned.file.path in loaded for owned in expected):
+        if expected and not any(owned.file.path in loaded_paths for owned in expected):
             yield place.found(
                 diagnoses.FOREIGN_LIBRARY,
                 f"{library.soname} comes from {library.path} ({library.owner}), and not from "

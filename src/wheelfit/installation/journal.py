@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from wheelfit.wheels.file_system import FileSystem
 
 FOLDERS: Final = "folders"
-"""The file in the workplace that names what was made elsewhere."""
+"""The file in the workplace that lists the folders created outside of it."""
 MARK: Final = "of-"
 """The start of the name of the file that marks a workplace as this user's."""
 
@@ -129,7 +129,7 @@ def mark_workplace(
     if (fault := _ownership_fault(status)) is None:
         return
     # Some file systems have one owner and mode for all files, as FAT and network shares. There the
-    # new mark looks like the folder; if it does not, another user replaced the folder.
+    # new mark has the owner and mode of the folder; otherwise another user replaced the folder.
     with suppress(OSError):
         disk.set_mode(mark, 0o600)
     mark_status = disk.lstat(mark)
@@ -146,7 +146,7 @@ def check_workplace(
 ) -> None:
     """Check that this user's wheelfit created a workplace, in this folder.
 
-    An empty one passes: a process may have been killed before it marked it.
+    An empty workplace is accepted: its process may have been killed before it wrote the mark.
 
     :param disk: the file system of the workplace, with open folders.
     :param trusting: whether the user trusts it; a link is refused all the same.
@@ -165,7 +165,7 @@ def check_workplace(
         if fault is None:
             raise
         names = []
-    # The mark also fixes the owner: owner and mode are those of its creation.
+    # The mark is a signature of owner and mode too, so these have not changed since its creation.
     if mark_of(places, workplace, disk) in names:
         return
     if fault is not None:
@@ -240,7 +240,7 @@ def read_changes(
 def read_folders(
     places: EnvironmentFolders, disk: FileSystem, *, trusting: bool = False
 ) -> tuple[list[str], dict[str, int]]:
-    """Return the arguments of `format_folders`; empty if it was not written, or not here.
+    """Return the arguments of `format_folders`; empty if there is no valid list for this workplace.
 
     :param trusting: whether the user trusts it without a signature.
     """
@@ -310,8 +310,8 @@ def _step(
     place: str,
     aside: str,
     owners: list[str],
-    coming: int,
-    going: int,
+    new_number: int,
+    old_number: int,
     *,
     places: EnvironmentFolders,
 ) -> Step:
@@ -320,8 +320,8 @@ def _step(
         places.decode(place),
         places.decode(aside) if aside else "",
         frozenset(map(str, owners)),
-        int(coming),
-        int(going),
+        int(new_number),
+        int(old_number),
     )
     # A step moves a file from a workplace into the environment, or back.
     if step.place in places.unmovable or WORKPLACE in place.split("/"):

@@ -91,9 +91,11 @@ def lock_everywhere(
             preferred = locked_versions(old, environment.target, upgrade, fork.left_out)
         # Versions that another environment could not keep are not preferred in this one.
         preferred = {
-            name: one for name, one in preferred.items() if (fork, name, one) not in given_up
+            name: version
+            for name, version in preferred.items()
+            if (fork, name, version) not in given_up
         }
-        own = chosen.setdefault((fork, environment.python), {})
+        fork_versions = chosen.setdefault((fork, environment.python), {})
         # Versions of other environments are preferred, those of the same fork and Python most.
         latest_first = list(reversed(chosen))
         for key in sorted(latest_first, key=lambda key: key[0] != fork):
@@ -103,18 +105,18 @@ def lock_everywhere(
             solution = forked.solve(environment, preferred)
         except NoFit as error:
             # Inconsistent sets, and failures of single forks, are no lack of wheels for a platform.
-            is_refused = isinstance(error, NoConsistentSet) or fork is not forks[0]
-            if every_platform or is_refused:
+            is_fatal = isinstance(error, NoConsistentSet) or fork is not forks[0]
+            if every_platform or is_fatal:
                 raise _with_environment(error, environment) from None
             failed.append((environment, error))
             continue
-        one = replace(list_wheels(forked, solution), fork=fork)
-        settled.append(one)
-        for name, part in one.parts.items():
-            own.setdefault(name, part.version)
+        listed = replace(list_wheels(forked, solution), fork=fork)
+        settled.append(listed)
+        for name, part in listed.parts.items():
+            fork_versions.setdefault(name, part.version)
             if preferred.get(name, part.version) != part.version:
                 given_up.add((fork, name, preferred[name]))
-    served = {one.environment.python for one in settled}
+    served = {listed.environment.python for listed in settled}
     needed = [
         (environment, why)
         for environment, why in failed
@@ -146,8 +148,8 @@ def build_lock(
     """
     request = solver.request
     merged = merge(settled, solver, folder)
-    conditions = Conditions(one.environment for one in settled)
-    pythons = sorted({one.environment.python for one in settled})
+    conditions = Conditions(listed.environment for listed in settled)
+    pythons = sorted({listed.environment.python for listed in settled})
     extras, groups = _extras(request), _groups(request)
     lock = new_lock(
         merged.packages,
@@ -163,8 +165,12 @@ def build_lock(
     )
     if old is not None:
         lock = _with_tables_of_other_tools(lock, old, where)
-    resolutions = [one.solution.resolution for one in settled]
-    notes = dict.fromkeys(text for one in resolutions for text in (*one.refused_builds, *one.notes))
+    resolutions = [listed.solution.resolution for listed in settled]
+    notes = dict.fromkeys(
+        text
+        for resolution in resolutions
+        for text in (*resolution.refused_builds, *resolution.notes)
+    )
     return LockResult(lock, tuple(settled), (*notes, *merged.notes))
 
 
@@ -184,7 +190,7 @@ def locked_versions(
     if free is None:
         return {}
     groups = (*lock.dependency_groups, *lock.default_groups)
-    asked: dict[str, str | frozenset[str]] = {
+    environment: dict[str, str | frozenset[str]] = {
         **target.environment,
         "extras": frozenset(extra for extra in lock.extras if in_extras(extra) not in left_out),
         "dependency_groups": frozenset(
@@ -196,7 +202,7 @@ def locked_versions(
         if package.version is None or package.name in free:
             continue
         try:
-            if package.marker is not None and not package.marker.evaluate(asked):
+            if package.marker is not None and not package.marker.evaluate(environment):
                 continue
         except InvalidMarker:
             continue
@@ -215,8 +221,10 @@ def _groups(request: LockNeeds) -> set[str]:
 
 def _is_root_needed(root: Root, request: LockNeeds, settled: Iterable[ListedEnvironment]) -> bool:
     """Return whether a root remains after overrides and exclusions, in any environment."""
-    targets = (one.environment.target for one in settled)
-    return any(next(request.apply_to(root.requirement, one), None) is not None for one in targets)
+    targets = (listed.environment.target for listed in settled)
+    return any(
+        next(request.apply_to(root.requirement, target), None) is not None for target in targets
+    )
 
 
 def _with_tables_of_other_tools(lock: Lock, old: Lock, where: str) -> Lock:
@@ -232,22 +240,23 @@ def _with_tables_of_other_tools(lock: Lock, old: Lock, where: str) -> Lock:
 
 def _left_out_notes(failed: Sequence[tuple[LockEnvironment, NoFit]]) -> Iterator[str]:
     """Yield one sentence for all environments that are left out for the same reason."""
-    alike: dict[tuple[str, ...], list[tuple[LockEnvironment, NoFit]]] = {}
-    for environment, why in failed:
-        proof = why.note if isinstance(why, NoSolution) else None
-        texts = (why.message, proof or "")
+    by_reason: dict[tuple[str, ...], list[tuple[LockEnvironment, NoFit]]] = {}
+    for environment, error in failed:
+        proof = error.note if isinstance(error, NoSolution) else None
+        texts = (error.message, proof or "")
         key = tuple(text.replace(environment.name, "them") for text in texts)
-        alike.setdefault(key, []).append((environment, why))
-    for (text, _), those in alike.items():
-        _, why = those[0]
-        verb = "is" if len(those) == 1 else "are"
-        reason = why.message if len(those) == 1 else text
-        if isinstance(why, NoSolution):  # the proof is too long for a note
-            reason = why.essence or reason
-        elif isinstance(why, SourceOff) and why.details:
-            options = " ".join(f"--allow-source {detail['name']}" for detail in why.details)
+        by_reason.setdefault(key, []).append((environment, error))
+    for (text, _), group in by_reason.items():
+        _, error = group[0]
+        verb = "is" if len(group) == 1 else "are"
+        reason = error.message if len(group) == 1 else text
+        if isinstance(error, NoSolution):  # the proof is too long for a note
+            reason = error.essence or reason
+        elif isinstance(error, SourceOff) and error.details:
+            options = " ".join(f"--allow-source {detail['name']}" for detail in error.details)
             reason += f" ({options} locks for them)"
-        yield f"{describe_environments([one for one, _ in those])} {verb} left out: {reason}"
+        environments = describe_environments([environment for environment, _ in group])
+        yield f"{environments} {verb} left out: {reason}"
 
 
 def _easiest_to_resolve(failed: Sequence[tuple[LockEnvironment, NoFit]]) -> NoFit:
@@ -262,12 +271,16 @@ def _easiest_to_resolve(failed: Sequence[tuple[LockEnvironment, NoFit]]) -> NoFi
             tuple(sorted(str(detail["name"]) for detail in why.details)) if is_source_off else None
         )
 
-    environment, error = min(
-        failed, key=lambda one: (lacking(one[1]) is None, len(lacking(one[1]) or ()))
-    )
+    def sort_key(failure: tuple[LockEnvironment, NoFit]) -> tuple[bool, int]:
+        projects = lacking(failure[1])
+        return projects is None, len(projects or ())
+
+    environment, error = min(failed, key=sort_key)
     names = lacking(error)
     if names is not None:
-        error.where = describe_environments([one for one, why in failed if lacking(why) == names])
+        error.where = describe_environments(
+            [listed for listed, why in failed if lacking(why) == names]
+        )
     return _with_environment(error, environment)
 
 
@@ -321,11 +334,11 @@ def new_lock(
     table |= {key: items for key, items in distinct.items() if items}
     table["created-by"] = "wheelfit"
     table["packages"] = []
-    own: dict[str, Any] = {} if roots is None else {ROOTS: sorted(set(roots))}
-    if apart := [list(conflict) for conflict in conflicts]:
-        own[CONFLICTS] = apart
-    if own:
-        table["tool"] = {TOOL: own}
+    own_table: dict[str, Any] = {} if roots is None else {ROOTS: sorted(set(roots))}
+    if conflict_lists := [list(conflict) for conflict in conflicts]:
+        own_table[CONFLICTS] = conflict_lists
+    if own_table:
+        table["tool"] = {TOOL: own_table}
     entries = sorted(packages, key=_entry_sort_key)
     put_entries(table, entries, entries if plain is None else sorted(plain, key=_entry_sort_key))
     return Lock.of(table, where=where)

@@ -24,10 +24,10 @@ LabelsOf: TypeAlias = Callable[[ListedProject], Iterable["Label | None"]]
 def kinds_of(
     listed: ListedEnvironment, request: LockNeeds, labels_of: LabelsOf
 ) -> Mapping[NormalizedName, frozenset[str]]:
-    """Return the markers of the extras and groups that need each project; none: always needed.
+    """Return the markers of the extras and groups that need each project; an empty set: always.
 
     :param listed: the packages of an environment.
-    :param request: the request.
+    :param request: the locked requirements, with overrides and exclusions.
     :param labels_of: the labels that count.
     """
     roots: dict[str | None, list[Root]] = {}
@@ -73,12 +73,12 @@ def _reached(
     seen: set[tuple[NormalizedName, NormalizedName | None]] = set()
     while pending:
         name, extra = node = pending.pop()
-        part = listed.parts.get(name)
-        if node in seen or part is None:
+        project = listed.parts.get(name)
+        if node in seen or project is None:
             continue
         seen.add(node)
-        for label in labels_of(part):
-            for requiring_extra, requirement in part.needs.get(label, ()):
+        for label in labels_of(project):
+            for requiring_extra, requirement in project.needs.get(label, ()):
                 if requiring_extra == extra:
                     add(requirement)
     return {name for name, _ in seen}

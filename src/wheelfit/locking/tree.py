@@ -36,7 +36,7 @@ Knowledge: TypeAlias = Literal["by-label", "by-release", "unknown"]
 
 @dataclass(frozen=True, slots=True)
 class TreeBranch:
-    """The requirements of a package, and which of its wheels have them."""
+    """One requirement of a package, and the labels of the wheels that have it."""
 
     name: NormalizedName
     """The name of the needed project."""
@@ -68,21 +68,21 @@ class TreePackage:
     marker: Marker | None
     """When the entry counts; None: always."""
     labels: tuple[TreeLabel, ...]
-    """Each label that can be taken once, in the order of the lock; for one machine the chosen."""
+    """The distinct labels, in the order of the lock; for one machine, that of the chosen wheel."""
     branches: tuple[TreeBranch, ...]
     """Its dependencies, by name."""
     known: Knowledge
     requested: bool = False
     """Whether it is a root of the lock, not only a dependency."""
     chosen: WheelFilename | None = None
-    """The wheel that the machine gets; None where no machine is looked at."""
+    """The wheel that the machine gets; None in the tree for all machines."""
     reason: str = ""
     """Why that wheel, in words."""
 
     @property
     def has_variants(self) -> bool:
         """Whether any wheel has a label."""
-        return any(one.label is not None for one in self.labels)
+        return any(label.label is not None for label in self.labels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class Tree:
     notes: tuple[str, ...] = ()
     """The unknown facts, one sentence each."""
     environments: tuple[str, ...] = ()
-    """Markers of which one must hold where the lock is used; none at all: it is for any place."""
+    """Markers of which one must hold where the lock is used; empty: no condition."""
     requires_python: str | None = None
     """The Pythons the lock is for; None: not stated."""
 
@@ -122,14 +122,14 @@ class Tree:
         """
         first = dict.fromkeys(entry for root in self.roots or () for entry in root.entries)
         needed = {entry for package in self.packages for entry in _below(package)}
-        free = (number for number in range(len(self.packages)) if number not in needed)
-        starts = list(dict.fromkeys((*first, *free)))
-        downwards = self._downwards()
-        met = set(_walked(starts, downwards))
-        for number in range(len(self.packages)):  # a circle that nothing leads into
-            if number not in met:
+        unneeded = (number for number in range(len(self.packages)) if number not in needed)
+        starts = list(dict.fromkeys((*first, *unneeded)))
+        downwards = self._dependencies()
+        reached = set(_reachable(starts, downwards))
+        for number in range(len(self.packages)):  # a cycle that no other package needs
+            if number not in reached:
                 starts.append(number)
-                met |= _walked([number], downwards, known=met)
+                reached |= _reachable([number], downwards, known=reached)
         return tuple(starts)
 
     def needed_by(self) -> dict[int, tuple[tuple[int, TreeBranch], ...]]:
@@ -147,10 +147,10 @@ class Tree:
         :param places: the positions of the packages to keep.
         """
         kept = sorted(set(places))
-        new = {old: number for number, old in enumerate(kept)}
+        new_positions = {old: number for number, old in enumerate(kept)}
 
         def moved(entries: Iterable[int]) -> tuple[int, ...]:
-            return tuple(new[entry] for entry in entries if entry in new)
+            return tuple(new_positions[entry] for entry in entries if entry in new_positions)
 
         packages = tuple(
             replace(
@@ -165,8 +165,8 @@ class Tree:
         )
         roots = self.roots
         if roots is not None:
-            cut = (replace(root, entries=moved(root.entries)) for root in roots)
-            roots = tuple(root for root in cut if root.entries)
+            remaining = (replace(root, entries=moved(root.entries)) for root in roots)
+            roots = tuple(root for root in remaining if root.entries)
         return replace(self, packages=packages, roots=roots)
 
     def within(self, depth: int) -> frozenset[int]:
@@ -174,7 +174,7 @@ class Tree:
 
         :param depth: the number of steps; 0 for the roots alone.
         """
-        return _walked(self.starts(), self._downwards(), depth)
+        return _reachable(self.starts(), self._dependencies(), depth)
 
     def above(self, name: NormalizedName, depth: int | None = None) -> frozenset[int]:
         """Return the packages of a name, and all their dependents.
@@ -182,10 +182,10 @@ class Tree:
         :param name: the name.
         :param depth: the number of steps; None: all.
         """
-        start = [number for number, one in enumerate(self.packages) if one.name == name]
+        start = [number for number, package in enumerate(self.packages) if package.name == name]
         needing = self.needed_by()
         upwards = {entry: [number for number, _ in branches] for entry, branches in needing.items()}
-        return _walked(start, upwards, depth)
+        return _reachable(start, upwards, depth)
 
     def to_mapping(self) -> dict[str, Any]:
         """Return it as plain data, as ``docs/reference/json.md`` describes."""
@@ -208,8 +208,8 @@ class Tree:
             "notes": list(self.notes),
         }
 
-    def _downwards(self) -> Mapping[int, Sequence[int]]:
-        return {number: _below(one) for number, one in enumerate(self.packages)}
+    def _dependencies(self) -> Mapping[int, Sequence[int]]:
+        return {number: _below(package) for number, package in enumerate(self.packages)}
 
 
 def tree_of_all(lock: Lock) -> Tree:
@@ -217,16 +217,16 @@ def tree_of_all(lock: Lock) -> Tree:
 
     :param lock: the lock.
     """
-    places = _places(package.name for package in lock.packages)
-    asked = {root.name for root in lock.roots or ()}
+    positions = _positions_by_name(package.name for package in lock.packages)
+    root_names = {root.name for root in lock.roots or ()}
     packages = tuple(
-        _entry(lock, number, places, requested=package.name in asked)
+        _entry(lock, number, positions, requested=package.name in root_names)
         for number, package in enumerate(lock.packages)
     )
     roots = None
     if lock.roots is not None:
-        roots = tuple(TreeRoot(root, places.get(root.name, ())) for root in lock.roots)
-    return _of(lock, Tree(packages, roots, notes=tuple(_notes(packages, roots))))
+        roots = tuple(TreeRoot(root, positions.get(root.name, ())) for root in lock.roots)
+    return _with_environments(lock, Tree(packages, roots, notes=tuple(_notes(packages, roots))))
 
 
 def tree_of_one(lock: Lock, selection: LockSelection) -> Tree:
@@ -235,37 +235,37 @@ def tree_of_one(lock: Lock, selection: LockSelection) -> Tree:
     :param lock: the lock.
     :param selection: the packages chosen for the machine.
     """
-    places = _places(one.package.name for one in selection.chosen)
+    positions = _positions_by_name(entry.package.name for entry in selection.chosen)
     packages = []
-    for one in selection.chosen:
-        chosen = one.choice.selection.chosen
+    for entry in selection.chosen:
+        chosen = entry.choice.selection.chosen
         label = None if chosen is None else chosen.label
         branches = tuple(
-            TreeBranch(name, (label,), always=True, entries=places.get(name, ()))
-            for name in sorted(one.needs)
+            TreeBranch(name, (label,), always=True, entries=positions.get(name, ()))
+            for name in sorted(entry.needs)
         )
         packages.append(
             TreePackage(
-                one.package.name,
-                one.package.version,
-                one.package.marker,
-                (_label(one.package, label),),
+                entry.package.name,
+                entry.package.version,
+                entry.package.marker,
+                (_label(entry.package, label),),
                 branches,
                 "by-label",
-                one.requested,
+                entry.requested,
                 chosen,
-                one.choice.reason,
+                entry.choice.reason,
             )
         )
     roots = None
     if selection.roots is not None:
-        roots_of_lock = (TreeRoot(one, places.get(one.name, ())) for one in selection.roots)
+        roots_of_lock = (TreeRoot(root, positions.get(root.name, ())) for root in selection.roots)
         roots = tuple(root for root in roots_of_lock if root.entries)
     excluded = tuple(sorted(selection.left_out.items()))
-    return _of(lock, Tree(tuple(packages), roots, excluded, selection.notes))
+    return _with_environments(lock, Tree(tuple(packages), roots, excluded, selection.notes))
 
 
-def _of(lock: Lock, tree: Tree) -> Tree:
+def _with_environments(lock: Lock, tree: Tree) -> Tree:
     python = lock.requires_python
     return replace(
         tree,
@@ -274,7 +274,7 @@ def _of(lock: Lock, tree: Tree) -> Tree:
     )
 
 
-def _places(names: Iterable[NormalizedName]) -> dict[NormalizedName, tuple[int, ...]]:
+def _positions_by_name(names: Iterable[NormalizedName]) -> dict[NormalizedName, tuple[int, ...]]:
     numbers: dict[NormalizedName, tuple[int, ...]] = {}
     for number, name in enumerate(names):
         numbers[name] = (*numbers.get(name, ()), number)
@@ -313,7 +313,7 @@ def _by_label(
         return None
     needing: dict[NormalizedName, list[Label | None]] = {}
     for label in labels:
-        for name in dict.fromkeys(one.name for one in needs[label or ""]):
+        for name in dict.fromkeys(requirement.name for requirement in needs[label or ""]):
             needing.setdefault(name, []).append(label)
     return tuple(
         TreeBranch(
@@ -339,7 +339,7 @@ def _by_release(
 def _listed(
     lock: Lock, number: int, places: Mapping[NormalizedName, tuple[int, ...]]
 ) -> dict[NormalizedName, tuple[int, ...]] | None:
-    """Return the entries that ``packages.dependencies`` names (PEP 751); None: no key.
+    """Return the entries that ``packages.dependencies`` names (PEP 751); None: it has no such key.
 
     A name may have several entries; the table names the version of the one meant.
     """
@@ -347,9 +347,9 @@ def _listed(
     if needed is None:
         return None
     numbers: dict[NormalizedName, dict[int, None]] = {}
-    for one in needed:
-        name = canonicalize_name(str(one.get("name", "")))
-        version = one.get("version")
+    for dependency in needed:
+        name = canonicalize_name(str(dependency.get("name", "")))
+        version = dependency.get("version")
         entries = numbers.setdefault(name, {})
         for entry in places.get(name, ()):
             if version is None or str(lock.packages[entry].version) == str(version):
@@ -386,24 +386,24 @@ def _below(package: TreePackage) -> tuple[int, ...]:
     return tuple(entry for branch in package.branches for entry in branch.entries)
 
 
-def _walked(
+def _reachable(
     starts: Iterable[int],
-    ways: Mapping[int, Sequence[int]],
+    edges: Mapping[int, Sequence[int]],
     depth: int | None = None,
     known: Container[int] = (),
 ) -> frozenset[int]:
-    """Return the unknown packages reached from starts, those by the shortest way first."""
-    met = dict.fromkeys(starts, 0)
-    pending = deque(met)
+    """Return the packages that are reached from some, without known ones."""
+    reached = dict.fromkeys(starts, 0)
+    pending = deque(reached)
     while pending:
         place = pending.popleft()
-        if depth is not None and met[place] >= depth:
+        if depth is not None and reached[place] >= depth:
             continue
-        for following in ways.get(place, ()):
-            if following not in met and following not in known:
-                met[following] = met[place] + 1
+        for following in edges.get(place, ()):
+            if following not in reached and following not in known:
+                reached[following] = reached[place] + 1
                 pending.append(following)
-    return frozenset(met)
+    return frozenset(reached)
 
 
 def _package(package: TreePackage) -> dict[str, Any]:
@@ -414,11 +414,13 @@ def _package(package: TreePackage) -> dict[str, Any]:
         "requested": package.requested,
         "labels": [
             {
-                "label": one.label,
-                "properties": None if one.properties is None else [str(p) for p in one.properties],
-                "condition": one.condition or None,
+                "label": label.label,
+                "properties": None
+                if label.properties is None
+                else [str(p) for p in label.properties],
+                "condition": label.condition or None,
             }
-            for one in package.labels
+            for label in package.labels
         ],
         "dependencies_known": package.known,
         "dependencies": [

@@ -31,18 +31,19 @@ def report_accelerator_use(
     """Warn of unusable or idle accelerator builds in a resolution; return those remarks.
 
     :param arriving: the packages that are added or replaced.
-    :param lock: for a lock, the command whose options are remedies; only the lock is read then.
+    :param lock: the command to name in remedies, if the resolution is from a lock; then no index is
+        queried. Empty: it is not.
     :param reported: warnings that are not repeated; new ones are added to it.
     """
     if not _is_concerned(resolution, arriving, candidates):
         return ()
     from wheelfit.resolution.accelerator_use import AcceleratorContext
 
-    chosen_by = candidates.within(resolution.context)
+    chosen_candidates = candidates.within(resolution.context)
     context = AcceleratorContext(
-        chosen_by.support_of,
+        chosen_candidates.support_of,
         candidates.policy,
-        chosen_by.bridge,
+        chosen_candidates.bridge,
         candidates.target.environment,
         installed,
         None if lock else candidates,
@@ -63,7 +64,7 @@ def use_on_platform(
     candidates: Candidates,
     machine_of: Callable[[], ChosenMachine],
 ) -> tuple[AcceleratorUse, ...]:
-    """Return the remarks on a resolution for all machines of a platform, judged by one of them.
+    """Return the remarks on a resolution for all machines of a platform, for one such machine.
 
     :param resolution: it may have several builds of a package.
     :param machine_of: opens that machine; called only if a package may concern accelerators.
@@ -105,7 +106,7 @@ def _is_concerned(
     arriving: Collection[NormalizedName],
     candidates: Candidates,
 ) -> bool:
-    """Return whether a package may concern accelerators; most results have none that does."""
+    """Return whether a package may use accelerators; most resolutions have no such package."""
     return any(owner_of_libraries(name) for name in arriving) or any(
         candidates.policy.families(pin.name)
         or (pin.core is not None and accelerator_extras(pin.core))

@@ -67,8 +67,8 @@ def remedies_for(findings: Iterable[Finding], request: ExaminationRequest) -> It
     for finding in findings:
         remedy = re.sub(
             r"\bwheelfit (install|uninstall)(?= )",
-            lambda verb: (
-                verb[0] + environment_options + (machine_option if verb[1] == "install" else "")
+            lambda match: (
+                match[0] + environment_options + (machine_option if match[1] == "install" else "")
             ),
             finding.remedy,
         )

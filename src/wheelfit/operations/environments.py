@@ -32,15 +32,15 @@ def open_environment_of(
 
     :param may_be_new: whether the folder of ``--target``, ``--prefix`` or ``--root`` may be
         missing, as for an installation, which creates it.
-    :param may_be_own: whether the environment of this process is used where none is named, active
-        or in a parent folder, because only tags of wheels are taken from it.
+    :param may_be_own: whether to fall back to the environment of this process; only for commands
+        that change nothing in it.
     :param tags: whether wheels will be chosen for it; otherwise the standard library is enough.
     :param note: gets the interpreters on ``PATH`` that were skipped because they do not work.
     :param meanwhile: called while an interpreter that has to be started describes itself.
     :raises FileProblem: there is no such folder.
     """
     if not may_be_new:
-        # Below a root, the prefix is a folder of that.
+        # With a root, the prefix is relative to the root.
         prefix = None if request.root else request.prefix
         for named in (request.target, prefix, request.root):
             if named and not Path(named).exists():
@@ -67,11 +67,11 @@ def open_environment_of(
 
 
 def cache_of(request: CacheOptions, environ: Mapping[str, str]) -> Store:
-    """Return the cache of a request: descriptions of interpreters, and which locks are valid."""
+    """Return the cache for descriptions of interpreters and for validated locks."""
     from wheelfit.operations.cache_folder import cache_folder_in_use
     from wheelfit.sources.cache import Store
 
-    # A folder that cannot be used is reported where more than this is kept.
+    # The main cache reports a folder that cannot be used.
     return Store(cache_folder_in_use(request, environ))
 
 
@@ -89,8 +89,8 @@ def recover_first(environment: Environment, reporter: Reporter) -> None:
 
     :raises EnvironmentUnavailable: that cannot be done now.
     """
-    places = EnvironmentFolders.of(environment.schemes, environment.signer)
-    if not places.is_changing and not places.is_locked:
+    folders = EnvironmentFolders.of(environment.schemes, environment.signer)
+    if not folders.is_changing and not folders.is_locked:
         return
     from wheelfit.installation.interruption import mend
 
@@ -102,15 +102,15 @@ def recover_first(environment: Environment, reporter: Reporter) -> None:
 def warn_of_interruption(environment: Environment, reporter: Reporter) -> None:
     """Warn if a change was interrupted, which may have left neither the old nor the new state.
 
-    :raises EnvironmentUnavailable: another process is at work on it.
+    :raises EnvironmentUnavailable: another process is changing it.
     """
-    places = EnvironmentFolders.of(environment.schemes, environment.signer)
-    if places.is_locked:
+    folders = EnvironmentFolders.of(environment.schemes, environment.signer)
+    if folders.is_locked:
         from wheelfit.installation.locking import locked
 
-        with locked(Path(places.library)):
-            pass
-    if not places.is_changing:
+        with locked(Path(folders.library)):
+            pass  # wait for the process that has the lock
+    if not folders.is_changing:
         return
     from wheelfit.installation.interruption import find_interruption
 

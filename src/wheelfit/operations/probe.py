@@ -68,7 +68,7 @@ def write_record(name: str, machine: ChosenMachine) -> ProbeRecord:
     :param name: the folder; an earlier record in it is replaced.
     :raises FileProblem: the folder has other content, or cannot be written.
     """
-    assert isinstance(machine.detector, Machine)  # noqa: S101 - no other one has --record
+    assert isinstance(machine.detector, Machine)  # noqa: S101 - --record excludes other machines
     try:
         differs = recording.record(Path(name), machine.detector)
     except FileExistsError:
@@ -102,11 +102,11 @@ def open_record(name: str, current: ChosenMachine) -> tuple[ChosenMachine, Probe
             name for name, values in detected.items() if expected.get(name, values) != values
         )
     except (OSError, ValueError) as error:
-        why = str(error)
+        reason = str(error)
         if isinstance(error, OSError):
-            why = f"{Path(error.filename or '').name}: {error.strerror}"
+            reason = f"{Path(error.filename or '').name}: {error.strerror}"
         raise FileProblem(
-            f"not a record of a machine: {why}",
+            f"not a record of a machine: {reason}",
             where=name,
             hint="write one with: `wheelfit probe --record DIR`",
         ) from None

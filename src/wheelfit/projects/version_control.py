@@ -87,17 +87,17 @@ def parse_repository_url(text: str, *, where: str = "") -> RepositoryUrl:
     elif not revision or _REVISION.fullmatch(revision) is None or ".." in revision:
         raise _refusal(text, f"{revision!r} is not a valid name of a revision", where)
     # Programs that git starts would take such a host, user or path for an option.
-    is_option = host.startswith("-") or (parts.username or "").startswith("-")
-    is_option = is_option or (path.startswith("/-") and parts.scheme == "ssh")
-    if is_option or (parts.scheme != "file" and not host) or not path.strip("/"):
+    looks_like_option = host.startswith("-") or (parts.username or "").startswith("-")
+    looks_like_option = looks_like_option or (path.startswith("/-") and parts.scheme == "ssh")
+    if looks_like_option or (parts.scheme != "file" and not host) or not path.strip("/"):
         raise _refusal(text, "it does not name a repository", where)
     folder = dict(parse_qsl(parts.fragment)).get("subdirectory", "").strip("/")
     if ".." in folder.split("/") or "\\" in folder:
         raise _refusal(text, "its subdirectory is outside the repository", where)
-    bare = urlunsplit((parts.scheme, parts.netloc, path, parts.query, ""))
-    url, login = split_userinfo(bare)
+    repository_url = urlunsplit((parts.scheme, parts.netloc, path, parts.query, ""))
+    url, login = split_userinfo(repository_url)
     if parts.scheme in ("ssh", "git") and login is not None and login[1] is None:
-        url, login = bare, None  # the name of a user is no secret there, and ssh needs it
+        url, login = repository_url, None  # the name of a user is no secret there, and ssh needs it
     return RepositoryUrl(url, revision or None, folder, login)
 
 

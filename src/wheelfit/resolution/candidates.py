@@ -109,7 +109,9 @@ class _SharedData:
         self.variants: Memo[tuple[_ProjectState, Version], Mapping[str, ReleaseMetadata]] = Memo()
         self.cores: Memo[tuple[_ProjectState, str], CoreMetadata] = Memo()
         self.accepted: dict[str, CoreMetadata] = {}
+        """The core metadata of wheels that passed all checks, by file name."""
         self.renewals: dict[NormalizedName, int] = {}
+        """The number of times that each project was read again."""
         self.rejected: dict[NormalizedName, dict[str, str]] = {}
         """Wheels that turned out unusable: reason by file name, by project."""
         self.degradations: dict[str, Degradation] = {}
@@ -218,7 +220,7 @@ class Candidates:
 
     @property
     def known(self) -> KnownVersions:
-        """The versions by which builds for other packages are judged (P-51)."""
+        """The versions of packages that builds may have been made for (P-51)."""
         if self.context.known is not None:
             return self.context.known
         return KnownVersions(self.policy.providers.abi_versions, is_open=True)
@@ -395,7 +397,7 @@ class Candidates:
             metadata = self._metadata_of(release, wheels)
             support = self._detect_support(metadata, wheels)
         # Steps 5 to 8.
-        judge = partial(
+        select_wheel = partial(
             select,
             [wheel.filename for wheel in release.wheels],
             document=metadata.document,
@@ -405,9 +407,9 @@ class Candidates:
             installed=self._preferred_label(name, metadata.document),
         )
         unneeded = self._unneeded_builds(release, rejections)
-        selection = judge(extra_rejections={**metadata.rejections, **rejections, **unneeded})
+        selection = select_wheel(extra_rejections={**metadata.rejections, **rejections, **unneeded})
         if selection.chosen is None and unneeded:
-            selection = judge(extra_rejections={**metadata.rejections, **rejections})
+            selection = select_wheel(extra_rejections={**metadata.rejections, **rejections})
         elif unneeded:
             rejections |= unneeded
         labels_without_agreements = tuple(
@@ -415,7 +417,7 @@ class Candidates:
         )
         contradicting = self._contradicting(selection)
         if contradicting:
-            selection = judge(
+            selection = select_wheel(
                 extra_rejections={**metadata.rejections, **rejections, **contradicting}
             )
         by_wheel = [self._memory.degradations.get(wheel.filename.text) for wheel in release.wheels]
@@ -628,7 +630,7 @@ class Candidates:
         self._memory.degradations[filename.text] = degradation
 
     def _fits(self, document: VariantDocument, wheels: Sequence[Wheel]) -> bool:
-        """Return whether the target runs any of some wheels, by their document (F-127)."""
+        """Return whether the target supports the properties of any of some wheels (F-127)."""
         properties_of_wheels = [document.properties(str(wheel.filename.label)) for wheel in wheels]
         known = [properties for properties in properties_of_wheels if properties is not None]
         support = self.support_of(document, namespaces_used(known))

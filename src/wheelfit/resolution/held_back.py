@@ -96,11 +96,11 @@ class HeldBackSearch:
     def _needs_of(self, package: Package, version: Version) -> Sequence[Need]:
         index = self._solved.builds.get(package.name)
         if index is not None:
-            return ()  # of one build among several; its limits are no needs
+            return ()  # the limits of a build are not requirements
         return self._catalogue.needs(package, version)
 
     def _latest(self, name: NormalizedName, needs: Iterable[Need]) -> Version | None:
-        """Return the newest release that some needs admit, whether it can be had or not.
+        """Return the newest release that some needs admit, available or not.
 
         :param needs: the needs of this project alone.
         """
@@ -114,34 +114,36 @@ class HeldBackSearch:
             if constraint.package.name == name
         ]
         versions = reduce(and_, admitted, VersionSet.full())
-        taken = self._solved.versions[Package(name)]
+        chosen = self._solved.versions[Package(name)]
         members = versions.members(listing.releases)
         if listing.bridge is not None:  # builds of a release have an order of their own
             members = sorted(members, key=lambda member: listing.ranks.get(member, 0))
-            if self._catalogue.is_favoured(name, taken):  # what uses the machine goes before newer
+            if self._catalogue.is_favoured(
+                name, chosen
+            ):  # builds for the hardware precede newer ones
                 best = next(
                     (member for member in members if self._catalogue.is_favoured(name, member)),
-                    taken,
+                    chosen,
                 )
-                if not listing.is_same_release(best, taken):
+                if not listing.is_same_release(best, chosen):
                     return best
         for version in members:
-            if listing.is_same_release(version, taken):
+            if listing.is_same_release(version, chosen):
                 return None
             release = listing.releases[version]
-            is_welcome = (
+            is_allowed = (
                 not version.is_prerelease
                 or self._prereleases
-                or taken.is_prerelease
+                or chosen.is_prerelease
                 or versions.welcomes(version)
             )
             has_files = release.wheels or (release.ignored_sources and listing.bridge is None)
-            if is_welcome and has_files and not _is_yanked(release):
+            if is_allowed and has_files and not _is_yanked(release):
                 return version
         return None
 
     def _release(self, name: NormalizedName, version: Version) -> Version:
-        """Return a version without its build, where a bridge makes versions of builds."""
+        """Return a version without the local part, if a bridge has added it for a build."""
         family = self._catalogue.candidates.bridge(name)
         return without_build(version) if family is not None and family.is_of_indexes else version
 
@@ -159,27 +161,31 @@ class HeldBackSearch:
         if version in self._catalogue.without_wheels(name):
             is_by_option = listing.bridge is None
             return f"has no wheel that fits{'; --prefer-binary' if is_by_option else ''}"
-        catalogue, taken = self._catalogue, self._solved.versions[Package(name)]
-        if catalogue.is_favoured(name, taken) and not catalogue.is_favoured(name, version):
+        catalogue, chosen = self._catalogue, self._solved.versions[Package(name)]
+        if catalogue.is_favoured(name, chosen) and not catalogue.is_favoured(name, version):
             lacking = self._missing_builds(name, version)
             return f"has {lacking}; {name}=={self._release(name, version)} takes it"
         return ""
 
     def _missing_builds(self, name: NormalizedName, version: Version) -> str:
-        """Return the lack of a newer release of a family or with variants, in words."""
+        """Return the builds that a newer release lacks, in words."""
         if self._catalogue.candidates.is_for_one_machine:
             return "no build for the accelerator of this machine"
-        has_some = self._catalogue.kinds(name, version)
+        has_accelerator_builds = self._catalogue.kinds(name, version)
         return (
-            "builds for fewer kinds of accelerators" if has_some else "no build for an accelerator"
+            "builds for fewer kinds of accelerators"
+            if has_accelerator_builds
+            else "no build for an accelerator"
         )
 
     def reason(self, name: NormalizedName, latest: Version) -> str:
         """Return the reason why a release was not chosen, as a clause; empty: there is none."""
         catalogue = self._catalogue
         listing = catalogue.candidates.listing(name)
-        if listing is None or (by_option := self._option_reason(name, latest)):
-            return "" if listing is None else by_option
+        if listing is None:
+            return ""
+        if by_option := self._option_reason(name, latest):
+            return by_option
         release = listing.releases[latest]
         if not release.has_possible_wheel:
             return _reason_in_listing(release)
@@ -209,14 +215,16 @@ class HeldBackSearch:
         from wheelfit.resolution.proof import StepKind, clause_of
 
         facts = list(top.facts())
-        said = [fact for fact in facts if fact.kind in (StepKind.REQUESTED, StepKind.CONSTRAINED)]
+        user_facts = [
+            fact for fact in facts if fact.kind in (StepKind.REQUESTED, StepKind.CONSTRAINED)
+        ]
         if any(
             term.package.name != name and term.versions != VersionSet.full()
-            for fact in said
+            for fact in user_facts
             for term in fact.terms
         ):
             return ""
-        others = [fact for fact in facts if fact not in said]
+        others = [fact for fact in facts if fact not in user_facts]
         knowledge = NoMatch(self._catalogue, prereleases=self._prereleases)
         own = [
             fact
@@ -227,9 +235,9 @@ class HeldBackSearch:
             return f"cannot be had: {clause_of(others[0], knowledge)}" if others else ""
         needs = f"needs {own[0].text}"
         others.remove(own[0])
-        clauses = {one: clause_of(one, knowledge) for one in others}
+        clauses = {fact: clause_of(fact, knowledge) for fact in others}
         of_source = [
-            one for one in others if knowledge.has_excluded_sources(one.terms[0].package.name)
+            fact for fact in others if knowledge.has_excluded_sources(fact.terms[0].package.name)
         ]
         if len(others) != 1 and not of_source:
             return f"{needs}, which conflicts with the other packages"
@@ -241,7 +249,7 @@ class HeldBackSearch:
         return f"{needs}, and {clauses[obstacle]}{how}"
 
     def _is_locked(self, name: NormalizedName) -> bool:
-        """Return whether nothing but a locked version was looked at."""
+        """Return whether only the locked version was listed."""
         listing = self._catalogue.candidates.listing(name)
         return listing is not None and [*listing.releases] == [self._preferred.get(name)]
 
@@ -251,9 +259,9 @@ class HeldBackSearch:
         """Return a clause on a requested package that would be older with the newest release."""
         for need in self._roots:
             package = Package(need.package.name)
-            taken, other = self._solved.versions[package], versions.get(package)
-            if package.name != name and other is not None and other < taken:
-                return f"goes with {package.name} {other}, not {taken}"
+            chosen, other = self._solved.versions[package], versions.get(package)
+            if package.name != name and other is not None and other < chosen:
+                return f"goes with {package.name} {other}, not {chosen}"
         return ""
 
 

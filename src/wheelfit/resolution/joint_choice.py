@@ -77,7 +77,7 @@ class ChosenBuild(Struct, frozen=True):
             return cls(name, version, label)
         offered = choice.offered
         place = offered.index(label) if label in offered else len(offered)
-        offers = tuple(choice.declared(one) for one in offered)
+        offers = tuple(choice.declared(other_label) for other_label in offered)
         return cls(name, version, label, choice.declared(label), place, offers)
 
     @classmethod
@@ -207,7 +207,7 @@ def held_by(
     :param agreements: the agreements to evaluate.
     :param forced: the values that were forced, by name of the agreement.
     """
-    builds = [one for one in chosen if one.properties]
+    builds = [build for build in chosen if build.properties]
     for agreement in agreements:
         packages = {build.name: agreement.values(build.properties) for build in builds}
         agreed = common_values(packages.values())
@@ -262,22 +262,24 @@ def settle(
     :param installed: the installed builds, by name.
     :param order: the packages whose better build counts first; the others follow by name.
     :param may_turn: installed packages that may become a build for another value without consent.
-    :param companions: installed packages that may be replaced as readily as kept.
+    :param companions: installed packages whose replacement does not count.
     :param efforts: the efforts the caller supports, the least first.
     :raises NoConsistentSet: no value is possible for all.
     :raises WheelfitError: nothing can be chosen for any value.
     """
     chosen = _chosen(choose((), Effort.ANY_VERSION, None))
-    settling = _AgreementSearch(
+    search = _AgreementSearch(
         choose, chosen, binding, installed, tuple(order), may_turn, companions
     )
     forced: dict[str, ForcedValue] = {}
-    if settling.is_needed:
-        best = settling.best(efforts)
-        forced = {one.agreement.name: settling.forced(best, one) for one in best.agreed}
+    if search.is_needed:
+        best = search.best(efforts)
+        forced = {agreed.agreement.name: search.forced(best, agreed) for agreed in best.agreed}
         # Choose again, so that every reason names the packages that decided.
-        agreed = (_decided_by(one, forced[one.agreement.name].by) for one in best.agreed)
-        chosen = _chosen(choose(tuple(agreed), best.effort, chosen.found))
+        explained = (
+            _decided_by(agreed, forced[agreed.agreement.name].by) for agreed in best.agreed
+        )
+        chosen = _chosen(choose(tuple(explained), best.effort, chosen.found))
     held = held_by(chosen.chosen.values(), agreements, forced)
     return AgreedBuilds(chosen.found, tuple(held))
 
@@ -311,7 +313,7 @@ class _AgreementSearch(Struct, Generic[Found]):
 
     def __post_init__(self) -> None:
         # An existing mix stays; a new build must agree with one of the sides.
-        staying = [one.properties for one in self._free.chosen.values() if one.stays]
+        staying = [build.properties for build in self._free.chosen.values() if build.stays]
         installed = [present.properties for present in self._installed.values()]
         for agreement in self._agreements:
             values = [agreement.values(properties) for properties in staying]
@@ -321,10 +323,10 @@ class _AgreementSearch(Struct, Generic[Found]):
 
     @property
     def is_needed(self) -> bool:
-        return self._open(self._free) is not None
+        return self._first_unmet(self._free) is not None
 
     def best(self, efforts: Sequence[Effort]) -> Attempt[Found]:
-        told: list[RefusedAttempt] = []
+        reported: list[RefusedAttempt] = []
         for effort in efforts:
             if effort is Effort.ANY_BUILD and self._found:
                 break
@@ -333,11 +335,15 @@ class _AgreementSearch(Struct, Generic[Found]):
             self._refused = []
             self._explore(self._free)
             if effort is not Effort.ANY_BUILD:
-                told = self._refused  # their proofs are shorter, with the same result
-            if any(not (self._replaced(one) or self._losing_features(one)) for one in self._found):
+                # Without worse builds the proofs are shorter, and conclude the same.
+                reported = self._refused
+            if any(
+                not (self._replaced(attempt) or self._losing_features(attempt))
+                for attempt in self._found
+            ):
                 break
         if not self._found:
-            raise self._error(told)
+            raise self._error(reported)
         return self._best(self._found)
 
     def forced(self, best: Attempt[Found], agreed: Agreed) -> ForcedValue:
@@ -345,9 +351,9 @@ class _AgreementSearch(Struct, Generic[Found]):
 
     # --- trying ---------------------------------------------------------------------
 
-    def _open(self, attempt: Attempt[Found]) -> Agreement | None:
+    def _first_unmet(self, attempt: Attempt[Found]) -> Agreement | None:
         """Return the first agreement that does not hold in a set and is not decided yet."""
-        decided = {one.agreement.name for one in attempt.agreed}
+        decided = {agreed.agreement.name for agreed in attempt.agreed}
         for agreement in self._agreements:
             if agreement.name not in decided and not self._holds(attempt, agreement):
                 return agreement
@@ -356,9 +362,9 @@ class _AgreementSearch(Struct, Generic[Found]):
     def _holds(self, attempt: Attempt[Found], agreement: Agreement) -> bool:
         sides = self._sides.get(agreement.name)
         values = {
-            one.name: agreement.values(one.properties)
-            for one in attempt.chosen.values()
-            if one.properties and not (sides is not None and one.stays)
+            build.name: agreement.values(build.properties)
+            for build in attempt.chosen.values()
+            if build.properties and not (sides is not None and build.stays)
         }
         agreeing = common_values(values.values())
         if agreeing is None:
@@ -368,10 +374,12 @@ class _AgreementSearch(Struct, Generic[Found]):
         # An installed package that the request does not name must not change its value either.
         return not any(
             values.get(name) and before and before.isdisjoint(values[name])
-            for name, before in self._before(agreement)
+            for name, before in self._installed_values(agreement)
         )
 
-    def _before(self, agreement: Agreement) -> Iterator[tuple[NormalizedName, frozenset[str]]]:
+    def _installed_values(
+        self, agreement: Agreement
+    ) -> Iterator[tuple[NormalizedName, frozenset[str]]]:
         for name, present in self._installed.items():
             if name not in self._may_turn and present.properties:
                 yield name, agreement.values(present.properties)
@@ -381,7 +389,7 @@ class _AgreementSearch(Struct, Generic[Found]):
         if isinstance(attempt, RefusedAttempt):
             self._refused.append(attempt)
             return
-        agreement = self._open(attempt)
+        agreement = self._first_unmet(attempt)
         if agreement is None:
             self._found.append(attempt)
             return
@@ -389,16 +397,16 @@ class _AgreementSearch(Struct, Generic[Found]):
         tried: set[str] = set()
         sides = self._sides.get(agreement.name)
         # An attempt may reveal further values.
-        while left := self._seen[agreement.name] - tried:
-            value = max(left, key=value_key)
+        while untried := self._seen[agreement.name] - tried:
+            value = max(untried, key=value_key)
             tried.add(value)
             if (sides is not None and value not in sides) or self._attempts == _MAX_ATTEMPTS:
                 continue
             self._attempts += 1
             agreed = Agreed(agreement, value, exempts_installed=sides is not None)
-            following = self._choose((*attempt.agreed, agreed), self._effort, self._free.found)
-            self._record_values(following)
-            self._explore(following)
+            next_attempt = self._choose((*attempt.agreed, agreed), self._effort, self._free.found)
+            self._record_values(next_attempt)
+            self._explore(next_attempt)
 
     def _record_values(self, attempt: Attempt[Found] | RefusedAttempt) -> None:
         for properties in set(attempt.seen()):
@@ -441,11 +449,11 @@ class _AgreementSearch(Struct, Generic[Found]):
         """Return the installed packages that a set would replace by another build."""
         names = []
         for name, present in self._installed.items():
-            one = attempt.chosen.get(name)
-            if one is None or one.stays or name in self._companions:
+            build = attempt.chosen.get(name)
+            if build is None or build.stays or name in self._companions:
                 continue
             free = self._free.chosen.get(name)
-            if (free is not None and free.stays) or self._changes_value(present, one):
+            if (free is not None and free.stays) or self._changes_value(present, build):
                 names.append(name)
         return names
 
@@ -469,17 +477,17 @@ class _AgreementSearch(Struct, Generic[Found]):
 
     def _older(self, attempt: Attempt[Found]) -> Iterator[NormalizedName]:
         free = self._free.chosen
-        for name, one in attempt.chosen.items():
-            if name in free and one.version < free[name].version:
+        for name, build in attempt.chosen.items():
+            if name in free and build.version < free[name].version:
                 yield name
 
     def _losing_features(self, attempt: Attempt[Found]) -> list[NormalizedName]:
         """Return the packages that lose a feature of their free choice."""
         names = []
         for agreement in self._agreements:
-            for name, one in attempt.chosen.items():
+            for name, build in attempt.chosen.items():
                 free = self._free.chosen.get(name)
-                if free is None or agreement.values(one.properties):
+                if free is None or agreement.values(build.properties):
                     continue
                 if agreement.values(free.properties):
                     names.append(name)
@@ -508,55 +516,63 @@ class _AgreementSearch(Struct, Generic[Found]):
 
         :param offers: the builds to consider of each.
         """
-        agreement, here = agreed.agreement, str(agreed)
+        agreement, value_text = agreed.agreement, str(agreed)
         rivals = self._rivals(agreed)
         names: list[NormalizedName] = []
         clauses: list[str] = []
-        for name, one in sorted(best.chosen.items()):
+        for name, build in sorted(best.chosen.items()):
             freely = self._free.chosen.get(name)
-            gave_way = freely is not None and agreed.objection(freely.properties) is not None
-            if gave_way or agreed.value not in agreement.values(one.properties):
+            was_replaced = freely is not None and agreed.objection(freely.properties) is not None
+            if was_replaced or agreed.value not in agreement.values(build.properties):
                 continue
-            if one.stays:
+            if build.stays:
                 names.append(name)
-                clauses.append(f"{one} is installed, which is built for {here}")
-            elif all(_is_bound(agreement.values(offer), rivals) for offer in offers(one)):
+                clauses.append(f"{build} is installed, which is built for {value_text}")
+            elif all(_is_bound(agreement.values(offer), rivals) for offer in offers(build)):
                 names.append(name)
-                clauses.append(f"{name} {one.version} has only builds for {here}")
+                clauses.append(f"{name} {build.version} has only builds for {value_text}")
         return tuple(names), tuple(clauses)
 
     def _rivals(self, agreed: Agreed) -> frozenset[str]:
-        """Return the other values that were wanted freely."""
-        free = (agreed.agreement.values(one.properties) for one in self._free.chosen.values())
+        """Return the other values of the builds in the free choice."""
+        free = (agreed.agreement.values(build.properties) for build in self._free.chosen.values())
         return frozenset().union(*free) - {agreed.value}
 
     def _advantage(self, best: Attempt[Found], agreed: Agreed) -> tuple[list[NormalizedName], str]:
         """Return the advantage of the best set over the best set of another value."""
         others = [
-            one for one in self._found if agreed.value != _required_value(one, agreed.agreement)
+            attempt
+            for attempt in self._found
+            if agreed.value != _required_value(attempt, agreed.agreement)
         ]
         if not others:
-            refused = {_required_value(one, agreed.agreement) for one in self._refused} - {
+            refused = {_required_value(attempt, agreed.agreement) for attempt in self._refused} - {
                 agreed.value
             }
             values = agreed.agreement.in_words(value for value in refused if value is not None)
-            here = " in these versions" if self._effort is Effort.AS_NEW else ""
-            return [], f"{values} is not available for all packages{here}"
+            condition = " in these versions" if self._effort is Effort.AS_NEW else ""
+            return [], f"{values} is not available for all packages{condition}"
         rival = self._best(others)
         other = agreed.agreement.in_words([_required_value(rival, agreed.agreement) or "others"])
-        for losers, what in (
+        for disadvantage, what in (
             (self._replaced, "would replace"),
             (self._older_named, "would need older versions of"),
             (self._losing_features, "would leave without it"),
             (self._older_rest, "would need older versions of"),
         ):
-            ours, theirs = losers(best), losers(rival)
-            if len(theirs) > len(ours):
-                names = sorted(Counter(theirs) - Counter(ours))  # one may lose several features
+            losses, rival_losses = disadvantage(best), disadvantage(rival)
+            if len(rival_losses) > len(losses):
+                # A package may lose several features.
+                names = sorted(Counter(rival_losses) - Counter(losses))
                 return names, f"{other} {what} {listed(names)}"
         for name in (*self._order, *sorted(best.chosen)):
-            mine, its = best.chosen.get(name), rival.chosen.get(name)
-            if mine and its and (mine.version, -mine.place) > (its.version, -its.place):
+            best_build, rival_build = best.chosen.get(name), rival.chosen.get(name)
+            if (
+                best_build
+                and rival_build
+                and (best_build.version, -best_build.place)
+                > (rival_build.version, -rival_build.place)
+            ):
                 return [name], f"{name} has a better build for {agreed}"
         return [], f"{agreed} is higher than {other}"
 
@@ -567,37 +583,39 @@ class _AgreementSearch(Struct, Generic[Found]):
             freely = self._free.chosen.get(name)
             if freely is None or (taken.version, taken.label) == (freely.version, freely.label):
                 continue
-            opposed = [one for one in best.agreed if one.objection(freely.properties)]
+            opposed = [other for other in best.agreed if other.objection(freely.properties)]
             if agreed in opposed or not opposed:
                 changes.append(Concession(taken, freely))
         return tuple(changes)
 
-    def _obstacle(self, told: Sequence[RefusedAttempt]) -> Agreement:
-        """Return the agreement that cannot be reached: the last that any attempt came to."""
-        last = max((one.agreed for one in told), key=len)[-1].agreement
-        first = self._open(self._free)
+    def _obstacle(self, reported: Sequence[RefusedAttempt]) -> Agreement:
+        """Return the agreement that cannot be reached: the last one in the longest attempt."""
+        last = max((refused.agreed for refused in reported), key=len)[-1].agreement
+        first = self._first_unmet(self._free)
         return last if first is None or not self._holds(self._free, last) else first
 
-    def _error(self, told: Iterable[RefusedAttempt]) -> NoConsistentSet:
-        agreement = self._obstacle(told := [*told])
-        free = [one for one in self._free.chosen.values() if one.properties]
-        packages = {one.name: _sorted(agreement.values(one.properties)) for one in free}
+    def _error(self, reported: Iterable[RefusedAttempt]) -> NoConsistentSet:
+        agreement = self._obstacle(reported := [*reported])
+        free = [build for build in self._free.chosen.values() if build.properties]
+        packages = {build.name: _sorted(agreement.values(build.properties)) for build in free}
         packages = {name: values for name, values in packages.items() if values}
         lines, sets = [], []
-        for refused in told:
+        for refused in reported:
             error = refused.why()
             values = ", ".join(map(str, refused.agreed))
-            concerned = [one for one in free if _declares_value(one, refused.agreed)]
-            goes = sorted(one.name for one in concerned if _is_compatible(one, refused.agreed))
-            lacks = sorted({one.name for one in concerned} - set(goes))
-            with_ = f" ({listed(goes)})" if goes else ""
-            lines.append(f"{values}{with_} is not available for all packages: {error.message}")
+            concerned = [build for build in free if _declares_value(build, refused.agreed)]
+            compatible = sorted(
+                build.name for build in concerned if _is_compatible(build, refused.agreed)
+            )
+            incompatible = sorted({build.name for build in concerned} - set(compatible))
+            names = f" ({listed(compatible)})" if compatible else ""
+            lines.append(f"{values}{names} is not available for all packages: {error.message}")
             lines += [f"  {line}" for line in (error.note or "").splitlines()]
             sets.append(
                 {
-                    "values": {one.agreement.name: one.value for one in refused.agreed},
-                    "packages": goes,
-                    "lacks": lacks,
+                    "values": {agreed.agreement.name: agreed.value for agreed in refused.agreed},
+                    "packages": compatible,
+                    "lacks": incompatible,
                     "message": error.message,
                     "note": error.note,
                 }
@@ -616,9 +634,9 @@ def _decided_by(agreed: Agreed, names: Sequence[NormalizedName]) -> Agreed:
     return agreed._replace(because=f"because of {listed(names)}" if names else "")
 
 
-def _required_value(one: Attempt[Any] | RefusedAttempt, agreement: Agreement) -> str | None:
+def _required_value(attempt: Attempt[Any] | RefusedAttempt, agreement: Agreement) -> str | None:
     """Return the value that was required of a set for an agreement."""
-    return next((a.value for a in one.agreed if a.agreement == agreement), None)
+    return next((a.value for a in attempt.agreed if a.agreement == agreement), None)
 
 
 def _compatible_offers(chosen: ChosenBuild) -> Iterable[PropertySet]:
@@ -626,7 +644,7 @@ def _compatible_offers(chosen: ChosenBuild) -> Iterable[PropertySet]:
 
 
 def _is_bound(values: frozenset[str], rivals: frozenset[str]) -> bool:
-    """Return whether a build could not do in a set of another value."""
+    """Return whether a build is for a value, and for none of the rival values."""
     return bool(values) and values.isdisjoint(rivals)
 
 

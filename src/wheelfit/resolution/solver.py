@@ -24,8 +24,8 @@ from nab_resolver.types import (
     Incompatibility,
     IncompatibilityCause,
     RootRequirement,
+    Term,
 )
-from nab_resolver.types import Term as Literal
 
 from wheelfit.resolution.problem import Need, Package, build_index, build_number
 from wheelfit.resolution.version_policy import VersionPolicy
@@ -186,12 +186,12 @@ class _Search:
         If many labels of a release are excluded already, exclude all following builds with limits.
         """
         release, label = _release(package), ""
-        is_enough = sum(clause[0].package == package for clause in self.excluded) >= _MAX_EXCLUDED
+        exclude_all = sum(clause[0].package == package for clause in self.excluded) >= _MAX_EXCLUDED
         while (build := self._releases.build(package.name, release, index)) is not None:
             label = label or build.name
-            if build.name != label and not (is_enough and build.limits):
+            if build.name != label and not (exclude_all and build.limits):
                 return
-            self.excluded.append([Literal(package, _gap_of_build(self._releases, package, index))])
+            self.excluded.append([Term(package, _gap_of_build(self._releases, package, index))])
             index += 1
 
     def find_alternative(self) -> Solved | None:
@@ -214,7 +214,7 @@ class _Search:
                 literals[Package(name, None, solved.versions[Package(name)])] = build_number(chosen)
             self.excluded.append(
                 [
-                    Literal(chosen_package, VersionSet.singleton(version))
+                    Term(chosen_package, VersionSet.singleton(version))
                     for chosen_package, version in literals.items()
                 ]
             )
@@ -226,7 +226,7 @@ _MAX_EXCLUDED = 50
 _MAX_ATTEMPTS = 200
 """Solutions that are tried before the search for a better one ends."""
 
-_Clause = list[Literal[Package, Any]]
+_Clause = list[Term[Package, Any]]
 """Literals that cannot hold together."""
 
 
@@ -245,6 +245,10 @@ def _solution(pins: Mapping[Package, Version], edges: Sequence[tuple[Package, Pa
 
 
 def _release(package: Package) -> Version:
+    """Return the release of a package that stands for its builds.
+
+    :raises ValueError: it is a project.
+    """
     if package.release is None:
         raise ValueError(package)
     return package.release
@@ -341,7 +345,7 @@ class _Provider(BaseProvider[Package, Any]):
                 chosen = self._first_usable(package, version_range & base)
             if self._tie(package) and chosen is None:
                 return None  # no other version of the extra helps; the clause has the reason
-        # None must follow from the range alone otherwise.
+        # Otherwise the library expects that None depends on the range alone.
         if chosen is None:
             chosen = self._first_usable(package, version_range)
         if chosen is not None and package.release is not None and package.extra is None:
@@ -359,7 +363,7 @@ class _Provider(BaseProvider[Package, Any]):
             return False
         self._extras_tied.add((extra, decided))
         gap = self.widen_decision(extra.base, decided) or VersionSet.singleton(decided)
-        clause = [Literal(extra, VersionSet.full() - gap), Literal(extra.base, gap)]
+        clause = [Term(extra, VersionSet.full() - gap), Term(extra.base, gap)]
         self._clauses.append(_incompatibility(clause))
         return True
 
@@ -410,7 +414,7 @@ class _Provider(BaseProvider[Package, Any]):
         for limit in self._builds[package][build_index(number)].limits:
             others = VersionSet.full() - limit.versions
             self.reasons.setdefault((package, limit.package, others), limit)
-            clause = [Literal(package, gap), Literal(limit.package, others)]
+            clause = [Term(package, gap), Term(limit.package, others)]
             self._clauses.append(_incompatibility(clause))
 
     def consume_pending_clauses(self) -> list[Incompatibility[Package, Any]]:
@@ -429,11 +433,14 @@ class _Provider(BaseProvider[Package, Any]):
         """Rank the user's packages first, in their order, then builds (P-55).
 
         Of the others, packages in many conflicts come first, then those with the fewest versions.
+
+        Tiers: 0 the user's packages, 1 builds, 2 many conflicts, 3 a single version, 4 others,
+        5 a cause of many conflicts.
         """
         index = self._root_order.get(Package(package.name, package.extra))
         if package.release is not None:
-            named = len(self._root_order) if index is None else index
-            return 1, named, 1 if package.extra else 0
+            root_index = len(self._root_order) if index is None else index
+            return 1, root_index, 1 if package.extra else 0
         if index is not None:
             return 0, index, 0
         kept = self._releases.kept(package.name)
@@ -525,8 +532,8 @@ class _Provider(BaseProvider[Package, Any]):
                 )
             }
             self._neighbours[package.name] = neighbours
-        index = neighbours.get(version)
-        return None if index is None or version.local else VersionSet.between(*index)
+        bounds = neighbours.get(version)
+        return None if bounds is None or version.local else VersionSet.between(*bounds)
 
     def narrow_for_display(self, package: Any, constraint: Any) -> Any:
         """Return the listed versions of a set, run by run."""
@@ -551,7 +558,7 @@ class _Provider(BaseProvider[Package, Any]):
 
 
 _MANY_CONFLICTS = 5
-"""Conflicts after which a package is decided earlier, and one that causes them later."""
+"""Conflicts after which a package is decided earlier, or later if it caused them."""
 
 
 def _incompatibility(clause: _Clause) -> Incompatibility[Package, Any]:

@@ -171,19 +171,19 @@ def valid_lock_key(wheelfit: str, packaging: str, sha256: str) -> str:
 
 _DAY = 24 * 3600.0
 _MAGIC = b"wheelfit cache 2\n"
-_DIGEST = 32
-_HEAD = len(_MAGIC) + _DIGEST + 4
+_DIGEST_SIZE = 32
+_PREFIX_SIZE = len(_MAGIC) + _DIGEST_SIZE + 4
 """Bytes before the head of an entry: the mark, the digest of the head, the length of the head."""
 _FIRST_READ = 1 << 16
 """Bytes that are read first of an entry whose body may not be needed."""
-_READ = (
+_OPEN_FLAGS = (
     os.O_RDONLY
     | getattr(os, "O_BINARY", 0)
     | getattr(os, "O_CLOEXEC", 0)
     | getattr(os, "O_NOFOLLOW", 0)
     | getattr(os, "O_NONBLOCK", 0)  # a pipe in the place of an entry would wait for a writer
 )
-_TAG = (
+_CACHEDIR_TAG = (
     "Signature: 8a477f597d28d172789f06886806bc55\n"
     "# This folder is a cache of wheelfit; it may be deleted at any time.\n"
 )
@@ -213,7 +213,7 @@ class Store:
     ) -> None:
         self._folder = usable_cache_folder(folder, note)
         self._note = note
-        self._kinds: dict[str, str | None] = {}
+        self._folders: dict[str, str | None] = {}
         self.holder = Holder()
         """Locks the entries in use, so that no clean-up removes them."""
         self._has_complained = False
@@ -237,7 +237,7 @@ class Store:
         if not self._folder.exists():
             make_folders(str(self._folder))
             with suppress(OSError):
-                (self._folder / "CACHEDIR.TAG").write_text(_TAG, encoding="ascii")
+                (self._folder / "CACHEDIR.TAG").write_text(_CACHEDIR_TAG, encoding="ascii")
         make_folders(str(folder))
 
     def kind_folder(self, kind: str) -> str | None:
@@ -247,13 +247,13 @@ class Store:
         """
         if self._folder is None:
             return None
-        if kind not in self._kinds:
+        if kind not in self._folders:
             folder = os.path.join(self._folder, f"{kind}-1")  # noqa: PTH118 - hundreds in one run
             unsafe = unsafe_folder(folder)
             if unsafe is not None:
                 self._note(f"the cache {unsafe}")
-            self._kinds[kind] = None if unsafe is not None else folder
-        return self._kinds[kind]
+            self._folders[kind] = None if unsafe is not None else folder
+        return self._folders[kind]
 
     def place(self, kind: str, sha256: str) -> Path | None:
         """Return the path, existing or not, of an entry kept by its hash.
@@ -265,8 +265,8 @@ class Store:
         folder = self.kind_folder(kind)
         if folder is None or len(sha256) != 64 or not sha256.isalnum():
             return None
-        around = os.path.join(folder, sha256[:2])  # noqa: PTH118 - for every wheel
-        return None if unsafe_folder(around) else Path(around, sha256[2:])
+        parent = os.path.join(folder, sha256[:2])  # noqa: PTH118 - for every wheel
+        return None if unsafe_folder(parent) else Path(parent, sha256[2:])
 
     def close(self) -> None:
         """Release the entries: a clean-up may remove them from now on."""
@@ -309,7 +309,7 @@ class Store:
         """
 
         def read(file: FileIO) -> bytes:
-            offset = _end_of_head(file.read(_HEAD)) + start
+            offset = _end_of_head(file.read(_PREFIX_SIZE)) + start
             file.seek(offset)
             return file.read(max(0, min(length, os.fstat(file.fileno()).st_size - offset)))
 
@@ -321,7 +321,7 @@ class Store:
         if path is None:
             return None
         try:
-            with FileIO(os.open(path, _READ)) as file:
+            with FileIO(os.open(path, _OPEN_FLAGS)) as file:
                 if not is_own(os.fstat(file.fileno())):
                     return None
                 mark_used(file.fileno())
@@ -435,7 +435,7 @@ class Store:
             return None
         try:
             self.prepare(path.parent)
-            self.holder.hold(temporary)  # under its later name, too
+            self.holder.hold(temporary)  # the lock belongs to the file, and survives its renaming
             temporary.replace(path)
         except OSError as error:
             self.complain(error)
@@ -482,9 +482,9 @@ class Store:
 
 
 def _pack(head: Mapping[str, object], body: bytes) -> bytes:
-    """Return the bytes of an entry: the digest of the body is checked with the head.
+    """Return the bytes of an entry.
 
-    So a head can be read and trusted without the body.
+    The checksum of the head covers the digest of the body, so a head can be verified without it.
     """
     text = json.dumps(head, separators=(",", ":")).encode()
     checked = len(text).to_bytes(4, "big") + text + sha256_of(body)
@@ -525,20 +525,20 @@ def unpacked_entry(data: bytes) -> CacheEntry | None:
 def _head_of(data: bytes) -> CacheEntry | None:
     """Return an entry without its content; None if the head is damaged."""
     end = _end_of_head(data)
-    if not data.startswith(_MAGIC) or not _HEAD + _DIGEST <= end <= len(data):
+    if not data.startswith(_MAGIC) or not _PREFIX_SIZE + _DIGEST_SIZE <= end <= len(data):
         return None
-    checked = memoryview(data)[len(_MAGIC) + _DIGEST : end]
-    if sha256_of(checked) != data[len(_MAGIC) : len(_MAGIC) + _DIGEST]:
+    checked = memoryview(data)[len(_MAGIC) + _DIGEST_SIZE : end]
+    if sha256_of(checked) != data[len(_MAGIC) : len(_MAGIC) + _DIGEST_SIZE]:
         return None
-    head = json.loads(data[_HEAD : end - _DIGEST])
-    digest = data[end - _DIGEST : end].hex()
+    head = json.loads(data[_PREFIX_SIZE : end - _DIGEST_SIZE])
+    digest = data[end - _DIGEST_SIZE : end].hex()
     return CacheEntry(head, b"", digest) if isinstance(head, dict) else None
 
 
 def _end_of_head(data: bytes) -> int:
-    """Return the offset of the content in an entry; too small for content if it has no head."""
-    length = data[_HEAD - 4 : _HEAD]
-    return _HEAD + int.from_bytes(length, "big") + _DIGEST if len(length) == 4 else 0
+    """Return the offset of the content in an entry; 0 if the entry is too short for a head."""
+    length = data[_PREFIX_SIZE - 4 : _PREFIX_SIZE]
+    return _PREFIX_SIZE + int.from_bytes(length, "big") + _DIGEST_SIZE if len(length) == 4 else 0
 
 
 def _with_key(entry: CacheEntry | None, key: str) -> CacheEntry | None:

@@ -57,17 +57,17 @@ _SMALLEST = 4 << 20
 
 _LEAST_GAIN = 0.25  # of the bytes; for less, a plain download is better
 _MOST_REQUESTS = 200
-_LOOKED_AT = 4  # siblings; to read the directory of one takes a tenth of a second at most
-_NEAR = 64 << 10
+_MAX_SIBLINGS = 4  # siblings; to read the directory of one takes a tenth of a second at most
+_MAX_GAP = 64 << 10
 _REQUEST = 4 << 20  # bytes requested at a time, which are in memory
 _CONNECTIONS = 4
 _LEAST_TAIL, _MOST_TAIL = 8 << 10, 8 << 20
-_SLACK = 4 << 10
+_TAIL_MARGIN = 4 << 10
 _LARGEST_DIRECTORY = 256 << 20
 _BLOCK = 1 << 20  # with smaller ones threads wait more often for each other than they work
-_WORTH_KEEPING = 0.1  # of the bytes; what has fewer of its own can be put together again
+_WORTH_KEEPING = 0.1  # of the bytes; with fewer of its own, a wheel is assembled again when needed
 _NEARLY_ALL = 0.95
-_NO_FILE = ("", -1, 0)
+_MISSING_FILE = ("", -1, 0)  # hash, size and time that no file has
 
 
 class KeptWheels(Protocol):
@@ -104,15 +104,15 @@ def begin_exchange(
     siblings = [*kept_wheels.siblings(filename.name, int(_LEAST_GAIN * file.size))]
     # Variants of the same release first.
     siblings.sort(key=lambda sibling: sibling.wheel.filename.version != filename.version)
-    with _Candidates(siblings[:_LOOKED_AT]) as candidates:
+    with _OpenSiblings(siblings[:_MAX_SIBLINGS]) as candidates:
         try:
             first = next(candidates, None)
             if first is None:
                 return None
             with _HashedAhead(file, first.source) as ahead:
-                remote = _Remote(client, file, _likely_tail(first.directory))
+                remote = _Remote(client, file, _probable_tail_size(first.directory))
                 best = _best(remote.directory, first, candidates)
-                plan = make_plan(remote.directory, best.directory, best.source, max_gap=_NEAR)
+                plan = make_plan(remote.directory, best.directory, best.source, max_gap=_MAX_GAP)
         except (OSError, InvalidWheel, NetworkError, StartOver):
             return None  # if it is a fault of the wheel, the download will show it
         size = remote.directory.size
@@ -156,8 +156,8 @@ class _HashedAhead:
     def check_for(self, plan: RebuildPlan) -> Check:
         """Return this check if the wheel begins like the sibling, else a new one."""
         first = plan.pieces[0]
-        is_right = first.origin == 0 and self._check.count <= first.stop
-        return self._check if is_right else new_check(self._file)
+        is_prefix = first.origin == 0 and self._check.count <= first.stop
+        return self._check if is_prefix else new_check(self._file)
 
     def _hash(self) -> None:
         most = min(self._source.size, self._file.size or 0)
@@ -171,7 +171,7 @@ class _HashedAhead:
 
 
 @dataclass(frozen=True, slots=True)
-class _Candidate:
+class _OpenSibling:
     """A sibling that was opened."""
 
     sibling: Sibling
@@ -179,7 +179,7 @@ class _Candidate:
     directory: Directory
 
 
-class _Candidates:
+class _OpenSiblings:
     """The siblings, opened one after the other; all but the best are closed."""
 
     def __init__(self, siblings: Iterable[Sibling]) -> None:
@@ -193,10 +193,10 @@ class _Candidates:
         for source in self._opened:
             source.close()
 
-    def __iter__(self) -> Iterator[_Candidate]:
+    def __iter__(self) -> Iterator[_OpenSibling]:
         return self
 
-    def __next__(self) -> _Candidate:
+    def __next__(self) -> _OpenSibling:
         while True:
             sibling = next(self._siblings)
             # A sibling that cannot be read is skipped.
@@ -204,15 +204,17 @@ class _Candidates:
                 self._opened.append(open_local(sibling.archive))
                 source = self._opened[-1]
                 directory = read_directory(source, where=str(sibling.archive))
-                return _Candidate(sibling, source, directory)
+                return _OpenSibling(sibling, source, directory)
 
-    def keep(self, candidate: _Candidate) -> ByteSource:
+    def keep(self, candidate: _OpenSibling) -> ByteSource:
         """Keep the bytes of a candidate open, and return them."""
         self._opened.remove(candidate.source)
         return candidate.source
 
 
-def _best(directory: Directory, first: _Candidate, others: Iterable[_Candidate]) -> _Candidate:
+def _best(
+    directory: Directory, first: _OpenSibling, others: Iterable[_OpenSibling]
+) -> _OpenSibling:
     """Return the sibling that shares most; if the first shares nearly all, no other is opened."""
     best, most_shared = first, shared_bytes(directory, first.directory)
     for other in others if most_shared < _NEARLY_ALL * directory.size else ():
@@ -260,15 +262,15 @@ class Exchange:
         self.source: ByteSource = RebuiltWheel(plan, kept, self._arriving)
         """The wheel; it may be read from now on."""
         self.is_whole = plan.missing_bytes > _WORTH_KEEPING * remote.directory.size
-        """Whether the target will have all of it; otherwise it is not worth being kept as well."""
+        """Whether the target gets all bytes, so that the archive can be kept."""
         self._tree = str(sibling.wheel.folder / TREE) + os.sep
         table = sibling.wheel.files
         columns = zip(table.hashes, table.sizes, table.times, strict=True)
         self._files = dict(zip(table.names, columns, strict=True))
         self._ended = threading.Event()
         self._error: BaseException | None = None
-        work = [self._fetch, self._hash, *([self._copy] if self.is_whole else [])]
-        self._threads = [self._started(function) for function in work]
+        functions = [self._fetch, self._hash, *([self._copy] if self.is_whole else [])]
+        self._threads = [self._start_thread(function) for function in functions]
 
     def __enter__(self) -> Self:
         return self
@@ -292,7 +294,7 @@ class Exchange:
         origin = self._plan.origins.get(member.name)
         if origin is None:
             return None
-        digest, size, written = self._files.get(origin.name, _NO_FILE)
+        digest, size, written = self._files.get(origin.name, _MISSING_FILE)
         if (digest, size) != (row.hash, member.size):
             return None
         return VerifiedFile(f"{self._tree}{origin.name}", written, origin.is_whole)
@@ -320,7 +322,7 @@ class Exchange:
 
     # --- threads ----------------------------------------------------------------------
 
-    def _started(self, work: Callable[[], None]) -> threading.Thread:
+    def _start_thread(self, work: Callable[[], None]) -> threading.Thread:
         def guarded() -> None:
             try:
                 work()
@@ -378,7 +380,7 @@ class Exchange:
                 self._copy_piece(piece, piece.origin)
 
     def _copy_piece(self, piece: RebuildPiece, origin: int) -> None:
-        start = piece.start + self._copied_by_kernel(piece, origin)
+        start = piece.start + self._copy_by_kernel(piece, origin)
         for position in range(start, piece.stop, _BLOCK):
             if self._ended.is_set():
                 return
@@ -386,7 +388,7 @@ class Exchange:
             data = self._kept.read_at(origin + position - piece.start, length)
             self._arriving.write_at(position, data)
 
-    def _copied_by_kernel(self, piece: RebuildPiece, origin: int) -> int:
+    def _copy_by_kernel(self, piece: RebuildPiece, origin: int) -> int:
         """Copy a piece in the kernel as far as it can; return the count of bytes copied."""
         copied, length = 0, piece.stop - piece.start
         fileno = getattr(self._kept, "fileno", None)
@@ -410,13 +412,13 @@ class Exchange:
 class _Remote:
     """A remote wheel, read in parts that all belong to one version of the file."""
 
-    def __init__(self, client: Client, file: File, likely: int) -> None:
+    def __init__(self, client: Client, file: File, tail_size: int) -> None:
         self._client = client
         self._validator: str | None = None
         self.file = file
         self.where = redact(file.url)
         self.fetched = 0
-        self.directory = self._read_directory(likely)
+        self.directory = self._read_directory(tail_size)
 
     def fetch(self, byte_range: Range) -> RemotePart:
         """Fetch a part.
@@ -445,7 +447,7 @@ class _Remote:
         return directory_from_tail(tail, size, where=self.where)
 
 
-def _likely_tail(sibling: Directory) -> int:
+def _probable_tail_size(sibling: Directory) -> int:
     """Return the probable size of directory and dist-info at the end.
 
     In most wheels dist-info comes last, and it always differs.
@@ -455,7 +457,7 @@ def _likely_tail(sibling: Directory) -> int:
         if not entry.name.partition(b"/")[0].endswith(b".dist-info"):
             break
         first = entry.start
-    length = sibling.size - first + _SLACK
+    length = sibling.size - first + _TAIL_MARGIN
     return min(max(length, _LEAST_TAIL), _MOST_TAIL)
 
 

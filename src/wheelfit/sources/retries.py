@@ -26,7 +26,7 @@ class RetryPolicy(Struct, frozen=True):
     longest_delay: float = 8.0
     """The most seconds between two requests, unless the server asks for more."""
     longest_wait: float = 60.0
-    """The most seconds that ``Retry-After`` may ask for; with more, the request has failed."""
+    """The most seconds that ``Retry-After`` may ask for; with more, there is no repetition."""
 
     def after_interruption(self, attempt: int, interrupted: Interrupted) -> float | None:
         """Return the seconds to wait before trying again; None to give up.
@@ -51,7 +51,7 @@ class RetryPolicy(Struct, frozen=True):
         """
         if status not in RETRY_STATUSES or attempt > self.count:
             return None
-        requested = _seconds(retry_after, now)
+        requested = _retry_after_seconds(retry_after, now)
         if requested is None:
             return self._delay(attempt)
         return requested if requested <= self.longest_wait else None
@@ -60,7 +60,7 @@ class RetryPolicy(Struct, frozen=True):
         return float(min(self.first_delay * 2 ** (attempt - 1), self.longest_delay))
 
 
-def _seconds(text: str | None, now: float) -> float | None:
+def _retry_after_seconds(text: str | None, now: float) -> float | None:
     if text is None:
         return None
     text = text.strip()

@@ -1,9 +1,9 @@
 """The download of one large file, which can be read meanwhile, by several connections if faster.
 
-The end comes first, for there lies the directory of an archive. The rest comes in order: a
-stretch at a time by one connection, and by several once one alone turns out to be slow. Every
-answer must be of the same state of the same file; if one is not, or if the server has no ranges
-after all, only a single stream from the first byte can help (`StartOver`).
+The end is fetched first, because an archive has its directory there. The rest is fetched in order,
+in ranges: by one connection, or by several if one is too slow. Every answer must be of the same
+version of the file; otherwise, or if the server does not support ranges, the download starts over
+as a single stream (`StartOver`).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 LARGE = 8 << 20
-"""The minimum size of a file in bytes."""
+"""Bytes of the smallest file that is worth several requests."""
 
 _LEAST_TAIL, _MOST_TAIL = 128 << 10, 2 << 20  # opening an archive reads a little over 64 KiB
 _TAIL_SHARE = 256  # directory and RECORD of a wheel with thousands of files fit in this part of it
@@ -74,11 +74,11 @@ class _Refused(StartOver):
 
 
 class _Ended(Exception):
-    """Raised when the rest is no longer wanted."""
+    """Raised when the download was cancelled."""
 
 
 @dataclass(slots=True)
-class _Stretch:
+class _ByteRange:
     """The bytes that one connection fetches."""
 
     position: int
@@ -125,16 +125,16 @@ class Segments:
         self._pace = pace
         self._lock = threading.Condition()
         self._is_ended = False
-        self._under_way: set[Response] = set()
+        self._responses: set[Response] = set()
         self._workers = 1
         self._is_watched = False
         self._may_have_more = True
-        self._returned: list[_Stretch] = []
+        self._returned: list[_ByteRange] = []
         self._next = 0
         self._speed = 0.0
         self._hashing = threading.Lock()
-        self._begun = 0  # the end of the part whose writing to disk has begun
-        self._is_judged = threading.Event()
+        self._flushed_to = 0  # the end of the part whose writing to disk has begun
+        self._is_verified = threading.Event()
         self._begin(target, size)
 
     # --- the end of the file --------------------------------------------------------
@@ -143,9 +143,9 @@ class Segments:
         """Fetch the end of the file, whose validator all other answers must match."""
         self._budget.check(size, self._where)
         self._check = Check(self._file.hashes, size, where=self._where)
-        asked = Suffix(min(max(_LEAST_TAIL, size // _TAIL_SHARE), _MOST_TAIL))
-        with self._client.stream(self._file.url, headers=_headers(asked, "")) as (answer, _):
-            extent = self._extent(asked, answer)
+        byte_range = Suffix(min(max(_LEAST_TAIL, size // _TAIL_SHARE), _MOST_TAIL))
+        with self._client.stream(self._file.url, headers=_headers(byte_range, "")) as (answer, _):
+            extent = self._extent(byte_range, answer)
             if extent.total != size:
                 raise StartOver("the file has another size than promised")
             self.validator = extent.validator
@@ -154,7 +154,7 @@ class Segments:
             """The file, which may be read from now on."""
             self._progress.start(size)
             self._end = 0  # no thread works on this
-            self._take(answer, _Stretch(extent.start, extent.stop))
+            self._receive(answer, _ByteRange(extent.start, extent.stop))
         self._end, self._speed = extent.start, 0.0
 
     def start(self, line: ConnectionSlot) -> None:
@@ -162,7 +162,7 @@ class Segments:
 
         :param line: the slot of the first thread, which it releases.
         """
-        self._started(partial(self._work, line))
+        self._start_thread(partial(self._work, line))
 
     def finish(self) -> None:
         """Wait until the file is complete and verified.
@@ -173,7 +173,7 @@ class Segments:
         :raises TooLarge: the file is larger than the limits allow.
         :raises OSError: it cannot be written.
         """
-        self._is_judged.wait()
+        self._is_verified.wait()
         error = self.source.wait_for_writers()
         if error is not None:
             self.cancel()
@@ -189,23 +189,23 @@ class Segments:
         self.source.fail(ended)
         with self._lock:
             self._is_ended = True
-            for response in self._under_way:
+            for response in self._responses:
                 response.cut()
             self._lock.notify_all()
         with self._hashing:
-            pass  # no reader needs it for that any more
+            pass  # wait until no thread reads the file for its hash
         error = self.source.wait_for_writers()
         return None if error is ended else error
 
     # --- threads ----------------------------------------------------------------------
 
-    def _started(self, work: Callable[[], None]) -> None:
+    def _start_thread(self, work: Callable[[], None]) -> None:
         def guarded() -> None:
             try:
                 work()
-            except BaseException as error:  # noqa: BLE001 - told to whoever waits
+            except BaseException as error:  # noqa: BLE001 - raised in the waiting thread
                 self.source.fail(error)
-                self._is_judged.set()
+                self._is_verified.set()
 
         # Not to be waited for when the program ends: a server may have fallen silent.
         threading.Thread(target=guarded, name="transfer", daemon=True).start()
@@ -224,16 +224,16 @@ class Segments:
             while (behind := self.source.arrived_size - self._check.count) > 0:
                 self._update(self.source.read_at(self._check.count, min(_BLOCK, behind)))
             if self._check.count == self.source.size:
-                self._judge()
+                self._verify()
 
     def _update(self, data: bytes) -> None:
         self._check.update(data)
         count = self._check.count
-        if count - self._begun >= _WRITE_BACK:
-            self.source.start_writing(self._begun, count - self._begun)
-            self._begun = count
+        if count - self._flushed_to >= _WRITE_BACK:
+            self.source.start_writing(self._flushed_to, count - self._flushed_to)
+            self._flushed_to = count
 
-    def _judge(self) -> None:
+    def _verify(self) -> None:
         """Compare the hash of the whole with the promised hash."""
         try:
             self._check.finish()
@@ -241,26 +241,26 @@ class Segments:
             if self.is_sure:
                 raise
             raise StartOver("the whole is not what its parts should be") from None
-        self._is_judged.set()
+        self._is_verified.set()
 
     @property
     def is_sure(self) -> bool:
         """Whether all parts are certainly of the same version of the file."""
         return self.validator.startswith('"')
 
-    def _work(self, line: ConnectionSlot) -> None:
+    def _work(self, slot: ConnectionSlot) -> None:
         """Fetch ranges until none is left, in one of possibly several threads."""
-        with line:
+        with slot:
             while (stretch := self._claim()) is not None:
                 try:
                     self._fetch(stretch)
                 except (Unreachable, _Refused):
-                    # As with a server that serves one connection only: the others may go on.
-                    if not self._left_to_others(stretch):
+                    # The server may allow one connection only, so the others continue.
+                    if not self._return_to_others(stretch):
                         raise
                     return
 
-    def _claim(self) -> _Stretch | None:
+    def _claim(self) -> _ByteRange | None:
         """Return the next range to fetch; None if there is none left for the calling thread.
 
         The last thread waits for the others, which may return a range.
@@ -277,25 +277,25 @@ class Segments:
                     if is_last and self._speed >= self._pace.enough:
                         length = max(length, min(_LONGEST, int(self._speed / 2)))
                     start, self._next = self._next, min(self._end, self._next + length)
-                    return _Stretch(start, self._next)
+                    return _ByteRange(start, self._next)
                 if is_last or self._is_watched:
                     break
                 self._is_watched = True
                 self._lock.wait()
                 self._is_watched = False
-            self._leave()
+            self._end_worker()
             return None
 
-    def _left_to_others(self, stretch: _Stretch) -> bool:
+    def _return_to_others(self, stretch: _ByteRange) -> bool:
         with self._lock:
             if self._workers == 1:
                 return False
             self._may_have_more = False
             self._returned.append(stretch)
-            self._leave()
+            self._end_worker()
             return True
 
-    def _leave(self) -> None:
+    def _end_worker(self) -> None:
         self._workers -= 1
         self._lock.notify_all()
 
@@ -317,15 +317,15 @@ class Segments:
                 is_worthwhile = (
                     self._may_have_more and self._next < self._end and not self._is_ended
                 )
-                line = self._connections.take_another(self._server) if is_worthwhile else None
-                if line is None:
+                slot = self._connections.take_another(self._server) if is_worthwhile else None
+                if slot is None:
                     return
                 self._workers += 1
-            self._started(partial(self._work, line))
+            self._start_thread(partial(self._work, slot))
 
     # --- requests -----------------------------------------------------------------------
 
-    def _fetch(self, stretch: _Stretch) -> None:
+    def _fetch(self, stretch: _ByteRange) -> None:
         failures = 0
         while stretch.position < stretch.stop:
             before = stretch.position
@@ -337,41 +337,41 @@ class Segments:
                 failures = 1 if stretch.position > before else failures + 1
                 self._client.wait_after(failures, interrupted, self._file.url)
 
-    def _request(self, stretch: _Stretch) -> None:
-        asked = Span(stretch.position, stretch.stop)
-        headers = _headers(asked, self.validator)
+    def _request(self, stretch: _ByteRange) -> None:
+        byte_range = Span(stretch.position, stretch.stop)
+        headers = _headers(byte_range, self.validator)
         try:
             with (
                 self._client.stream(self._file.url, headers=headers) as (response, _),
-                self._noted(response),
+                self._registered(response),
             ):
-                extent = self._extent(asked, response)
+                extent = self._extent(byte_range, response)
                 if (extent.total, extent.validator) != (self.source.size, self.validator):
                     raise StartOver("the file changed on the server while it was read")
-                self._take(response, stretch)
+                self._receive(response, stretch)
         except RangeUnsupported as unsupported:
             raise StartOver(unsupported.reason) from unsupported
         except UnexpectedStatus as unexpected:
             refuses = unexpected.status in RETRY_STATUSES or unexpected.status == 403
             raise (_Refused if refuses else StartOver)(unexpected.message) from unexpected
 
-    def _extent(self, asked: Range, response: Response) -> Extent:
-        return announced_extent(asked, response.status, response.headers, where=self._where)
+    def _extent(self, byte_range: Range, response: Response) -> Extent:
+        return announced_extent(byte_range, response.status, response.headers, where=self._where)
 
     @contextmanager
-    def _noted(self, response: Response) -> Iterator[None]:
+    def _registered(self, response: Response) -> Iterator[None]:
         """Register an answer, so that it can be cut while it is read."""
         with self._lock:
             if self._is_ended:
                 raise _Ended
-            self._under_way.add(response)
+            self._responses.add(response)
         try:
             yield
         finally:
             with self._lock:
-                self._under_way.remove(response)
+                self._responses.remove(response)
 
-    def _take(self, response: Response, stretch: _Stretch) -> None:
+    def _receive(self, response: Response, stretch: _ByteRange) -> None:
         count, waited, since = 0, 0.0, self._pace.clock()
         for chunk in response.chunks():
             waited += self._pace.clock() - since
@@ -389,8 +389,8 @@ class Segments:
             raise Interrupted("the answer broke off before its end")
 
 
-def _headers(asked: Range, validator: str) -> dict[str, str]:
-    headers = {"Range": asked.header}
+def _headers(byte_range: Range, validator: str) -> dict[str, str]:
+    headers = {"Range": byte_range.header}
     if validator:
         headers["If-Range"] = validator
     return headers

@@ -1,7 +1,7 @@
 """A private internet: named hosts on loopback, reached through a proxy with HTTPS.
 
 Programs that honour ``HTTPS_PROXY`` and a certificate file from the environment, as wheelfit, pip
-and uv do, find the hosts under their real names, so that behaviour by names can be tested.
+and uv do, find the hosts under their real names, so that tests can depend on host names.
 """
 
 from __future__ import annotations
@@ -58,7 +58,9 @@ class Internet:
         self._lock = Lock()
         self._contexts: dict[str, ssl.SSLContext] = {}
         self._key = ec.generate_private_key(ec.SECP256R1())
-        self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test authority")])
+        self._authority_name = x509.Name(
+            [x509.NameAttribute(NameOID.COMMON_NAME, "test authority")]
+        )
         self._authority = folder / "authority.pem"
         self._authority.write_bytes(self._certificate(None).public_bytes(Encoding.PEM))
         self._server = _Server(self)
@@ -109,8 +111,8 @@ class Internet:
         key_id = x509.SubjectKeyIdentifier.from_public_key(public)
         builder = (
             x509.CertificateBuilder()
-            .subject_name(subject or self._name)
-            .issuer_name(self._name)
+            .subject_name(subject or self._authority_name)
+            .issuer_name(self._authority_name)
             .public_key(public)
             .serial_number(x509.random_serial_number())
             .not_valid_before(now - timedelta(days=1))
@@ -158,7 +160,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._host = host
         self.rfile = self._tls.makefile("rb")
         self.wfile = self._tls.makefile("wb", 0)  # type: ignore[assignment]
-        self.close_connection = False  # with any version of HTTP in the request for the tunnel
+        self.close_connection = False  # also if the CONNECT request has HTTP/1.0
 
     def do_GET(self) -> None:
         host, path = getattr(self, "_host", ""), self.path

@@ -107,8 +107,8 @@ def simple(
     :param supported: feature to values, most preferred first.
     :param valid: the same for all valid values; default: the supported ones.
     :param multi_value: features of which a wheel may list several values.
-    :param name: of the distribution; default: ``{namespace}-provider``.
-    :param class_name: of the class in its module ``plugin``.
+    :param name: the name of the distribution; default: ``{namespace}-provider``.
+    :param class_name: the name of the class in its module ``plugin``.
     """
     name = name or f"{namespace}-provider".replace("_", "-")
     package = canonicalize_name(name).replace("-", "_")

@@ -116,7 +116,7 @@ class World:
             constraints=asked(*constraints),
             overrides=asked(*overrides),
             excluded=frozenset(map(canonicalize_name, excluded)),
-            installed={present.name: present for present in installed},
+            installed={build.name: build for build in installed},
             upgrade=upgrade,
             prereleases=prereleases,
             dependencies=dependencies,

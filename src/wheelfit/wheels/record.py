@@ -171,7 +171,7 @@ def _in_base64(hash_text: str) -> str:
 
 
 def format_record(rows: Iterable[RecordRow], terminator: str = "\n") -> bytes:
-    """Write a RECORD, every line with its end, the last one too (B-35)."""
+    """Write a RECORD; every line has a terminator, also the last one (B-35)."""
     return format_cells(((row.path, row.hash, row.size) for row in rows), terminator)
 
 
@@ -179,12 +179,12 @@ def format_cells(rows: Iterable[tuple[str, str, str | int]], terminator: str = "
     """Write a RECORD like `format_record`, fast enough for tens of thousands of rows."""
     cells = tuple(rows)
     text = "".join([f"{path},{digest},{size}{terminator}" for path, digest, size in cells])
-    returns = len(cells) if terminator == "\r\n" else 0
+    expected_returns = len(cells) if terminator == "\r\n" else 0
     if (
         '"' in text
         or text.count(",") > 2 * len(cells)
         or text.count("\n") > len(cells)
-        or text.count("\r") > returns
+        or text.count("\r") > expected_returns
     ):
         # Something must be quoted. The writer checks every cell, and takes five times as long.
         stream = io.StringIO(newline="")

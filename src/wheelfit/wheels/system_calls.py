@@ -44,7 +44,7 @@ _OPENAT2_ARGUMENTS: Final = (ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p, cty
 """The arguments of ``openat2``."""
 _OPENAT2 = 437  # of every architecture
 _NO_MAGIC_LINKS, _NO_LINKS, _BENEATH = 2, 4, 8  # RESOLVE_…
-_MAX_OPEN_ATTEMPTS = 100  # attempts while others rename folders on the way
+_MAX_OPEN_ATTEMPTS = 100  # attempts while other processes rename folders of the path
 # For C libraries without a function of that name.
 _RENAMEAT2 = {"x86_64": 316, "aarch64": 276, "ppc64le": 357, "s390x": 347, "riscv64": 276}
 
@@ -59,7 +59,7 @@ def exchange(
     :raises OSError: these two names cannot be exchanged.
     """
     flags = _MACOS_SWAP if sys.platform == "darwin" else _LINUX_EXCHANGE
-    return _renamed(one, other, folder, other_folder, flags)
+    return _rename(one, other, folder, other_folder, flags)
 
 
 def move_exclusively(
@@ -73,7 +73,7 @@ def move_exclusively(
     :raises OSError: it cannot be moved.
     """
     flags = _MACOS_EXCLUSIVE if sys.platform == "darwin" else _LINUX_NO_REPLACE
-    return _renamed(source, target, folder, other_folder, flags)
+    return _rename(source, target, folder, other_folder, flags)
 
 
 def open_below(folder: int, name: str, flags: int) -> int | None:
@@ -87,9 +87,9 @@ def open_below(folder: int, name: str, flags: int) -> int | None:
     how = struct.pack("=QQQ", flags | os.O_CLOEXEC, 0, _BENEATH | _NO_LINKS | _NO_MAGIC_LINKS)
     encoded = os.fsencode(name)
     for _ in range(_MAX_OPEN_ATTEMPTS):
-        number = _system_call(*_OPENAT2_ARGUMENTS)(_OPENAT2, folder, encoded, how, len(how))
-        if number >= 0:
-            return int(number)
+        result = _system_call(*_OPENAT2_ARGUMENTS)(_OPENAT2, folder, encoded, how, len(how))
+        if result >= 0:
+            return int(result)
         if ctypes.get_errno() != errno.EAGAIN:
             break
     error = ctypes.get_errno()
@@ -133,9 +133,9 @@ def make_room(reading: int, writing: int, length: int) -> None:
     if call is None or _can_share(reading, writing):
         return
     if call(writing, _FALLOC_FL_KEEP_SIZE, 0, length) != 0:
-        number = ctypes.get_errno()
-        if number in (errno.ENOSPC, errno.EDQUOT):
-            raise OSError(number, os.strerror(number))
+        code = ctypes.get_errno()
+        if code in (errno.ENOSPC, errno.EDQUOT):
+            raise OSError(code, os.strerror(code))
 
 
 def _can_share(reading: int, writing: int) -> bool:
@@ -174,7 +174,7 @@ def start_writing(number: int, start: int, length: int) -> None:
         call(number, start, length, _SYNC_FILE_RANGE_WRITE)  # a hint, which may fail
 
 
-def _renamed(
+def _rename(
     source: str, target: str, folder: int | None, other_folder: int | None, flags: int
 ) -> bool:
     call = _rename_function()
@@ -193,9 +193,9 @@ def _renamed(
 
 def _check(result: int, source: str, target: str | None = None) -> None:
     if result != 0:
-        number = ctypes.get_errno()
-        # Of the class that belongs to the number, as FileExistsError.
-        raise OSError(number, os.strerror(number), source, None, target)
+        code = ctypes.get_errno()
+        # OSError returns the subclass for the code, as FileExistsError.
+        raise OSError(code, os.strerror(code), source, None, target)
 
 
 @cache
@@ -204,11 +204,11 @@ def _library() -> Any:  # ctypes has no better type for it
 
 
 @cache
-def _function(name: str, *kinds: Any) -> Callable[..., int] | None:
+def _function(name: str, *argument_types: Any) -> Callable[..., int] | None:
     """Return a function of the C library with argument types; None if it does not exist."""
     function = getattr(_library(), name, None)
     if function is not None:
-        function.argtypes = list(kinds)
+        function.argtypes = list(argument_types)
         function.restype = ctypes.c_int
     return function
 
@@ -218,17 +218,19 @@ def _rename_function() -> Callable[..., int] | None:
     """Return ``renameat2`` or its equivalent on macOS; None where there is none."""
     name = {"linux": "renameat2", "darwin": "renameatx_np"}.get(sys.platform)
     function = None if name is None else _function(name, *_RENAME_ARGUMENTS)
-    number = _RENAMEAT2.get(platform.machine()) if name == "renameat2" else None
-    if function is not None or number is None:
+    call_number = _RENAMEAT2.get(platform.machine()) if name == "renameat2" else None
+    if function is not None or call_number is None:
         return function
-    return partial(_system_call(*_RENAME_ARGUMENTS), number)
+    return partial(_system_call(*_RENAME_ARGUMENTS), call_number)
 
 
 @cache
-def _system_call(*kinds: Any) -> Callable[..., int]:
+def _system_call(*argument_types: Any) -> Callable[..., int]:
     """Return the function ``syscall`` with argument types."""
-    syscall = ctypes.CDLL(None, use_errno=True).syscall  # each library has functions of its own
-    syscall.argtypes = [ctypes.c_long, *kinds]
+    syscall = ctypes.CDLL(
+        None, use_errno=True
+    ).syscall  # not that of `_library`, whose types may differ
+    syscall.argtypes = [ctypes.c_long, *argument_types]
     syscall.restype = ctypes.c_long
     return syscall
 
@@ -237,7 +239,7 @@ def _system_call(*kinds: Any) -> Callable[..., int]:
 def _has_openat2() -> bool:
     """Return whether the kernel has it (Linux 5.6), and no filter of a container forbids it."""
     how = struct.pack("=QQQ", os.O_PATH | os.O_CLOEXEC, 0, _NO_MAGIC_LINKS)
-    number = _system_call(*_OPENAT2_ARGUMENTS)(_OPENAT2, _CURRENT_FOLDER, b".", how, len(how))
-    if number >= 0:
-        os.close(number)
-    return bool(number >= 0)
+    result = _system_call(*_OPENAT2_ARGUMENTS)(_OPENAT2, _CURRENT_FOLDER, b".", how, len(how))
+    if result >= 0:
+        os.close(result)
+    return bool(result >= 0)

@@ -54,8 +54,8 @@ def _from_json(text: str, url: str) -> list[ListedWheel]:
         raise ValueError(f"its version is {version}")
     wheels = []
     for file in page["files"]:
-        name = split_filename(str(file["filename"]))
-        if name is None:
+        project_version = split_filename(str(file["filename"]))
+        if project_version is None:
             continue
         core_metadata = file.get("core-metadata", file.get("data-dist-info-metadata"))
         metadata = None
@@ -66,7 +66,7 @@ def _from_json(text: str, url: str) -> list[ListedWheel]:
         size = file.get("size")
         wheels.append(
             ListedWheel(
-                *name,
+                *project_version,
                 filename=str(file["filename"]),
                 url=_resolve_link(url, str(file["url"]))[0],
                 sha256=_digest(file.get("hashes", {}).get("sha256")),
@@ -104,8 +104,8 @@ def _from_html(text: str, url: str) -> list[ListedWheel]:
         href = attributes.get("href", "").strip()
         filename = unquote(href.partition("#")[0].partition("?")[0].rpartition("/")[2])
         is_index = is_index or filename.lower().endswith(_ARCHIVES)
-        name = split_filename(filename)
-        if name is None:
+        project_version = split_filename(filename)
+        if project_version is None:
             continue
         link, fragment = _resolve_link(base, href)
         algorithm, _, digest = fragment.partition("=")
@@ -117,7 +117,7 @@ def _from_html(text: str, url: str) -> list[ListedWheel]:
             metadata = _digest(core_metadata.removeprefix("sha256="))
         wheels.append(
             ListedWheel(
-                *name,
+                *project_version,
                 filename=filename,
                 url=link,
                 sha256=_digest(digest) if algorithm == "sha256" else "",
@@ -148,7 +148,7 @@ class _Links(HTMLParser):
 
 
 def read_lock(path: Path) -> list[ListedWheel]:
-    """Return all wheels of a lock; one without a SHA-256 has an empty one."""
+    """Return all wheels of a lock; `sha256` is empty where the lock has none."""
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
         return list(_wheels(document, path))
@@ -174,12 +174,12 @@ def _wheels(document: dict[str, Any], path: Path) -> Iterator[ListedWheel]:
             # A path is relative to the folder of the lock.
             url = wheel.get("url") or Path(path.parent, wheel["path"]).absolute().as_uri()
             filename = wheel.get("name") or unquote(urlsplit(url).path.rpartition("/")[2])
-            name = split_filename(filename)
+            project_version = split_filename(filename)
             size = wheel.get("size")
-            if name is not None:
+            if project_version is not None:
                 yield ListedWheel(
                     project=normalized(package["name"]),
-                    version=str(package.get("version", name[1])),
+                    version=str(package.get("version", project_version[1])),
                     filename=filename,
                     url=url,
                     sha256=str(wheel["hashes"].get("sha256", "")).lower(),

@@ -34,6 +34,7 @@ def span_of(family: LibraryFamily, version: str, driver: Driver | None, *, cap: 
     A driver runs all minor versions of its own major version and of older ones, but compiles
     PTX of no newer toolkit than its own (P-91, P-92): a major version is capped by the driver.
 
+    :param cap: whether a major version alone is limited to the version that the driver supports.
     :raises UserError: it is not a version.
     :raises DriverTooOld: the driver is of an older major version.
     """
@@ -84,10 +85,10 @@ def distributions_of(
         if project is None:
             majors = {number for part in family.components.values() for number in part.projects}
             if major not in majors:
-                known_names = ", ".join(sorted(majors))
+                known_majors = ", ".join(sorted(majors))
                 raise UserError(
                     f"there is no {family.title} {major} in this version of wheelfit",
-                    note=f"known: {known_names}",
+                    note=f"known: {known_majors}",
                     hint="a newer wheelfit may support it",
                 )
             raise UserError(
@@ -95,9 +96,9 @@ def distributions_of(
                 note=f"{family.title} with this component: {', '.join(component.projects)}",
             )
         for need in component.needs:
-            only, _, other = need.rpartition(":")
-            if only in ("", major):
-                add(other)
+            only_major, _, dependency = need.rpartition(":")
+            if only_major in ("", major):
+                add(dependency)
         projects[name] = project
 
     for name in components:

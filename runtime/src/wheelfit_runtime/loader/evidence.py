@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 MIX = "WHEELFIT_MIX"
 """The variable with dimensions that may have several values, as ``cuda,openmp``, or ``all``."""
 
-_SM = Feature("nvidia", "sm_arch")
+_SM_ARCH = Feature("nvidia", "sm_arch")
 
 
 class Evidence(NamedTuple):
@@ -102,7 +102,7 @@ class EvidenceGatherer:
             for known in declared.known.get(group, ()):
                 features |= {item.feature for item in known.properties}
         process = self._process(
-            {feature.namespace for feature in features}, environ, devices=_SM in features
+            {feature.namespace for feature in features}, environ, devices=_SM_ARCH in features
         )
         mixed = {word.strip() for word in environ.get(MIX, "").split(",")} - {""}
         loaded = tuple(
@@ -114,7 +114,11 @@ class EvidenceGatherer:
         judgements = []
         for implementation in implementations:
             judgement = judge(implementation, process.detections, loaded, requirements)
-            claims = {d: v for d, v in judgement.claims.items() if not mixed & {"all", d}}
+            claims = {
+                dimension: values
+                for dimension, values in judgement.claims.items()
+                if not mixed & {"all", dimension}
+            }
             judgement = judgement._replace(claims=claims)
             judgements.append(
                 _with_user_choice(

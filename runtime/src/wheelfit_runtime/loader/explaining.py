@@ -151,10 +151,10 @@ def add_trials(
         name = group["group"]
         group["tried"] = _try(name, environ, interpreter, processes)
         for implementation in group["implementations"]:
-            demand = {variable_of(name): implementation["implementation"]}
+            forced = {variable_of(name): implementation["implementation"]}
             is_candidate = implementation["state"] != "unsupported"
             implementation["tried"] = (
-                _try(name, {**environ, **demand}, interpreter, processes) if is_candidate else None
+                _try(name, {**environ, **forced}, interpreter, processes) if is_candidate else None
             )
 
 
@@ -166,11 +166,11 @@ def _try(
     # After the group come the entries of the child's path, of any number.
     arguments = (interpreter, "-c", _PROGRAM, group, *sys.path)
     answer = processes.ask(Question(f"import {group}", arguments, environ, DEADLINE))
-    outcome = _outcome_of(answer)
+    outcome = _read_outcome(answer)
     return {**outcome, "seconds": round(time.monotonic() - start, 3)}
 
 
-def _outcome_of(answer: Answer) -> dict[str, Any]:
+def _read_outcome(answer: Answer) -> dict[str, Any]:
     lines = answer.output.decode("utf-8", "replace").splitlines()
     marked = [line.removeprefix(_MARK) for line in lines if line.startswith(_MARK)]
     if marked:
@@ -199,7 +199,7 @@ def report(group: str) -> None:
     """Import a group in this process, and write the outcome; for a child process."""
     with warnings.catch_warnings(record=True) as recorded:
         warnings.simplefilter("always")
-        outcome = _imported(group)
+        outcome = _import_group(group)
     messages = [
         str(warning.message) for warning in recorded if issubclass(warning.category, VariantWarning)
     ]
@@ -208,7 +208,7 @@ def report(group: str) -> None:
     sys.stdout.flush()
 
 
-def _imported(group: str) -> dict[str, Any]:
+def _import_group(group: str) -> dict[str, Any]:
     try:
         if group.isidentifier() and find_module(group, None) is not None:
             __import__(group)
@@ -230,6 +230,6 @@ def _imported(group: str) -> dict[str, Any]:
     return _outcome(LOADED, "", explain(group)["groups"][0]["chosen"])
 
 
-def _outcome(outcome: str, message: str, implementation: str | None = None) -> dict[str, Any]:
+def _outcome(kind: str, message: str, implementation: str | None = None) -> dict[str, Any]:
     text = escaped("; ".join(message.splitlines()))[:_MAX_LENGTH]
-    return {"outcome": outcome, "implementation": implementation, "message": text}
+    return {"outcome": kind, "implementation": implementation, "message": text}

@@ -67,7 +67,7 @@ def export(module: ModuleType, into: str) -> None:
     names = [name for name in source_names if name[:1] != "_"] if public is None else list(public)
 
     def is_hidden(name: str) -> bool:
-        # A module below the package hides one of that name, imported or not.
+        # A submodule of the package itself has precedence over a submodule of the implementation.
         submodule = sys.modules.get(f"{module.__name__}.{name}")
         return (
             submodule is not None
@@ -76,8 +76,8 @@ def export(module: ModuleType, into: str) -> None:
             and find_module(f"{into}.{name}", target_names["__path__"], skip=_FINDER) is not None
         )
 
-    def other_name(name: str) -> object:
-        # A name that is added later or on demand; dunder names belong to one module only.
+    def get_lazily(name: str) -> object:
+        # Names that the implementation adds later; dunder names are not exported.
         value = _MISSING if name[:2] == "__" else getattr(module, name, _MISSING)
         if value is not _MISSING and not is_hidden(name):
             return value
@@ -88,15 +88,15 @@ def export(module: ModuleType, into: str) -> None:
         return sorted({*target_names, *names})
 
     getter = target_names.get("__getattr__")
-    # A package that is imported again has `other_name`.
-    has_no_getter = getter is None or getattr(getter, "__module__", "") == __name__
+    # A package that is imported again has `get_lazily` already.
+    needs_getter = getter is None or getattr(getter, "__module__", "") == __name__
     for name in names:
         # A name on demand stays on demand, unless the package has a `__getattr__` of its own.
-        is_ready = name in source_names or not has_no_getter
+        is_ready = name in source_names or not needs_getter
         if is_ready and name not in target_names and not is_hidden(name):
             setattr(other, name, getattr(module, name))
-    if has_no_getter:
-        other.__getattr__ = other_name  # type: ignore[method-assign]
+    if needs_getter:
+        other.__getattr__ = get_lazily  # type: ignore[method-assign]
     target_names.setdefault("__all__", names)
     target_names.setdefault("__dir__", all_names)
     if not target_names.get("__doc__"):
@@ -113,9 +113,9 @@ def offer_submodules(into: str, implementation: Callable[[], str]) -> None:
 
     :param implementation: returns the name of the implementation, as ``spam_cu12``; may block.
     """
-    vars(sys.modules[into]).setdefault("__path__", [])  # one that is a single file
+    vars(sys.modules[into]).setdefault("__path__", [])  # a package that is a single file has none
     _FINDER.implementations[into] = implementation
-    _FINDER.module_names.pop(into, None)  # of an earlier import
+    _FINDER.module_names.pop(into, None)  # it may be of an earlier import
     if _FINDER not in sys.meta_path:
         sys.meta_path.insert(0, _FINDER)
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def choice_warnings(chosen: Judgement, evidence: Evidence) -> tuple[str, ...]:
-    """Return warnings of faulty files, and of implementations lost despite suitable hardware.
+    """Return warnings of faulty files, and of better implementations that could not be used.
 
     Those for other hardware are usual in images for many machines, and only
     `wheelfit_runtime.explain` shows them.

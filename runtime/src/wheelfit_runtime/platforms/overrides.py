@@ -21,15 +21,15 @@ PREFIX = "WHEELFIT_OVERRIDE_"
 CONDA = "CONDA_OVERRIDE_"
 """The prefix of variables that replace conda's virtual packages (CEP 30, CEP 46)."""
 CONDA_CUDA = f"{CONDA}CUDA"
-"""The CUDA version of NVIDIA's driver: of ``__cuda``."""
+"""The CUDA version of NVIDIA's driver; overrides ``__cuda``."""
 CONDA_CUDA_ARCH = f"{CONDA}CUDA_ARCH"
-"""The lowest compute capability of the GPUs: of ``__cuda_arch``."""
+"""The lowest compute capability of the GPUs; overrides ``__cuda_arch``."""
 CONDA_ARCHSPEC = f"{CONDA}ARCHSPEC"
-"""The processor, by its name in archspec: of ``__archspec``."""
+"""The processor, by its name in archspec; overrides ``__archspec``."""
 CONDA_GLIBC = f"{CONDA}GLIBC"
 CONDA_OSX = f"{CONDA}OSX"
 CONDA_LINUX = f"{CONDA}LINUX"
-"""The version of the kernel: of ``__linux``."""
+"""The version of the kernel; overrides ``__linux``."""
 CONDA_WIN = f"{CONDA}WIN"
 CONDA_SYSTEM = (CONDA_GLIBC, CONDA_OSX, CONDA_LINUX, CONDA_WIN)
 """The variables about the system, not about hardware."""
@@ -92,7 +92,7 @@ _UNKNOWN_PROCESSORS = ("", "0")
 
 
 def shown_override(variable: Evidence) -> Evidence:
-    """Return a variable for messages, where an empty one of conda is explained."""
+    """Return a variable for messages, with an explanation if it is empty."""
     return variable if variable.value else variable._replace(value="empty: there is none")
 
 
@@ -114,11 +114,11 @@ def read(
         feature = variable.removeprefix(prefix).lower()
         values = [word.strip() for word in text.split(",")]
         for value in values:
-            is_value = accepts(feature, value) if _NAME.fullmatch(feature) else None
-            if is_value is None:
+            is_accepted = accepts(feature, value) if _NAME.fullmatch(feature) else None
+            if is_accepted is None:
                 reason = f"{namespace} has no feature of this name"
                 raise invalid_override(variable, text, reason)
-            if not is_value or not _VALUE.fullmatch(value):
+            if not is_accepted or not _VALUE.fullmatch(value):
                 raise invalid_override(variable, text, f"{value!r} is not a value of {feature}")
         overrides.append(Override(variable, feature, tuple(dict.fromkeys(values))))
     return tuple(overrides)

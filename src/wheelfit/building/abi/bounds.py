@@ -229,7 +229,7 @@ def derive(consumer: Consumer, offers: Sequence[LibraryOffer], exports: AbiExpor
             offer.version,
             offer.origin,
             missing := tuple(sorted(libraries - offer.libraries)),
-            # Without a library its symbols are missing, too, which is no further fact.
+            # The symbols of a missing library are missing too, and not reported separately.
             () if missing else tuple(sorted(symbols - offer.symbols)),
             offer.changed,
         )

@@ -54,18 +54,18 @@ class BuildOrder:
 
 @dataclass(frozen=True, slots=True)
 class TunedParts:
-    """The parts of a variant that are compiled in another way than those of the plain wheel."""
+    """The parts of a variant, by whether their compilation differs from that of the plain wheel."""
 
     changed: tuple[str, ...] = ()
-    """The libraries whose machine code is another one."""
+    """The libraries whose machine code differs from that in the plain wheel."""
     unchanged: tuple[str, ...] = ()
-    """Those whose machine code is the same."""
+    """The libraries whose machine code is the same."""
     crates: CompiledCrates | None = None
     """The crates that cargo compiled; None: it did not run."""
 
     @classmethod
     def from_mapping(cls, data: Mapping[str, Any]) -> TunedParts:
-        """Return parts again from plain data."""
+        """Return the parts from plain data, as `to_mapping` returns it."""
         crates = data["crates"]
         return cls(
             tuple(data["changed"]),
@@ -122,23 +122,23 @@ def orders_for(
         recipe = recipes.of(choice.label, more)
         key = _key(choice, recipe)
         if key in orders:
-            choice_there = orders[key].choices
-            orders[key] = replace(orders[key], choices=(*choice_there, choice))
+            earlier_choices = orders[key].choices
+            orders[key] = replace(orders[key], choices=(*earlier_choices, choice))
         else:
             orders[key] = replace(order, choices=(choice,), recipe=recipe)
     return tuple(orders.values())
 
 
 def compiles_alike(order: BuildOrder, other: BuildOrder) -> bool:
-    """Return whether the compilers for processors get the same for two orders, but for variants."""
-    one, two = (
-        # Architectures of GPUs are no matter of theirs.
+    """Return whether two orders compile code for processors with the same settings."""
+    first_key, second_key = (
+        # Architectures of GPUs do not affect code for processors.
         _key(each.choices[0], replace(each.recipe, flags=None))
         if not changes_processor_code(each.choices[0].properties)
         else _key(each.choices[0], each.recipe)
         for each in (order, other)
     )
-    return one == two
+    return first_key == second_key
 
 
 def _key(choice: WheelToBuild, recipe: Recipe) -> str:
@@ -178,13 +178,13 @@ def check_together(wheels: Sequence[BuiltWheel]) -> tuple[str, ...]:
 
 
 def _same_contents(wheels: Sequence[BuiltWheel]) -> Iterable[str]:
-    """Yield wheels with different builds and equal contents."""
+    """Yield a remark about each wheel with other flags and the same contents as an earlier one."""
     first: dict[str, BuiltWheel] = {}
     for wheel in wheels:
         other = first.setdefault(wheel.content, wheel)
-        told = [one for one in (*other.flags, *wheel.flags) if one not in DEFAULT_FLAGS]
-        if told and other.flags != wheel.flags:
+        flags = [flag for flag in (*other.flags, *wheel.flags) if flag not in DEFAULT_FLAGS]
+        if flags and other.flags != wheel.flags:
             yield (
                 f"{other.path.name} and {wheel.path.name} have the same contents: "
-                f"{' '.join(dict.fromkeys(told))} made no difference"
+                f"{' '.join(dict.fromkeys(flags))} made no difference"
             )

@@ -229,16 +229,16 @@ class TwineSender:
 class _UploadProgress:
     """A progress count that can be reduced when bytes are sent again."""
 
-    def __init__(self, sent: Callable[[int], None]) -> None:
-        self._sent = sent
+    def __init__(self, report: Callable[[int], None]) -> None:
+        self._report = report
         self._reported = 0
 
     def __call__(self, monitor: Any) -> None:
-        self._sent(monitor.bytes_read - self._reported)
+        self._report(monitor.bytes_read - self._reported)
         self._reported = monitor.bytes_read
 
     def undo(self) -> None:
-        self._sent(-self._reported)
+        self._report(-self._reported)
 
 
 def read_attestations(file: OutgoingFile) -> list[object]:
@@ -264,19 +264,21 @@ def _fields(file: OutgoingFile) -> Fields:
 
     raw, _ = parse_email(_metadata(file.path))
     filetype = "sdist" if file.kind is FileKind.SOURCE else "bdist_wheel"
-    python = "source" if file.kind is FileKind.SOURCE else file.filename.split("-")[-3]
+    # The Python tag is the third part from the end; the label of a variant follows the tags.
+    python_tag = "source" if file.kind is FileKind.SOURCE else file.filename.split("-")[-3]
     if file.kind is FileKind.VARIANT:
-        python = file.filename.split("-")[-4]
-    package = PackageFile(str(file.path), None, raw, python, filetype)
+        python_tag = file.filename.split("-")[-4]
+    package = PackageFile(str(file.path), None, raw, python_tag, filetype)
     if file.attestations:
         package.attestations = cast("Any", read_attestations(file))
     fields: Fields = []
     for key, value in cast("dict[str, object]", package.metadata_dictionary()).items():
-        fields += _one_field(key, value)
+        fields += _form_fields(key, value)
     return [*fields, (":action", "file_upload"), ("protocol_version", "1")]
 
 
-def _one_field(key: str, value: object) -> Iterator[tuple[str, str]]:
+def _form_fields(key: str, value: object) -> Iterator[tuple[str, str]]:
+    """Yield the form fields of one entry of the metadata; a list has a field for each element."""
     match key, value:
         case "project_urls", dict():
             yield from ((key, f"{name}, {url}") for name, url in value.items())
@@ -358,10 +360,10 @@ def read_pypirc(path: Path) -> dict[str, Mapping[str, str]]:
         name: {key: str(value) for key, value in section.items() if value}
         for name, section in sections.items()
     }
-    return {**_WELL_KNOWN, **indexes}
+    return {**_DEFAULT_INDEXES, **indexes}
 
 
-_WELL_KNOWN: Mapping[str, Mapping[str, str]] = {
+_DEFAULT_INDEXES: Mapping[str, Mapping[str, str]] = {
     "pypi": {"repository": "https://upload.pypi.org/legacy/"},
     "testpypi": {"repository": "https://test.pypi.org/legacy/"},
 }

@@ -123,16 +123,18 @@ def read_config(data: bytes, *, where: str) -> RepackConfig:
 def _config(document: Table, where: str) -> RepackConfig:
     is_variant_repack = bool(document.content.keys() & (_VARIANT_REPACK_TABLES - {"wheels"}))
     document.only(*sorted(_VARIANT_REPACK_TABLES if is_variant_repack else _OWN_TABLES))
-    first, second = (
+    edits_table, variants_table = (
         ("metadata_configs", "variant_configs") if is_variant_repack else ("metadata", "variants")
     )
     read_edits = _variant_repack_edits if is_variant_repack else _edits
     read_variant = _variant_repack_variant if is_variant_repack else _variant
-    metadata = {name: read_edits(table) for name, table in document.named(first).items()}
-    variants = {name: read_variant(name, table) for name, table in document.named(second).items()}
+    metadata = {name: read_edits(table) for name, table in document.named(edits_table).items()}
+    variants = {
+        name: read_variant(name, table) for name, table in document.named(variants_table).items()
+    }
     rules = [_rule(table) for table in document.tables("wheels")]
     for name, variant in variants.items():
-        _check_reference(document, variant.metadata, metadata, second, name, "metadata")
+        _check_reference(document, variant.metadata, metadata, variants_table, name, "metadata")
     for index, rule in enumerate(rules):
         _check_reference(document, rule.variant, variants, "wheels", index, "variant")
         _check_reference(document, rule.metadata, metadata, "wheels", index, "metadata")
@@ -161,12 +163,12 @@ def _variant_repack_edits(table: Table) -> Edits:
         "normalize_package_name", "rename_package_to", "normalize_version",
         "deps_remove_list", "deps_add_list",
     )  # fmt: skip
-    wanted = table.content.get("rename_package_to")  # empty or false: not wanted
-    name = _name(table, "rename_package_to") if wanted else None
+    is_renamed = table.content.get("rename_package_to")  # empty or false: the name stays
+    name = _name(table, "rename_package_to") if is_renamed else None
     normalised = table.flag("normalize_package_name")
     return Edits(
         name=name,
-        suffixes=_SUFFIXES if normalised and not wanted else (),
+        suffixes=_SUFFIXES if normalised and not is_renamed else (),
         strip_local=table.flag("normalize_version"),
         remove=_removed(table, "deps_remove_list"),
         add=_added(table, "deps_add_list"),
@@ -184,7 +186,7 @@ def _variant(name: str, table: Table) -> NamedVariant:
 
 
 def _variant_repack_variant(name: str, table: Table) -> NamedVariant:
-    del name  # it is no label there
+    del name  # in variant-repack the name of an entry is not a label
     table.only("variant_label", "properties")
     text = table.string("variant_label")
     label = None if text is None else table.parsed(parse_label, text, "variant_label")
@@ -193,7 +195,8 @@ def _variant_repack_variant(name: str, table: Table) -> NamedVariant:
         row.only("namespace", "feature", "value")
         parts = [row.required(key) for key in ("namespace", "feature", "value")]
         item = row.parsed(parse_property, " :: ".join(parts)) if all(parts) else None
-        items += [] if item is None else [item]
+        if item is not None:
+            items.append(item)
     if label in (NULL, OLD_NULL) or not items:
         if items:
             table.fault("must not be null: it has properties", "variant_label", rule="F-6")

@@ -139,20 +139,20 @@ def apply_edits(
         notes.append(f"it is version {version} instead of {core.version}")
     elif edits.version is not None and str(edits.version) != str(core.version):
         notes.append(f"it stays version {core.version}, which equals {edits.version}")
-    wanted = tuple(dict.fromkeys(edits.add))
+    requested = tuple(dict.fromkeys(edits.add))
     if context is not None:
         dropped: list[str] = []
         data = core_metadata.without_variant_markers(
             data, context, where=where, filtered=False, report_removed=dropped.append
         )
-        wanted, useless = _resolve_markers(wanted, context, where)
+        requested, useless = _resolve_markers(requested, context, where)
         notes += [NOT_NEEDED.format(text) for text in dict.fromkeys((*dropped, *useless))]
     removed: list[str] = []
     kept: set[str] = set()
 
     def unless_removed(text: str) -> str | None:
         # A removed line that is added again stays in place, so that a second edit changes nothing.
-        if edits.remove and text not in wanted:
+        if edits.remove and text not in requested:
             requirement = parse_requirement(text, allow_variant_markers=True, where=where)
             if requirement.name in edits.remove:
                 removed.append(text)
@@ -160,18 +160,18 @@ def apply_edits(
         kept.add(text)
         return text
 
-    changed = core_metadata.edit_metadata(
+    edited = core_metadata.edit_metadata(
         data,
         name=None if new_name == spelled else new_name,
         version=None if version == core.version else str(version),
         changed=unless_removed,
     )
-    added = [text for text in wanted if text not in kept]
+    added = [text for text in requested if text not in kept]
     if added:
-        changed = core_metadata.edit_metadata(changed, added=added)
+        edited = core_metadata.edit_metadata(edited, added=added)
     notes += [f"it no longer needs {text}" for text in removed]
     notes += [f"it needs {text}" for text in added]
-    return EditedMetadata(changed, canonicalize_name(new_name), version, tuple(notes))
+    return EditedMetadata(edited, canonicalize_name(new_name), version, tuple(notes))
 
 
 def _resolve_markers(

@@ -27,7 +27,7 @@ def classifier_findings(
 
     If trove-classifiers (extra ``build``) is not installed, nothing is checked.
 
-    :param steps: the path of their list in a project file; METADATA has none.
+    :param steps: the path of the list in a project file; none for classifiers of METADATA.
     """
     if not classifiers:
         return

@@ -75,7 +75,7 @@ def claim_findings(
 def _level_findings(
     binaries: Binaries, features: Mapping[str, Sequence[str]], place: CheckedFile
 ) -> Iterator[Finding]:
-    """Compare the level with the mark for the loader, and with unguarded code (P-102)."""
+    """Compare the level with the one that the loader requires, and with unguarded code (P-102)."""
     claimed = claimed_level(features)
     if claimed is None:
         return
@@ -116,9 +116,9 @@ def _code_findings(
     if not values:
         return
     with_code = binaries.with_code
-    is_partial = any(binary.faults for binary in binaries)
+    has_unreadable = any(binary.faults for binary in binaries)
     if not with_code:
-        yield from _no_code_findings("sm_arch", place, is_partial=is_partial)
+        yield from _no_code_findings("sm_arch", place, is_partial=has_unreadable)
         return
     present = listed([str(code) for code in binaries.code])
     for value in values:
@@ -132,7 +132,7 @@ def _code_findings(
         if lacking_members:
             missing = f"{_gpus(min(lacking_members.values(), key=len))}: only {present}"
             yield _missing_code(value, list(lacking_members), len(with_code), missing, place)
-        elif not is_partial and not any(_has_value(code, value) for code in binaries.code):
+        elif not has_unreadable and not any(_has_value(code, value) for code in binaries.code):
             yield place.found(
                 checks.NO_SUCH_CODE,
                 f"it claims {value}, and has only other code that runs on these GPUs",
@@ -196,7 +196,7 @@ def _amd_findings(
 
 
 def _has_value(code: DeviceCode, value: str) -> bool:
-    """Return whether an image has a value; ``100_real`` stands for code of 100f too."""
+    """Return whether an image has a value; code of the family 100f has ``100_real`` as well."""
     kind = "virtual" if code.kind is CodeKind.PTX else "real"
     return value in code.values or (bool(code.values) and value == f"{code.number}_{kind}")
 
@@ -232,7 +232,7 @@ def _gpus(capabilities: Sequence[Capability]) -> str:
 
 
 class _Bound(Struct, frozen=True):
-    """The lower bound of a wheel for drivers, as a CUDA version."""
+    """The lowest driver that a wheel claims to support, as a CUDA version."""
 
     text: str
     pair: tuple[int, int]
@@ -330,8 +330,8 @@ def _trace_findings(binaries: Binaries, place: CheckedFile) -> Iterator[Finding]
     personal = [(path, member) for path, member in paths if _is_personal(path)]
     if shown := personal or paths:
         path, member = shown[0]
-        names = len({path for path, _ in paths})
-        others = f", and {count_of(names - 1, 'others path')}" if names > 1 else ""
+        path_count = len({path for path, _ in paths})
+        others = f", and {count_of(path_count - 1, 'others path')}" if path_count > 1 else ""
         yield place.found(
             checks.BUILD_PATH,
             f"{member} names {path}{others}",

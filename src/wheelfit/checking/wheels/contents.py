@@ -53,7 +53,9 @@ def content_findings(archive: WheelArchive, place: CheckedFile) -> Iterator[Find
     """Yield findings about the files of a wheel, and about the tags in its WHEEL file."""
     names = archive.names()
     yield from _tag_findings(archive, place)
-    yield from _generic_findings(_installed(names, archive.dist_info), archive.filename.name, place)
+    yield from _generic_findings(
+        _installed_paths(names, archive.dist_info), archive.filename.name, place
+    )
     yield from _bytecode_findings(names, archive, place)
     yield from _native_findings(names, archive.filename.tags, place)
     if f"{archive.dist_info}/{EXPORTS_FILE}" in archive:
@@ -83,7 +85,7 @@ def _tag_findings(archive: WheelArchive, place: CheckedFile) -> Iterator[Finding
             f"its tags are {_in_words(wheel_tags)}; the file name has {_in_words(filename_tags)}"
         )
     # `pip check` and `uv pip check` report the installed package as incompatible otherwise.
-    are_compatible = any(_admits(tag, other) for tag in wheel_tags for other in filename_tags)
+    are_compatible = any(_covers(tag, other) for tag in wheel_tags for other in filename_tags)
     severity = Severity.WARNING if are_compatible else Severity.ERROR
     yield inside.found(checks.WRONG_WHEEL_TAGS, message, severity=severity)
 
@@ -92,15 +94,16 @@ def _in_words(tags: Iterable[Tag]) -> str:
     return some_of(sorted(map(str, tags)))
 
 
-def _admits(inner: Tag, named: Tag) -> bool:
+def _covers(wheel_tag: Tag, filename_tag: Tag) -> bool:
     """Return whether every system that supports a tag of the file name supports a tag of WHEEL."""
     if not (
-        inner.platform in (named.platform, "any") or _is_wider_form(inner.platform, named.platform)
+        wheel_tag.platform in (filename_tag.platform, "any")
+        or _is_wider_form(wheel_tag.platform, filename_tag.platform)
     ):
         return False
-    if inner.abi == "none" and inner.interpreter.startswith("py"):
+    if wheel_tag.abi == "none" and wheel_tag.interpreter.startswith("py"):
         return True
-    return (inner.interpreter, inner.abi) == (named.interpreter, named.abi)
+    return (wheel_tag.interpreter, wheel_tag.abi) == (filename_tag.interpreter, filename_tag.abi)
 
 
 def _is_wider_form(inner: str, named: str) -> bool:
@@ -135,7 +138,7 @@ def _exports_findings(archive: WheelArchive, inside: CheckedFile) -> Iterator[Fi
 # --- names --------------------------------------------------------------------------------
 
 
-def _installed(names: Sequence[str], dist_info: str) -> Iterator[str]:
+def _installed_paths(names: Sequence[str], dist_info: str) -> Iterator[str]:
     """Yield the paths of files below the library folder."""
     data = data_folder(names, dist_info)
     for name in names:
@@ -146,13 +149,15 @@ def _installed(names: Sequence[str], dist_info: str) -> Iterator[str]:
             yield rest.partition("/")[2]
 
 
-def _generic_findings(installed: Iterable[str], own: str, place: CheckedFile) -> Iterator[Finding]:
+def _generic_findings(
+    installed: Iterable[str], project: str, place: CheckedFile
+) -> Iterator[Finding]:
     """Yield files and folders of the source tree that would be installed at the top level."""
     generic: dict[str, None] = {}
     for path in installed:
         top, slash, _ = path.partition("/")
         generic_names = _GENERIC_FOLDERS if slash else _GENERIC_FILES
-        if top.lower() in generic_names and canonicalize_name(top) != own:
+        if top.lower() in generic_names and canonicalize_name(top) != project:
             generic[f"{top}/" if slash else top] = None
     if generic:
         message = f"{some_of(generic)} would be installed at the top level of site-packages"
@@ -162,7 +167,7 @@ def _generic_findings(installed: Iterable[str], own: str, place: CheckedFile) ->
 def _bytecode_findings(
     names: Iterable[str], archive: WheelArchive, place: CheckedFile
 ) -> Iterator[Finding]:
-    """Yield bytecode: copies of sources, and modules without source for other Pythons too."""
+    """Yield bytecode with source, and bytecode without source in wheels for several Pythons."""
     copies: list[str] = []
     without_source: list[str] = []
     for name in names:
@@ -188,6 +193,7 @@ def _native_findings(
     names: Iterable[str], tags: frozenset[Tag], place: CheckedFile
 ) -> Iterator[Finding]:
     """Yield native code that contradicts the tags of the wheel (F-15)."""
+    # By module, each file with the CPython version in its name; None: for any version.
     modules: dict[str, list[tuple[str, int | None]]] = defaultdict(list)
     libraries = []
     for name in names:
@@ -205,12 +211,13 @@ def _native_findings(
     pythons = {tag.interpreter for tag in tags}
     if not all(_CPYTHON_3.fullmatch(python) for python in pythons):
         return
-    wanted = {int(python[2:]) for python in pythons}
+    versions = {int(python[2:]) for python in pythons}
     foreign = [
         files[0][0]
         for files in modules.values()
-        if all(version is not None and version not in wanted for _, version in files)
-        and not any(tag.abi in ("abi3", "abi3t", "none") for tag in tags)  # for later Pythons too
+        if all(version is not None and version not in versions for _, version in files)
+        # These ABIs admit later Pythons.
+        and not any(tag.abi in ("abi3", "abi3t", "none") for tag in tags)
     ]
     if foreign:
         message = f"{some_of(foreign)} cannot be imported by {', '.join(sorted(pythons))}"

@@ -1,7 +1,7 @@
-"""The rows of the table that files and variables may set, by their keys.
+"""The options that configuration files and variables can set, by key.
 
-Importing this module imports the whole table, so commands do that only where a file or a variable
-sets something.
+Importing this module imports the table of all options, so commands import it only if a file or a
+variable sets one.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def _settings() -> dict[str, Option]:
     options: dict[str, Option] = {}
     for group in every_group():
         for option in group.options:
-            # Of an option that some commands have as a setting only, the full row counts.
+            # Some commands have an option as a setting only; the other row has precedence.
             if option.project is not None and (
                 option.is_on_command_line or option.key not in options
             ):
@@ -38,4 +38,4 @@ def _settings() -> dict[str, Option]:
 
 
 SETTINGS: Mapping[str, Option] = _settings()
-"""Every key, in the order of the alphabet."""
+"""The options by key, sorted alphabetically."""

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     Line = tuple[str, Style]
 
 
-_STATUS: dict[str, Style] = {
+_STATUS_STYLES: dict[str, Style] = {
     "supported": "good",
     "failed": "bad",
     "disabled": "warning",
@@ -49,7 +49,7 @@ def _print(line: str, style: Style, output: Output) -> None:
     if text.startswith("→ wheelfit "):  # a command stays in one line, so that it can be copied
         output.result(line, style)
     else:
-        # In a line of columns, further lines are aligned with the last one.
+        # A folded line of columns continues below its last column, a remedy behind its arrow.
         _, gap, column = text.rpartition("  ")
         output.paragraph(line, style, len(text) - len(column) if gap else 2 * text.startswith("→"))
 
@@ -158,7 +158,7 @@ def _machine_lines(diagnosis: Diagnosis, *, verbose: bool) -> Iterator[Line]:
         status = status_in_words(detection)
         duration = duration_in_words(detection.seconds)
         head = f"  {detection.namespace:<{width}}  {status:<9}  {duration:>8}"
-        yield f"{head}  {words}", _STATUS.get(status, "dim")
+        yield f"{head}  {words}", _STATUS_STYLES.get(status, "dim")
         if not verbose:
             continue
         version = f", knowledge of {detection.version}" if detection.version else ""
@@ -228,8 +228,8 @@ def _environment_lines(diagnosis: Diagnosis, *, verbose: bool) -> Iterator[Line]
     if verbose:
         yield f"  interpreter {interpreter.executable}, {len(interpreter.tags)} wheel tags", "dim"
         for build in contents.builds:
-            for text, sign in _evidence_of(build):
-                yield f"  {build.package} for {text}: {sign}", "dim"
+            for text, evidence in _evidence_of(build):
+                yield f"  {build.package} for {text}: {evidence}", "dim"
     if diagnosis.settings is not None:
         for tool in (*diagnosis.settings.tools, *diagnosis.settings.toolkits):
             yield (
@@ -250,10 +250,10 @@ def _kind(environment: Environment) -> str:
 
 
 def _evidence_of(build: AcceleratorBuild) -> Iterator[tuple[str, str]]:
-    for major, sign in build.cuda.items():
-        yield f"CUDA {major}", sign
-    for version, sign in build.rocm.items():
-        yield f"ROCm {version}", sign
+    for major, evidence in build.cuda.items():
+        yield f"CUDA {major}", evidence
+    for version, evidence in build.rocm.items():
+        yield f"ROCm {version}", evidence
     if build.cpu_only:
         yield "the CPU", build.cpu_only
 
@@ -306,14 +306,14 @@ def show_fitness(report: FitnessReport, output: Output) -> None:
     output.result(*summary_line(report.findings, verbose=verbose))
 
 
-_STYLES: dict[str, Style] = {"error": "bad", "warning": "warning", "note": "dim"}
+_SEVERITY_STYLES: dict[str, Style] = {"error": "bad", "warning": "warning", "note": "dim"}
 
 
 def finding_lines(finding: Finding) -> Iterator[Line]:
     """Yield the lines of a finding."""
-    mark = f"  {finding.severity.value:<7} {finding.code}"
+    prefix = f"  {finding.severity.value:<7} {finding.code}"
     rule = f" ({finding.rule})" if finding.rule else ""
-    yield f"{mark}{rule}  {finding.where}", _STYLES[finding.severity.value]
+    yield f"{prefix}{rule}  {finding.where}", _SEVERITY_STYLES[finding.severity.value]
     for line in finding.message.splitlines() or [""]:
         yield f"          {line}", "plain"
     yield f"          → {finding.remedy}", "dim"

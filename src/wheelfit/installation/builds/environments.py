@@ -90,23 +90,23 @@ class IsolatedPlaces:
     def make(self, folder: Path) -> BuildPlace:
         """Return an empty environment."""
         create_virtual_environment(self.interpreter.executable, folder, self.environ)
-        return _Isolated(folder, self)
+        return _IsolatedEnvironment(folder, self)
 
 
-class _Isolated:
+class _IsolatedEnvironment:
     """An environment made for one build."""
 
-    def __init__(self, folder: Path, made_by: IsolatedPlaces) -> None:
+    def __init__(self, folder: Path, factory: IsolatedPlaces) -> None:
         self._folder = folder
-        self._given = made_by.given
-        self._candidates = made_by.candidates()
-        self._request = made_by.request
-        environ = made_by.environ
+        self._given = factory.given
+        self._candidates = factory.candidates()
+        self._request = factory.request
+        environ = factory.environ
         self._environment = open_environment(str(folder), environ=environ)
-        self._asked: tuple[RequestedRequirement, ...] = ()
+        self._requested: tuple[RequestedRequirement, ...] = ()
         self._requirements: tuple[RequestedRequirement, ...] = ()
         self._wheels: tuple[GivenWheel, ...] = ()
-        """The wheels for requirements that name projects."""
+        """The unbuilt wheels of projects that requirements name by URL."""
         self._contents: dict[str, str] = {}
         self.python = self._environment.interpreter.executable
         self.machine = self._environment.interpreter.environment
@@ -137,7 +137,9 @@ class _Isolated:
                         "may request a URL",
                         hint="--no-build-isolation builds with the packages you have installed",
                     )
-            self._add([requirement for requirement in requested if requirement not in self._asked])
+            self._add(
+                [requirement for requirement in requested if requirement not in self._requested]
+            )
         except WheelfitError as error:
             if isinstance(error, InvalidRequirement):
                 error.where = error.where or needing
@@ -148,7 +150,7 @@ class _Isolated:
     def _add(self, new_requirements: list[RequestedRequirement]) -> None:
         if not new_requirements:
             return
-        self._asked += tuple(new_requirements)
+        self._requested += tuple(new_requirements)
         for requirement in new_requirements:
             wheel = None
             if self._given is not None and requirement.requirement.url is not None:
@@ -165,11 +167,11 @@ class _Isolated:
             installed={name: entry.for_resolver() for name, entry in by_name(installed).items()},
         )
         changes = plan(resolve(request, self._candidates), installed)
-        # Wheels that no cache keeps lie in the environment itself, which is removed soon.
-        place = self._folder / "wheels"
-        place.mkdir(exist_ok=True)
+        # Without a cache, wheels are unpacked in the folder of the environment, which is temporary.
+        wheel_folder = self._folder / "wheels"
+        wheel_folder.mkdir(exist_ok=True)
         wheels = {
-            pin.name: self._candidates.repository.unpacked(pin.file, place)
+            pin.name: self._candidates.repository.unpacked(pin.file, wheel_folder)
             for pin in changes.install
         }
         apply(changes, self._environment, wheels)
@@ -181,7 +183,7 @@ class OwnPlaces:
 
     def __init__(self, interpreter: Interpreter, scripts: Path, environ: Mapping[str, str]) -> None:
         path = os.pathsep.join([str(scripts), environ.get("PATH", os.defpath)])
-        self._place = _Own(interpreter, {**environ, "PATH": path})
+        self._place = _SharedEnvironment(interpreter, {**environ, "PATH": path})
 
     def make(self, folder: Path) -> BuildPlace:
         """Return the environment itself."""
@@ -189,7 +191,7 @@ class OwnPlaces:
         return self._place
 
 
-class _Own:
+class _SharedEnvironment:
     """The environment being changed; the user has installed the build requirements."""
 
     contents = None  # other packages may be added between two builds

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_MOST = 20_000
-"""The most files of a folder whose state is read."""
-_PRODUCTS = frozenset(("__pycache__", "build", "dist", "node_modules"))
-_OF_GIT = ("HEAD", "logs/HEAD", "packed-refs", "refs/tags")
+_MAX_FILES = 20_000
+"""Files of a folder; with more, its state is not read."""
+_BUILD_FOLDERS = frozenset(("__pycache__", "build", "dist", "node_modules"))
+_GIT_FILES = ("HEAD", "logs/HEAD", "packed-refs", "refs/tags")
 """The files that change with commits and tags, from which some backends derive versions."""
 
 
@@ -27,8 +27,8 @@ def state_of(folder: Path) -> tuple[str, ...] | None:
     """
     digest = hashlib.sha256()
     try:
-        for count, path in enumerate((*_files(folder), *_of_repository(folder))):
-            if count == _MOST:
+        for count, path in enumerate((*_files(folder), *_git_files(folder))):
+            if count == _MAX_FILES:
                 return None
             status = path.stat()
             digest.update(f"{path}\0{status.st_size}\0{status.st_mtime_ns}\0".encode())
@@ -38,27 +38,28 @@ def state_of(folder: Path) -> tuple[str, ...] | None:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    for place, folders, names in os.walk(folder, onerror=_fail):
+    for place, folders, names in os.walk(folder, onerror=_raise):
         if "pyvenv.cfg" in names:
             folders.clear()
             continue
-        folders[:] = sorted(name for name in folders if _counts(name))
+        folders[:] = sorted(name for name in folders if _is_relevant(name))
         yield from (Path(place, name) for name in sorted(names) if not name.startswith("."))
 
 
-def _counts(folder: str) -> bool:
-    is_product = folder in _PRODUCTS or folder.endswith(".egg-info")
+def _is_relevant(folder: str) -> bool:
+    is_product = folder in _BUILD_FOLDERS or folder.endswith(".egg-info")
     return not (is_product or folder.startswith("."))
 
 
-def _of_repository(folder: Path) -> Iterator[Path]:
+def _git_files(folder: Path) -> Iterator[Path]:
     """Yield the files with the commit and the tags of the repository around a folder."""
     root = next((path for path in (folder, *folder.parents) if (path / ".git").exists()), None)
     if root is None:
         return
     if not (root / ".git").is_dir():
-        raise FileNotFoundError(root / ".git")  # its files lie elsewhere
-    for name in _OF_GIT:
+        # A worktree or submodule, whose repository is elsewhere.
+        raise FileNotFoundError(root / ".git")
+    for name in _GIT_FILES:
         path = root / ".git" / name
         if path.is_dir():
             yield from sorted(path for path in path.rglob("*") if path.is_file())
@@ -66,5 +67,5 @@ def _of_repository(folder: Path) -> Iterator[Path]:
             yield path
 
 
-def _fail(error: OSError) -> None:
+def _raise(error: OSError) -> None:
     raise error

@@ -37,12 +37,13 @@ if TYPE_CHECKING:
     from wheelfit.resolution.candidates import ChoicePolicy
 
 Problem = tuple[str, str, str]
+"""Path in the bundle, kind of problem, and details."""
 
 
 def load_manifest(folder: Path) -> Manifest:
     """Read the manifest of a bundle.
 
-    :param folder: the bundle.
+    :param folder: the folder of the bundle.
     :raises DamagedBundle: there is none, or it cannot be used.
     """
     path = folder / MANIFEST
@@ -60,9 +61,9 @@ def load_manifest(folder: Path) -> Manifest:
 def verify(folder: Path, manifest: Manifest, base: Target, policy: ChoicePolicy) -> None:
     """Check a bundle against its manifest.
 
-    :param folder: the bundle.
-    :param manifest: its manifest.
-    :param base: any target; the host files of a bundle override nearly all of it.
+    :param folder: the folder of the bundle.
+    :param manifest: the content of its manifest.
+    :param base: a target for the values that the host files of the bundle do not set.
     :param policy: the settings the wheels were chosen by.
     :raises DamagedBundle: the bundle is damaged; lists all faults of the first step that fails.
     """
@@ -85,11 +86,11 @@ def foreign_files(folder: Path, manifest: Manifest) -> Iterator[str]:
 
 def _files_below(folder: Path) -> Iterator[str]:
     """Yield every file and every link below a folder, by its path with slashes."""
-    for place, folders, names in os.walk(folder):
-        inner = Path(place)
-        links = [name for name in folders if (inner / name).is_symlink()]
+    for parent, folders, names in os.walk(folder):
+        parent_path = Path(parent)
+        links = [name for name in folders if (parent_path / name).is_symlink()]
         for name in (*names, *links):
-            yield (inner / name).relative_to(folder).as_posix()
+            yield (parent_path / name).relative_to(folder).as_posix()
 
 
 def _file_problems(folder: Path, manifest: Manifest) -> Iterator[Problem]:
@@ -146,13 +147,13 @@ def _page_problems(folder: Path, manifest: Manifest) -> Iterator[Problem]:
             yield path, "changed", "it lists other wheels than the manifest"
             continue
         for file in files:
-            place = Path(file_path(file.url)).resolve()
-            manifest_file = manifest.files.get(_below(place, folder.resolve()))
+            path_of_file = Path(file_path(file.url)).resolve()
+            manifest_file = manifest.files.get(_relative_path(path_of_file, folder.resolve()))
             if manifest_file is None or file.hashes.get("sha256") != manifest_file.sha256:
                 yield path, "changed", f"its link for {file.filename} is wrong"
 
 
-def _below(path: Path, folder: Path) -> str:
+def _relative_path(path: Path, folder: Path) -> str:
     return path.relative_to(folder).as_posix() if path.is_relative_to(folder) else ""
 
 
@@ -179,8 +180,10 @@ def _choice_problems(
         unexpected = sorted(chosen.keys() - expected.keys())
         missing = sorted(expected.keys() - chosen.keys())
         if unexpected or missing:
-            got, expected_names = (", ".join(names) or "nothing" for names in (unexpected, missing))
-            yield host.file, "selection", f"gets {got} in place of {expected_names}"
+            unexpected_names, expected_names = (
+                ", ".join(names) or "nothing" for names in (unexpected, missing)
+            )
+            yield host.file, "selection", f"gets {unexpected_names} in place of {expected_names}"
         elif chosen != expected:
             yield host.file, "selection", "the lock promises other hashes"
 

@@ -1,7 +1,7 @@
 """The log of events, one line each: JSON for machines, or words for people.
 
-URLs lose their credentials (messages of libraries, tracebacks), and no text can start a line of its
-own.
+URLs lose their credentials (messages of libraries, tracebacks), and line ends in
+texts are escaped.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def _uncaught(log: Log, error: BaseException | None, where: str) -> None:
 
 def traceback_of(error: BaseException) -> str:
     """Return the traceback of an error, without its beginning if it is long."""
-    # Before it is cut: the rest of a URL may begin with a password.
+    # Redacted before it is cut, since a cut URL may begin with its password.
     return redact("".join(format_exception(error)).rstrip())[-_MAX_LENGTH:]
 
 

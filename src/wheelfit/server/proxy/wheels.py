@@ -1,6 +1,6 @@
 """Wheels with another METADATA, sent while the original arrives.
 
-Two hashes are taken: of the bytes that are sent, so that later pages can promise it; and of those
+Two hashes are taken: of the bytes that are sent, which later pages list; and of those
 that arrived, so that the end is only sent if the original matches its hash on the index page. A
 transfer that breaks is resumed, and one whose file changes meanwhile fails.
 """
@@ -141,7 +141,7 @@ class RewrittenWheels:
         """Return a wheel that is sent unchanged through the proxy."""
 
         def make() -> ServedWheel:
-            original, source = self._opened(upstream, file)
+            original, source = self._open_twice(upstream, file)
             with closing(source):
                 _check_small(source, file)
             return ServedWheel(original)
@@ -152,12 +152,12 @@ class RewrittenWheels:
         """Return a wheel with another METADATA.
 
         :raises HashMismatch: it is small, and does not match its hash.
-        :raises InvalidWheel: it is not sound.
+        :raises InvalidWheel: it is not valid.
         """
         digest = hashlib.sha256(metadata).hexdigest()
 
         def make() -> ServedWheel:
-            original, source = self._opened(upstream, file)
+            original, source = self._open_twice(upstream, file)
             with closing(source):
                 _check_small(source, file)
                 filename = parse_wheel_filename(file.filename)
@@ -184,7 +184,7 @@ class RewrittenWheels:
             upstream.web.store.write(_STORE_KIND, key, {}, sha256.encode("ascii"))
         self.hash_count += 1
 
-    def _opened(self, upstream: Upstream, file: File) -> tuple[Content, ByteSource]:
+    def _open_twice(self, upstream: Upstream, file: File) -> tuple[Content, ByteSource]:
         """Return the original twice: to be sent in pieces, and to be read."""
         sha256 = file.hashes.get("sha256")
         path = upstream.web.store.wheel(sha256) if sha256 is not None else None

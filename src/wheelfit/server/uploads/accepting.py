@@ -1,4 +1,4 @@
-"""Acceptance of uploads, with all violations of those refused."""
+"""Acceptance of uploads; a refusal lists all violations."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def accept(
     First the bytes, durably, then the record: a process that is killed in between leaves bytes
     that `wheelfit.server.store.opening.clean` removes. Permissions were checked before.
 
-    :param stage: where it waits; by default it is published at once.
+    :param stage: the stage for the file; by default it is published at once.
     :param rules: the rules for its project, which the form names.
     :return: the accepted upload; or at least one violation, and nothing has changed.
     :raises StorageUnavailable: it cannot be stored now; the client may repeat the upload.
@@ -253,7 +253,7 @@ def _md5(upload: Upload) -> str:
 
 
 def _metadata_violations(upload: Upload, file: NewFile) -> Iterator[Violation]:
-    """Yield differences between the form and the file, whose values count."""
+    """Yield values of the form that differ from the metadata of the file."""
     name, version = upload.first("name"), upload.first("version")
     if canonicalize_name(name) != file.project:
         message = f"the form says {name[:80]!r}, the file {file.project!r}"

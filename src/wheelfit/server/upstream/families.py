@@ -28,17 +28,18 @@ if TYPE_CHECKING:
     from wheelfit.sources.repository import Content, Index, Redirect
 
 _FILES = "files"
-"""The folder of files in each index; no project of a family is called so."""
+"""The folder of files in each index; no project of a family has this name."""
 _FILES_SUFFIX = ".files/"
-"""Follows on the path of a page in those of its files."""
+"""The suffix to the path of a page that makes the folder of its files."""
 
 
 class FamilyIndexes:
     """The indexes of a family of distributions, each in its folder: an `Application`.
 
     Pages of a project are at ``/{folder}/{project}/`` and files at ``/{folder}/files/{file}``, so
-    that files of one name in two of them stay two. A page with links to all wheels is where the
-    vendor has it, with its files at ``/{page}.files/{file}``, and so are files that no page lists.
+    that files of one name in two folders stay apart. A page with links to all wheels has the path
+    of the vendor, and its files are at ``/{page}.files/{file}``. Files that no page lists have the
+    path of the vendor, too.
 
     :param mirrored: the family, and its mirrored projects; no others are served.
     :param wrap: wraps an index for clients.
@@ -54,7 +55,7 @@ class FamilyIndexes:
             folder: SimpleIndex(wrapped(index)) for folder, index in mirrored.folders.items()
         }
         self._pages = {
-            page: _OnePage(wrapped(index), page) for page, index in mirrored.pages.items()
+            page: _LinksPage(wrapped(index), page) for page, index in mirrored.pages.items()
         }
         self._files = dict.fromkeys(mirrored.files)
         unlisted = next(iter(mirrored.files.values()), None)
@@ -63,11 +64,11 @@ class FamilyIndexes:
     def __call__(self, request: Request) -> Answer:
         """Answer a request."""
         path = request.path.removeprefix("/")
-        plain = unquote(path)
+        decoded = unquote(path)
         for page, answer in self._pages.items():
-            if plain == page or plain.startswith(f"{page}{_FILES_SUFFIX}"):
-                return answer(request, plain.removeprefix(page))
-        if self._unlisted_files is not None and plain.removesuffix(".metadata") in self._files:
+            if decoded == page or decoded.startswith(f"{page}{_FILES_SUFFIX}"):
+                return answer(request, decoded.removeprefix(page))
+        if self._unlisted_files is not None and decoded.removesuffix(".metadata") in self._files:
             name = path.rpartition("/")[2]
             return self._unlisted_files(replace(request, path=f"/{_FILES}/{name}"))
         for folder, index in self._folders.items():
@@ -81,11 +82,11 @@ class FamilyIndexes:
         return missing()
 
 
-class _OnePage:
+class _LinksPage:
     """A page with links to the files of all projects.
 
-    :param index: has the projects.
-    :param path: of the page below the base.
+    :param index: the index of the projects.
+    :param path: the path of the page below the base.
     """
 
     def __init__(self, index: Index, path: str) -> None:
@@ -123,8 +124,8 @@ class _OnePage:
 class _FamilyIndex(ContentFiles):
     """An `Index` of the projects of a family, with files beside the pages.
 
-    :param index: has the projects.
-    :param family: whose projects are shown.
+    :param index: the index of the projects.
+    :param family: the family; other projects are hidden.
     """
 
     def __init__(self, index: Index, family: BridgeFamily) -> None:
@@ -133,7 +134,7 @@ class _FamilyIndex(ContentFiles):
         self._family = family
 
     def projects(self) -> Iterable[NormalizedName]:
-        """Return the names of the projects of the family, as far as there are pages."""
+        """Return the names of the projects of the family that have a page."""
         return [name for name in self._index.projects() if self._family.stands_for(name)]
 
     def project(self, name: NormalizedName) -> ProjectPage | None:
@@ -154,6 +155,6 @@ class _FamilyIndex(ContentFiles):
 
 
 def _with_links_beside(file: File) -> File:
-    """Return a file whose links lead one folder less up than those of other indexes."""
+    """Return a file with relative links that go up one folder less than usual."""
     provenance = file.provenance and file.provenance.removeprefix("../")
     return structs.replace(file, url=file.url.removeprefix("../"), provenance=provenance)

@@ -41,7 +41,7 @@ _NAMED = pattern(r"([^=:/?#]+)=(.+)", re.DOTALL)
 
 _NO_CUTOFF = "no"
 OWN = "own"
-"""The name of the index with uploads in rules about owners."""
+"""The name of the server's own index, with the uploads, in rules about owners."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +98,8 @@ class MirrorSettings:
     """File or folder of certificates to trust instead of the system's."""
 
     uploaded_prior_to: str = ""
-    """Offer files that were uploaded before this date, or so long ago; ``no``: all; empty: by the
-    server's setting.
+    """Offer files that were uploaded before this date, or longer ago than this duration;
+    ``no``: all; empty: by the server's setting.
     """
 
     @property
@@ -116,12 +116,12 @@ class MirrorSettings:
     def has_folder(self, folder: str) -> bool:
         """Return whether an index of the family is mirrored.
 
-        :param folder: where it is below the base of a mirror.
+        :param folder: its path below the base of a mirror.
         """
         return not self.folders or any(fnmatchcase(folder, pattern) for pattern in self.folders)
 
     def admits_file(self, filename: str) -> bool:
-        """Return whether a file is for one of the Pythons and platforms; source archives are."""
+        """Return whether a file is for one of the Pythons and platforms, or a source archive."""
         if not (self.python or self.platforms) or not filename.endswith(".whl"):
             return True
         try:
@@ -150,7 +150,7 @@ def _interpreters(python: str) -> frozenset[tuple[str, str]]:
     """Return the interpreters and ABIs of wheels that a CPython can use."""
     major, _, minor = python.removesuffix("t").partition(".")
     version, name = (int(major), int(minor)), f"cp{major}{minor}"
-    abi = name + "t" * python.endswith("t")
+    abi = f"{name}t" if python.endswith("t") else name
     tags = (
         *cpython_tags(version, abis=[abi], platforms=["any"]),
         *compatible_tags(version, interpreter=name, platforms=["any"]),
@@ -162,7 +162,7 @@ def pythons_of(texts: Iterable[str]) -> tuple[str, ...]:
     """Return the Pythons of wheels.
 
     :param texts: as ``3.12`` or ``3.13t``.
-    :raises InvalidConfiguration: there is another one.
+    :raises InvalidConfiguration: a text has another form.
     """
     return _check_tags(texts, _PYTHON, "3.12 or 3.13t")
 
@@ -171,7 +171,7 @@ def platforms_of(texts: Iterable[str]) -> tuple[str, ...]:
     """Return the platforms of wheels.
 
     :param texts: as ``linux_x86_64``.
-    :raises InvalidConfiguration: there is another one.
+    :raises InvalidConfiguration: a text has another form.
     """
     return _check_tags(texts, _PLATFORM, "linux_x86_64 or win_amd64")
 
@@ -288,7 +288,7 @@ def _checked(settings: MirrorSettings, families: KnownFamilies) -> MirrorSetting
 
 
 def folders_of(family: BridgeFamily) -> tuple[str, ...]:
-    """Return the places of a family below the base of a mirror: of its indexes, pages and files."""
+    """Return the paths of indexes, pages and files of a family below the base of a mirror."""
     folders = (
         place.rpartition("/")[0] if member.files else place
         for member in family.members
@@ -300,7 +300,7 @@ def folders_of(family: BridgeFamily) -> tuple[str, ...]:
 def _family(name: str, families: KnownFamilies) -> BridgeFamily:
     """Return a family of indexes.
 
-    :raises InvalidConfiguration: there is no such one.
+    :raises InvalidConfiguration: there is no such family.
     """
     try:
         family = families.find(name)

@@ -28,10 +28,11 @@ class Allowance(Struct, frozen=True):
     """The amount of a file that may be read."""
 
     looks: int
+    """The number of reads."""
     total: int
-    """Bytes of all looks together."""
+    """Bytes of all reads together."""
     map_concurrently: int
-    """Bytes of one look."""
+    """Bytes of one read."""
 
 
 FACTS = Allowance(400_000, 64 << 20, 1 << 20)
@@ -39,8 +40,8 @@ FACTS = Allowance(400_000, 64 << 20, 1 << 20)
 SYMBOLS = Allowance(12_000_000, 1 << 30, 256 << 20)
 """Enough for a million symbols."""
 
-_FIRST_LOOKS = 20_000
-_BYTES_FOR_A_LOOK = 16
+_BASE_READS = 20_000
+_BYTES_PER_READ = 16
 
 
 def collected(part: Callable[[], Iterable[_Item]], faults: list[str]) -> list[_Item]:
@@ -63,9 +64,9 @@ class Window:
         self._file = file
         self.size = file.seek(0, io.SEEK_END)
         """Bytes of the file."""
-        self._looks = min(allowance.looks, _FIRST_LOOKS + self.size // _BYTES_FOR_A_LOOK)
+        self._reads_left = min(allowance.looks, _BASE_READS + self.size // _BYTES_PER_READ)
         self._left = allowance.total
-        self._at_once = allowance.map_concurrently
+        self._max_read_size = allowance.map_concurrently
 
     def read(self, start: int, length: int) -> bytes:
         """Return bytes of the file."""
@@ -76,9 +77,9 @@ class Window:
     def read_some(self, start: int, length: int) -> bytes:
         """Return bytes of the file, or as many of them as there are."""
         length = max(0, min(length, self.size - start))
-        self._looks -= 1
+        self._reads_left -= 1
         self._left -= length
-        if length > self._at_once or self._looks < 0 or self._left < 0:
+        if length > self._max_read_size or self._reads_left < 0 or self._left < 0:
             raise Unreadable("reading it takes more steps or bytes than any valid file")
         if not length or start < 0:
             return b""  # seek would fail for an offset that no file can have
@@ -86,11 +87,11 @@ class Window:
         return self._file.read(length)
 
     def unpack(self, form: str, start: int) -> tuple[int, ...]:
-        """Return numbers of the file."""
+        """Return the numbers at a position, as `struct.unpack` does."""
         return struct.unpack(form, self.read(start, struct.calcsize(form)))
 
     def text(self, start: int, longest: int = 4096) -> str:
-        """Return a text that a zero ends."""
+        """Return the text at a position, up to its zero byte."""
         if not 0 <= start < self.size:
             raise Unreadable(f"it refers to a text at {start}, after its end")
         data, zero, _ = self.read_some(start, longest + 1).partition(b"\0")

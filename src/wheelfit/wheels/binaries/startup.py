@@ -1,8 +1,8 @@
 """Functions of an ELF library that the loader and Python call on every processor.
 
 These are initialisers, ``PyInit_NAME``, and the methods and slots of the module that it creates.
-The loader and Python do not call the functions that a library chooses by the processor: it calls
-them itself, by pointers or after a check.
+Functions that a library selects by the processor are not among them: the library itself calls
+these, through pointers or after a check.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from wheelfit.wheels.binaries.bounded_reader import Window
 
 _MAX_TABLE_SIZE = 64 << 20
-_NOWHERE = 1 << 64
+_NO_END = 1 << 64
 _MAX_METHODS = 10_000
 """Entries of one table of methods."""
 _MAX_MODULES = 16
@@ -31,9 +31,9 @@ _MAX_REFERENCES = 10_000
 """Addresses that may be that of a module's definition."""
 _MAX_NAME_SIZE = 256
 
-_RELA, _DYNSYM, _INIT_ARRAY = 4, 11, 14
-_LOADED, _DYNAMIC_SEGMENT, _FRAMES = 1, 2, 0x6474E550
-_EXECUTABLE, _ALLOCATED = 4, 2
+_RELA, _DYNSYM, _INIT_ARRAY = 4, 11, 14  # SHT_…
+_LOADED, _DYNAMIC_SEGMENT, _FRAMES = 1, 2, 0x6474E550  # PT_LOAD, PT_DYNAMIC, PT_GNU_EH_FRAME
+_EXECUTABLE, _ALLOCATED = 4, 2  # SHF_EXECINSTR, SHF_ALLOC
 _ABSOLUTE, _GLOBAL, _RELATIVE, _IRELATIVE = (
     1,
     6,
@@ -42,14 +42,14 @@ _ABSOLUTE, _GLOBAL, _RELATIVE, _IRELATIVE = (
 )  # R_X86_64_64, GLOB_DAT, RELATIVE, IRELATIVE
 _GNU_IFUNC = 10  # STT_GNU_IFUNC
 _SORTED_TABLE = b"\x01\x1b\x03\x3b"
-"""The first bytes of a table of functions by 32-bit numbers relative to its beginning."""
+"""The first bytes of ``.eh_frame_hdr`` with a sorted table of offsets relative to its address."""
 
 _DETECTION_SYMBOLS = (b"__cpu_model", b"__cpu_indicator_init", b"__cpu_features2", b"getauxval")
 """Symbols of a library that detects which processor it runs on."""
 
 # Offsets in PyModuleDef: name, methods, slots. Objects of free-threaded builds are longer.
 _LAYOUTS = ((40, 64, 72), (56, 80, 88))
-_METHOD_SIZE, _SLOT_SIZE, _EXEC = 32, 16, 2
+_METHOD_SIZE, _SLOT_SIZE, _PY_MOD_EXEC = 32, 16, 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +81,10 @@ class Startup:
     def end_of_function(self, address: int) -> int:
         """Return the end of the function at an address, if known."""
         index = bisect_right(self.functions, address)
-        return self.functions[index] if index < len(self.functions) else _NOWHERE
+        return self.functions[index] if index < len(self.functions) else _NO_END
 
 
-class _Image:
+class _LoadedImage:
     """The memory of a library after loading."""
 
     def __init__(self, window: Window) -> None:
@@ -92,13 +92,15 @@ class _Image:
         if window.read(0, 6) != b"\x7fELF\x02\x01":
             raise Unreadable("it is not an ELF file for 64 bits")
         segments, sections = window.unpack("<QQ", 32)
-        size, count, row, rows = window.unpack("<HHHH", 54)
+        size, count, row_size, row_count = window.unpack("<HHHH", 54)
         if count > _MAX_SEGMENTS:
             raise Unreadable(f"it has more than {_MAX_SEGMENTS} segments")
         self.segments = [
             window.unpack("<IIQQQQQQ", segments + size * number) for number in range(count)
         ]
-        self.rows = [window.unpack("<IIQQQQIIQQ", sections + row * n) for n in range(rows)]
+        self.rows = [
+            window.unpack("<IIQQQQIIQQ", sections + row_size * n) for n in range(row_count)
+        ]
         self.pointers: dict[int, int] = {}
 
     def offset_of(self, address: int) -> int | None:
@@ -141,10 +143,10 @@ class _Image:
 
 def read_startup(window: Window) -> Startup:
     """Return the functions of an ELF file for x86-64, with those called by the loader."""
-    return _read(_Image(window), window)
+    return _read(_LoadedImage(window), window)
 
 
-def _read(image: _Image, window: Window) -> Startup:
+def _read(image: _LoadedImage, window: Window) -> Startup:
     try:
         values, modules, detects_processor = _symbols(image, window)
         detects_processor |= _relocate(image, values)
@@ -168,7 +170,7 @@ def _read(image: _Image, window: Window) -> Startup:
     )
 
 
-def _symbols(image: _Image, window: Window) -> tuple[list[int], list[tuple[str, int]], bool]:
+def _symbols(image: _LoadedImage, window: Window) -> tuple[list[int], list[tuple[str, int]], bool]:
     """Return the values of dynamic symbols, module initialisers, and whether a CPU is detected."""
     values: list[int] = []
     modules: list[tuple[str, int]] = []
@@ -176,21 +178,22 @@ def _symbols(image: _Image, window: Window) -> tuple[list[int], list[tuple[str, 
     for _, data, link in image.table(_DYNSYM):
         if link >= len(image.rows):
             raise Unreadable("its symbols have no names")
-        texts = window.read(image.rows[link][4], min(image.rows[link][5], _MAX_TABLE_SIZE))
+        offset, size = image.rows[link][4:6]
+        names = window.read(offset, min(size, _MAX_TABLE_SIZE))
         for name, info, _, section, value, _ in struct.iter_unpack("<IBBHQQ", data):
             values.append(value)
             detects_processor |= info & 0xF == _GNU_IFUNC
-            if section == 0 and texts.startswith(_DETECTION_SYMBOLS, name):
+            if section == 0 and names.startswith(_DETECTION_SYMBOLS, name):
                 detects_processor = True
-            elif section and texts.startswith(b"PyInit_", name) and len(modules) < _MAX_MODULES:
-                text = texts[name + 7 : texts.find(b"\0", name)]
+            elif section and names.startswith(b"PyInit_", name) and len(modules) < _MAX_MODULES:
+                text = names[name + 7 : names.find(b"\0", name)]
                 modules.append((text.decode("ascii", "replace"), value))
     return values, modules, detects_processor
 
 
-def _relocate(image: _Image, values: list[int]) -> bool:
-    """Add the pointers that the loader writes; return whether it chooses functions for some."""
-    has_chosen = False
+def _relocate(image: _LoadedImage, values: list[int]) -> bool:
+    """Add the pointers that the loader writes; return whether there are IFUNC relocations."""
+    has_ifunc = False
     for _, data, _ in image.table(_RELA):
         for address, info, addend in struct.iter_unpack("<QQq", data):
             kind = info & 0xFFFFFFFF
@@ -199,12 +202,12 @@ def _relocate(image: _Image, values: list[int]) -> bool:
             elif kind in (_ABSOLUTE, _GLOBAL) and info >> 32 < len(values):
                 value = values[info >> 32]
                 image.pointers[address] = value + (addend if value and kind == _ABSOLUTE else 0)
-            has_chosen |= kind == _IRELATIVE
-    return has_chosen
+            has_ifunc |= kind == _IRELATIVE
+    return has_ifunc
 
 
-def _functions(image: _Image, window: Window) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the addresses of functions in the table for exceptions, and of their records."""
+def _functions(image: _LoadedImage, window: Window) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the addresses of functions in ``.eh_frame_hdr``, and of their records."""
     for kind, _, offset, address, _, size, *_ in image.segments:
         if kind != _FRAMES or size < 12 or window.read(offset, 4) != _SORTED_TABLE:
             continue
@@ -226,8 +229,8 @@ def with_ends(window: Window, startup: Startup, functions: frozenset[int]) -> St
     A function may be followed by assembler code, which no table lists.
     """
     if not functions:
-        return startup  # another format, which has no such records
-    image = _Image(window)
+        return startup  # not an ELF file, or one without a table of functions
+    image = _LoadedImage(window)
     ends = set()
     for address in functions:
         record = startup.records[bisect_left(startup.functions, address)]
@@ -249,7 +252,7 @@ def module_functions(window: Window, startup: Startup, referred: frozenset[int])
     """
     if not startup.modules:
         return frozenset()
-    image = _Image(window)
+    image = _LoadedImage(window)
     addresses = {address for _, address in startup.modules}
     try:
         values, _, _ = _symbols(image, window)
@@ -268,7 +271,7 @@ def module_functions(window: Window, startup: Startup, referred: frozenset[int])
     return frozenset(addresses & set(startup.functions))
 
 
-def _methods(image: _Image, table: int) -> Iterator[int]:
+def _methods(image: _LoadedImage, table: int) -> Iterator[int]:
     for number in range(_MAX_METHODS):
         row = table + number * _METHOD_SIZE
         if not table or not image.pointer(row):
@@ -276,11 +279,11 @@ def _methods(image: _Image, table: int) -> Iterator[int]:
         yield image.pointer(row + 8)
 
 
-def _slots(image: _Image, table: int) -> Iterator[int]:
+def _slots(image: _LoadedImage, table: int) -> Iterator[int]:
     for number in range(_MAX_METHODS):
         row = table + number * _SLOT_SIZE
         kind = image.number(row) if table else 0
         if not kind:
             return
-        if kind == _EXEC:
+        if kind == _PY_MOD_EXEC:
             yield image.pointer(row + 8)

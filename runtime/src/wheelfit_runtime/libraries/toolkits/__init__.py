@@ -23,7 +23,11 @@ class Component:
     """
 
     __slots__ = (
-        *("extra", "has_version_of_family", "libraries", "needs", "projects"),
+        "extra",
+        "has_version_of_family",
+        "libraries",
+        "needs",
+        "projects",
         "specifier",
     )
 
@@ -65,8 +69,14 @@ class LibraryFamily:
     """
 
     __slots__ = (
-        *("components", "has_driver", "is_for_tegra", "machines", "name", "table"),
-        *("title", "default_components"),
+        "components",
+        "default_components",
+        "has_driver",
+        "is_for_tegra",
+        "machines",
+        "name",
+        "table",
+        "title",
     )
 
     def __init__(

@@ -157,5 +157,5 @@ def is_lasting(report: dict[str, Any]) -> bool:
     """Return whether the answer may be cached: it has no temporary error."""
     codes = [device.get("code", 0) for device in report["devices"]]
     is_started = report["cuda"]["init"] in (None, 0)
-    is_whole = all(code in (0, _NO_PERMISSION) for code in codes)
-    return bool(report["cuda_version"]) and is_started and is_whole
+    is_complete = all(code in (0, _NO_PERMISSION) for code in codes)
+    return bool(report["cuda_version"]) and is_started and is_complete

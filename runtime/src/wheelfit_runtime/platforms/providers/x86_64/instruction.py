@@ -71,8 +71,9 @@ def flags_of(
 
 
 def denied(flags: frozenset[str], allowed: frozenset[str]) -> frozenset[str]:
-    """Return the flags that the instruction can report, but does not (P-105).
+    """Return the flags that the instruction could report and did not (P-105).
 
+    :param flags: the flags from another source.
     :param allowed: the result of `flags_of`.
     """
     reported = frozenset(flag for bits in tables.CPUID_FLAGS.values() for flag in bits.values())
@@ -84,14 +85,14 @@ def ask_processor() -> Answers:
 
     :raises OSError: the mapping was refused.
     :raises AttributeError: there is no C library to use.
-    :raises ValueError: the same, on some systems.
+    :raises ValueError: there is none, on some systems.
     """
     code = WINDOWS if sys.platform == "win32" else SYSTEM_V
     page = code.ljust(64, b"\x90") + _XGETBV
-    return _with_code(page, _fill_table)
+    return _with_code(page, _read_leaves)
 
 
-def _fill_table(address: int) -> Answers:
+def _read_leaves(address: int) -> Answers:
     cpuid = ctypes.CFUNCTYPE(None, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_void_p)(address)
     xgetbv = ctypes.CFUNCTYPE(ctypes.c_uint64)(address + 64)
     buffer = ctypes.create_string_buffer(16)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def read_cpuid(view: SystemView) -> CpuidTable | None:
-    """Return the recorded table, or the processor's in an x86-64 process on the real machine.
+    """Return the table of a record, or of the processor if this is an x86-64 process.
 
     :return: None if neither is available.
     """
@@ -41,18 +41,18 @@ def parse_cpuid(table: CpuidTable) -> frozenset[str]:
     return instruction.flags_of(table.leaves, table.xcr0)
 
 
-_LISTS = (
+_FEATURE_LISTS = (
     "machdep.cpu.features",
     "machdep.cpu.leaf7_features",
     "machdep.cpu.extfeatures",
 )
-MACOS_NAMES: tuple[str, ...] = (*_LISTS, sysctl.BRAND, sysctl.TRANSLATED)
+MACOS_NAMES: tuple[str, ...] = (*_FEATURE_LISTS, sysctl.BRAND, sysctl.TRANSLATED)
 
 
 def parse_macos(answers: Mapping[str, bytes]) -> Cpu:
     """Return the processor by three lists of feature names (P-106)."""
     words: list[str] = []
-    for name in _LISTS:
+    for name in _FEATURE_LISTS:
         words += sysctl.text(answers, name).lower().split()
     flags = {tables.MACOS_FLAGS.get(word, word) for word in words}
     warnings: tuple[str, ...] = ()
