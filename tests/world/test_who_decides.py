@@ -149,7 +149,7 @@ def test_a_pinned_project(world: World) -> None:
     write(world, USER, f'{index}[sources]\ntorch = {{ index = "own" }}\n')
     said = world.run("config", "show").stdout
     where = "https://download.pytorch.org/whl"
-    assert f"{where} does not count for torch: torch comes from the index own\n" in said
+    assert f"{where} is not used for torch: torch comes from the index own\n" in said
     assert f"{where} for torchvision, " in said
 
 
