@@ -332,7 +332,7 @@ def test_names_nowhere() -> None:
 def test_window() -> None:
     """B-60: no look is larger than is allowed, and all together are bounded."""
     file: BinaryIO = io.BytesIO(bytes(1 << 16))
-    window = Window(file, Allowance(looks=10, total=100, map_concurrently=60))
+    window = Window(file, Allowance(reads=10, total=100, read_size=60))
     assert len(window.read(0, 60)) == 60
     with pytest.raises(Unreadable, match="more steps or bytes than any valid file"):
         window.read(0, 61)
@@ -340,11 +340,11 @@ def test_window() -> None:
         window.read(1 << 16, 1)
     with pytest.raises(Unreadable, match="more steps or bytes than any valid file"):
         window.read(0, 41)
-    looks = Window(file, Allowance(looks=3, total=1000, map_concurrently=10))
+    reads = Window(file, Allowance(reads=3, total=1000, read_size=10))
     for _ in range(3):
-        looks.read(0, 1)
+        reads.read(0, 1)
     with pytest.raises(Unreadable):
-        looks.read(0, 1)
+        reads.read(0, 1)
 
 
 # --- what others read -----------------------------------------------------------------------------

@@ -331,7 +331,7 @@ def _trace_findings(binaries: Binaries, place: CheckedFile) -> Iterator[Finding]
     if shown := personal or paths:
         path, member = shown[0]
         path_count = len({path for path, _ in paths})
-        others = f", and {count_of(path_count - 1, 'others path')}" if path_count > 1 else ""
+        others = f", and {count_of(path_count - 1, 'other path')}" if path_count > 1 else ""
         yield place.found(
             checks.BUILD_PATH,
             f"{member} names {path}{others}",

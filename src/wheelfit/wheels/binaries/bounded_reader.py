@@ -27,11 +27,11 @@ class Unreadable(ValueError):
 class Allowance(Struct, frozen=True):
     """The amount of a file that may be read."""
 
-    looks: int
+    reads: int
     """The number of reads."""
     total: int
     """Bytes of all reads together."""
-    map_concurrently: int
+    read_size: int
     """Bytes of one read."""
 
 
@@ -64,9 +64,9 @@ class Window:
         self._file = file
         self.size = file.seek(0, io.SEEK_END)
         """Bytes of the file."""
-        self._reads_left = min(allowance.looks, _BASE_READS + self.size // _BYTES_PER_READ)
+        self._reads_left = min(allowance.reads, _BASE_READS + self.size // _BYTES_PER_READ)
         self._left = allowance.total
-        self._max_read_size = allowance.map_concurrently
+        self._max_read_size = allowance.read_size
 
     def read(self, start: int, length: int) -> bytes:
         """Return bytes of the file."""
