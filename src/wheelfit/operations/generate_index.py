@@ -121,7 +121,6 @@ def _generate(
     """Generate the index, unless it is up to date since the last run."""
     from pathlib import Path
 
-    from wheelfit.server.generate.file_facts import FactsMemory, check_cache_file
     from wheelfit.server.generate.last_run import LastRun, fingerprint
     from wheelfit.server.generate.request import GenerateOptions
     from wheelfit.server.generate.targets import SIMPLE
@@ -137,6 +136,8 @@ def _generate(
     )
     if request.cache_file:
         memory = Path(request.cache_file)
+        from wheelfit.server.generate.file_facts import check_cache_file
+
         check_cache_file(memory)
     elif target_folder is not None:
         memory = target_folder / SIMPLE / ".facts.json"
@@ -149,6 +150,7 @@ def _generate(
     generated = last_run.reusable_result(target)
     if generated is not None:
         return generated
+    from wheelfit.server.generate.file_facts import FactsMemory
     from wheelfit.server.generate.generation import generate
 
     with context.reporter.work("reading") as progress:

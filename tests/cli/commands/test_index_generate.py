@@ -101,10 +101,11 @@ def test_an_address_that_is_none(run: Runner, dist: Path) -> None:
 def test_a_cache_file_that_is_something_else(run: Runner, dist: Path, tmp_path: Path) -> None:
     """It is not replaced; an empty file, as of mktemp, is."""
     notes, empty = tmp_path / "notes.txt", tmp_path / "empty"
-    notes.write_text("mine")
-    said = run("index", "generate", dist, "--cache-file", notes, code=1)
-    assert "not a cache" in said.err
-    assert notes.read_text() == "mine"
+    for text in ("mine", '{"version":1,"records":[]}'):
+        notes.write_text(text)
+        said = run("index", "generate", dist, "--cache-file", notes, code=1)
+        assert "not a cache" in said.err
+        assert notes.read_text() == text
     assert not (dist / "simple").exists()
     run("index", "generate", dist, "--cache-file", tmp_path, code=1)
     empty.touch()

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.checking.findings import Finding, Severity
+from wheelfit.errors import reporting_os_errors
 from wheelfit.wheels.atomic_write import write_file
 from wheelfit_runtime import __version__
 from wheelfit_runtime.errors import FileProblem
@@ -22,7 +24,8 @@ if TYPE_CHECKING:
 
 
 _VERSION = 2
-_START = b'{"version":'
+_START = re.compile(rb'(?:\{"version":\d+,"wheelfit":".*)?', re.DOTALL)
+"""The first bytes of a cache: those that `FactsMemory.save` writes, or none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,15 +154,12 @@ def check_cache_file(path: Path) -> None:
 
     :raises FileProblem: it is something else, or cannot be read.
     """
-    try:
-        with path.open("rb") as file:
-            start = file.read(len(_START))
-    except FileNotFoundError:
+    if not path.exists():
         return
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise FileProblem(f"the cache file cannot be read: {reason}", where=str(path)) from None
-    if start not in (b"", _START):
+    message = "the cache file cannot be read"
+    with reporting_os_errors(message, where=str(path)), path.open("rb") as file:
+        start = file.read(64)
+    if _START.fullmatch(start) is None:
         raise FileProblem(
             "this is not a cache of index generate, which would replace it",
             where=str(path),
