@@ -50,6 +50,13 @@ def test_alike() -> None:
     assert host_differences(HOST, other, BASE) == ()
 
 
+def test_many_values() -> None:
+    """A file of anybody may list any number of values; these are compared in linear time."""
+    values = tuple(map(str, range(50_000)))
+    assert not Difference("tags", values, tuple(f"x{value}" for value in values)).is_reordered
+    assert Difference("tags", values, values[::-1]).is_reordered
+
+
 def test_what_is_not_said_is_what_is_in_use() -> None:
     """A file without an interpreter is compared by the one that would count."""
     silent = replace(HOST, interpreter=None)

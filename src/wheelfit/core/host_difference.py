@@ -44,8 +44,9 @@ class Difference:
     @property
     def is_reordered(self) -> bool:
         """Whether the common items are in another order."""
-        left = [item for item in self.left if item in self.right]
-        return left != [item for item in self.right if item in self.left]
+        common = frozenset(self.left) & frozenset(self.right)
+        left = [item for item in self.left if item in common]
+        return left != [item for item in self.right if item in common]
 
     def to_mapping(self) -> dict[str, object]:
         """Return it as plain data, for ``--json``."""
