@@ -150,8 +150,11 @@ def test_links_to_other_servers_are_not_followed(
 ) -> None:
     """The login is for the server that was asked."""
     index.elsewhere = "https://other.example/"
-    with pytest.raises(InvalidPage, match="is missing, or of another server"):
+    with pytest.raises(InvalidPage, match="is missing, or of another server: https://other"):
         run(index, files)
+    client = SessionIndex(index.root, None, pause=lambda _: None)
+    with pytest.raises(InvalidPage, match=r"is missing, or of another server \["):
+        client.publish({"links": {}}, "fast 1.0")
 
 
 def test_a_page_for_people(index: SessionServer, files: tuple[OutgoingFile, ...]) -> None:

@@ -205,8 +205,9 @@ class SessionIndex:
         except ValueError:
             is_here = False
         if not is_here:
+            found = f": {redact(link)[:200]}" if link else ""
             raise InvalidPage(
-                f"a link of the index is missing, or of another server: {redact(link)[:200]}",
+                f"a link of the index is missing, or of another server{found}",
                 where=redact(self.root),
             )
         return link
