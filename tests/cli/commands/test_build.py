@@ -402,7 +402,7 @@ class TestProviders:
         yard.project()
         for text, message in [
             ("x86_64 :: level :: v9", "no provider offers x86_64 :: level with the value v9"),
-            ("x86_64 :: levle :: v3", "x86_64 has no feature levle"),
+            ("x86_64 :: levle :: v3", "x86_64 has no feature levle; it has level, "),
             ("blas :: library :: atlas", "none of atlas"),
         ]:
             said = yard.build("--property", text, code=1)

@@ -380,10 +380,10 @@ class _DocumentChecks:
         offered = vocabulary.features.get(feature.name)
         if offered is None:
             if not is_disputed:
-                examples = listed(list(vocabulary.features)[:3])
+                features = listed(vocabulary.features, most=4)
                 yield _found(
                     checks.UNKNOWN_FEATURE,
-                    f"{feature.namespace} has no feature {feature.name}; it has {examples}",
+                    f"{feature.namespace} has no feature {feature.name}; it has {features}",
                     path=path,
                     **_key_correction(likely_meant(feature.name, vocabulary.features)),
                 )
