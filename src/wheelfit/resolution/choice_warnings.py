@@ -9,7 +9,7 @@ from wheelfit.core.ordering import Preferences
 from wheelfit.core.provider_table import HARDWARE
 from wheelfit_runtime.platforms.features import Status
 from wheelfit_runtime.platforms.words import PACKAGE_LIST
-from wheelfit_runtime.wording import listed
+from wheelfit_runtime.wording import count_of, listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -87,7 +87,8 @@ def _unused_warning(namespace: str, reasons: Sequence[tuple[ReleaseChoice, str]]
     noun = "builds" if len(reasons) > 1 else "build"
     verb = "do" if len(reasons) > 1 else "does"
     distinct = list(dict.fromkeys(reason for _, reason in reasons))
-    more = [f"{len(distinct) - _MAX_REASONS} more reasons"] if len(distinct) > _MAX_REASONS else []
+    hidden = len(distinct) - _MAX_REASONS
+    more = [count_of(hidden, "more reason")] if hidden > 0 else []
     return (
         f"{names}: {namespace} hardware is present, but the chosen {noun} ({builds}) {verb} "
         f"not use it; {'; '.join([*distinct[:_MAX_REASONS], *more])}"

@@ -11,6 +11,7 @@ from wheelfit.resolution.bridges import bridge_options
 from wheelfit.resolution.listing import NO_SOURCES, WRONG_HASH
 from wheelfit.resolution.proof import StepKind
 from wheelfit_runtime.errors import HashMismatch, NoCompatibleWheel, NoFit, ProjectNotFound
+from wheelfit_runtime.wording import count_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -133,7 +134,7 @@ class NoMatch:
         lines = choice.refusals()
         yield from lines[:_MAX_LINES]
         if len(lines) > _MAX_LINES:
-            yield f"and {len(lines) - _MAX_LINES} more reasons"
+            yield f"and {count_of(len(lines) - _MAX_LINES, 'more reason')}"
         if not lines:
             yield _without_wheels(choice.release)
         elif choice.release.sources:
@@ -239,11 +240,8 @@ class NoMatch:
             listing = self._candidates.listing(name)
             known = [] if listing is None else list(listing.releases)
             shown = ", ".join(map(str, known[:_MAX_VERSIONS]))
-            more = (
-                f" and {len(known) - _MAX_VERSIONS} older ones"
-                if len(known) > _MAX_VERSIONS
-                else ""
-            )
+            hidden = len(known) - _MAX_VERSIONS
+            more = f" and {count_of(hidden, 'older version')}" if hidden > 0 else ""
             note = f"there are {shown}{more}" if shown else None
             source = None if listing is None else listing.source or None
             return NoSolution(clause, where=source, note=note, hint=self.hint())

@@ -267,6 +267,7 @@ def test_sizes_are_forecast(tmp_path: Path) -> None:
     assert [(one.code, one.severity.value) for one in findings] == [
         ("project-too-large", "warning")
     ]
+    assert findings[0].message == "afterwards there is room for 1 more release of this size"
     (_, findings) = forecast(new, there, UploadLimits(file=1, project=1000))
     assert sorted((one.code, one.severity.value) for one in findings) == [
         ("file-too-large", "error"),

@@ -320,6 +320,8 @@ def test_many_unknown_keys() -> None:
     found = read({**VALID, **{f"key{n}": 1 for n in range(500)}})
     assert len(found.notes) == 101
     assert found.notes[-1] == "and 400 more notes"
+    found = read({**VALID, **{f"key{n}": 1 for n in range(101)}})
+    assert found.notes[-1] == "and 1 more note"
 
 
 def test_null() -> None:

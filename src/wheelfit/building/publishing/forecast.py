@@ -13,6 +13,7 @@ from wheelfit.checking.tool_profiles import MAX_FILE_SIZE, MAX_PROJECT_SIZE
 from wheelfit.core.sizes import size_in_words
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit_runtime.errors import InvalidWheel
+from wheelfit_runtime.wording import count_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -167,6 +168,6 @@ def _large_projects(
             )
             yield place.found(PROJECT_TOO_LARGE, message)
         elif project.further_releases is not None and project.further_releases < _MIN_FURTHER:
-            count = project.further_releases
-            message = f"afterwards there is room for {count} more releases of this size"
+            releases = count_of(project.further_releases, "more release")
+            message = f"afterwards there is room for {releases} of this size"
             yield place.found(PROJECT_TOO_LARGE, message, severity=Severity.WARNING)

@@ -199,7 +199,7 @@ def _send_unless_listed(
 def _progress_note(sent: int, count: int) -> str:
     if not sent:
         return "nothing was sent"
-    return f"{sent} of {count} files are published; {count - sent} are missing"
+    return f"{sent} of {count} files are published; missing: {count - sent}"
 
 
 def _interrupted_stage(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from wheelfit.core.strict_json import path_of
 from wheelfit.core.unusable_metadata import Degradation
 from wheelfit_runtime.errors import Fault
+from wheelfit_runtime.wording import count_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -44,7 +45,7 @@ class Findings:
         notes = tuple(self._notes)
         if len(notes) <= _MOST_NOTES:
             return notes
-        return (*notes[:_MOST_NOTES], f"and {len(notes) - _MOST_NOTES} more notes")
+        return (*notes[:_MOST_NOTES], f"and {count_of(len(notes) - _MOST_NOTES, 'more note')}")
 
     def fault(self, steps: tuple[str | int, ...], message: str, rule: str) -> Fault:
         """Record a violation; the caller decides on its effect."""

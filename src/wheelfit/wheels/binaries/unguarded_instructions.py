@@ -48,7 +48,8 @@ class UnguardedCode(Struct, frozen=True):
     """The reason it runs on every processor, as the end of a sentence."""
 
     def __str__(self) -> str:
-        return f"{self.member} has {self.count:,} instructions up to {self.level}, {self.reason}"
+        noun = "instruction" if self.count == 1 else "instructions"
+        return f"{self.member} has {self.count:,} {noun} up to {self.level}, {self.reason}"
 
 
 def claimed_level(features: Mapping[str, Iterable[str]]) -> str | None:
