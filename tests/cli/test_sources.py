@@ -395,7 +395,7 @@ class TestTimesOfUpload:
         refused = run(
             "sync", "--target", places.folder / "target", *where, "--exclude-newer", "P1D", code=7
         ).err
-        assert "no upload time" in refused
+        assert "py3-none-any.whl: no upload time" in refused
 
     @pytest.mark.parametrize("words", [("--full",), ()])
     def test_run(self, dated: Places, run: Runner, words: tuple[str, ...]) -> None:

@@ -45,10 +45,10 @@ class TestUrls:
     @pytest.mark.parametrize(
         ("text", "words"),
         [
-            ("git+ext::sh -c evil://x", "scheme"),
-            ("git+ext://sh -c evil", "scheme"),
-            ("git+fd://17/x", "scheme"),
-            ("git+git@h.example:a.git", "scheme"),
+            ("git+ext::sh -c evil://x", "its scheme ext is not supported"),
+            ("git+ext://sh -c evil", "its scheme ext is not supported"),
+            ("git+fd://17/x", "its scheme fd is not supported"),
+            ("git+git@h.example:a.git", "it has no scheme"),
             ("hg+https://h.example/a", "only git is"),
             ("git+https://h.example/a@--upload-pack=evil", "not a valid name of a revision"),
             ("git+https://h.example/a@-x", "not a valid name of a revision"),

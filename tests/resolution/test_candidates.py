@@ -228,7 +228,7 @@ class TestWithIndexFile:
         odd.repository.add_file("num-1.0.0-variants.json", BLAS)
         choice = choose(odd)
         assert outcome(choice)[0] == ("plain", "chosen")
-        assert "exist" in choice.notes[0]
+        assert "num-1.0.0-variants.json exist, and none" in choice.notes[0]
         odd.policy = ChoicePolicy(metadata=MetadataPolicy(strict=True))
         with pytest.raises(BadMetadata):
             choose(odd)

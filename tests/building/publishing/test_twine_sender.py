@@ -106,7 +106,7 @@ def test_failures_are_tried_again(index: LegacyIndex, tmp_path: Path, pauses: li
         (Answer.text(405, "not so"), UnexpectedStatus, "does not accept uploads"),
         (Answer.of(301, b"", {"location": "https://x:y@other.example/"}), UnexpectedStatus,
          "redirects with"),
-        (Answer.of(500, b"", {}), UnexpectedStatus, "with 500: "),
+        (Answer.of(500, b"", {}), UnexpectedStatus, "fast-1.0-py3-none-any.whl with 500: "),
         (Answer.of(400, b'{"errors": [{"reference": "bad", "message": "a", "where": "b"}]}', {}),
          UploadRefused, "fast-1.0-py3-none-any.whl is refused: a"),
     ],
