@@ -125,17 +125,21 @@ class TestSwitch:
         change(places, Changing(look))
         assert seen == {("old", False), ("new", True)}
 
-    @pytest.mark.integration
     @pytest.mark.parametrize(
-        "error", [OSError(errno.EIO, "broken"), KeyboardInterrupt()], ids=["error", "interrupt"]
-    )
-    def test_failure(self, error: BaseException, root: Path, expected: dict[str, str]) -> None:
+        ("error", "step"),
+        sampled([(OSError(errno.EIO, "broken"), 1), (KeyboardInterrupt(), 1),
+                 (KeyboardInterrupt(), 8)], fast={2}),
+        ids=["error", "interrupt", "some interrupts"],
+    )  # fmt: skip
+    def test_failure(
+        self, error: BaseException, step: int, root: Path, expected: dict[str, str]
+    ) -> None:
         """Whatever change of the disk fails, all is as before; or as after, if that was decided."""
         before = tree(root)
         disk = Recorder()
         change(make(root.parent / "again"), disk)
         outcomes = []
-        for number in range(len(disk.done)):
+        for number in range(0, len(disk.done), step):
             copy = root.parent / f"copy{number}"
             shutil.copytree(root, copy, symlinks=True)
             left = iter([False] * number + [True] + [False] * 1000)
