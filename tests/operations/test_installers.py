@@ -71,16 +71,14 @@ class TestInstallers:
             assert settings.index_urls == (DEFAULT_INDEX,)
         assert (found.pip_index, found.uv_index, found.notes) == (None, None, ())
 
-    def test_an_index_of_uv_is_index_named_before_the_public_one(self, tmp_path: Path) -> None:
+    def test_an_index_of_uv_is_asked_before_the_public_one(self, tmp_path: Path) -> None:
         """What its files name goes first behind its proxy, and is nothing to pip and pdm."""
         (tmp_path / "uv.toml").write_text(f'[[index]]\nurl = "{PRIVATE}"\n')
         found = self.asked(tmp_path, "uv", "pip", "install", "x")
         assert found.uv.index_urls == (PRIVATE, DEFAULT_INDEX)
         assert found.pip.index_urls == found.pdm.index_urls == (DEFAULT_INDEX,)
 
-    def test_nothing_of_the_others_is_index_named_with_a_default_of_its_own(
-        self, tmp_path: Path
-    ) -> None:
+    def test_nothing_of_the_others_is_asked_with_a_default_of_its_own(self, tmp_path: Path) -> None:
         """Private names of uv and pdm are not told to the indexes of pip."""
         environ = {"UV_DEFAULT_INDEX": PRIVATE, "PDM_PYPI_URL": PRIVATE}
         settings = SourceSettings(extra_index_urls=("https://public.example/simple",))

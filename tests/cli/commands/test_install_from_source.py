@@ -580,8 +580,8 @@ class TestIndexes:
         """What a project needs to be built comes from the sources, and from no place it names."""
         wheel = build_wheel(tmp_path, "helper", "1.0")
         url = f"helper @ {wheel.as_uri()}"
-        for map_concurrently, later in (([url], []), ([], [url])):
-            project = write_project(tmp_path / "p", "demo", requires=map_concurrently, needs=later)
+        for at_once, later in (([url], []), ([], [url])):
+            project = write_project(tmp_path / "p", "demo", requires=at_once, needs=later)
             said = workshop.install(project, code=1)
             assert "only you may request a URL" in said.err
             assert "it is needed to build" in said.err

@@ -85,9 +85,9 @@ def test_one_request_looks_before_the_others_have_to(tmp_path: Path) -> None:
         now[0] += 0.6
         assert pages.answer_from_memory(request) is None
         for _ in range(3):
-            answer_from_memory = pages.answer_from_memory(request)
-            assert answer_from_memory is not None
-            assert answer_from_memory.headers["etag"] == first.headers["etag"]
+            answer = pages.answer_from_memory(request)
+            assert answer is not None
+            assert answer.headers["etag"] == first.headers["etag"]
         assert pages(request).headers["etag"] != first.headers["etag"]
         now[0] += 0.5
         assert pages.answer_from_memory(request) is not None

@@ -132,9 +132,8 @@ def test_no_cache_gives_a_page_to_others(host: Host) -> None:
             assert "evil-plan" not in text(answer) or answer.status == 404
     request = Request("GET", "/simple/free/")
     assert _get(host, "/simple/free/", "").status == 200
-    assert (
-        host.index.answer_from_memory(request) is not None
-    )  # what is for everybody is as fast as ever
+    # What is for everybody is as fast as ever.
+    assert host.index.answer_from_memory(request) is not None
     shown = Request("GET", "/simple/evil-plan/", {"authorization": basic(ours)})
     assert (
         host.index.answer_from_memory(shown)

@@ -482,7 +482,7 @@ def test_tokens_open_what_they_are_for(records: Records) -> None:
 
 
 def test_owners(records: Records) -> None:
-    """Who uploads first owns a project; tokens are good for what their valid_token owns."""
+    """Who uploads first owns a project; tokens are good for what their holder owns."""
     token, _ = issue(records, "ann", ["admin"], now=NOW)
     assert permits(records, token, "upload", SOME)
     add(records, new(), uploader="bob")

@@ -102,7 +102,7 @@ class TestReach:
     def test_links_to_another_port_are_left_out(
         self, mirror: Opener, secret: RecordingIndex
     ) -> None:
-        """What only this machine can rules is not listed, and cannot be had by its name."""
+        """What only this machine can reach is not listed, and cannot be had by its name."""
         links = [
             entry(f"{secret.origin}/x/some-1.0-py3-none-any.whl"),
             entry("http://169.254.169.254/some-2.0-py3-none-any.whl", "some-2.0-py3-none-any.whl"),
