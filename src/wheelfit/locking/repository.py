@@ -1,6 +1,6 @@
 """A lock as the only source of files (F-123).
 
-It lets the code for wheels of an index choose, explain, download and check the wheels of a lock.
+With it, the code for wheels of an index chooses, explains, downloads and checks those of a lock.
 """
 
 from __future__ import annotations

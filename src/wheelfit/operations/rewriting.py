@@ -228,7 +228,7 @@ class _Results:
                 self._waiting.clear()
 
     def publish_waiting(self) -> None:
-        """Give waiting results their final names."""
+        """Move waiting results to their final paths."""
         published, pairs, replaced = [], [], set()
         for result, folder in self._waiting:
             if not result.is_new:

@@ -207,7 +207,7 @@ class _OpenSiblings:
                 return _OpenSibling(sibling, source, directory)
 
     def keep(self, candidate: _OpenSibling) -> ByteSource:
-        """Keep the bytes of a candidate open, and return them."""
+        """Return the bytes of a candidate, which stay open."""
         self._opened.remove(candidate.source)
         return candidate.source
 

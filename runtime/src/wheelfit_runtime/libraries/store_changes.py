@@ -149,7 +149,9 @@ _PAUSE = 0.05
 
 @contextmanager
 def locked(store: Store, name: str, waiting: Callable[[], None]) -> Iterator[None]:
-    """Hold a lock, and wait for it if needed; where files cannot be locked, go on at once.
+    """Run a block under a lock, which only avoids duplicate work.
+
+    It runs without the lock if files cannot be locked, or after half an hour of waiting.
 
     :param waiting: called repeatedly while another process has the lock.
     """

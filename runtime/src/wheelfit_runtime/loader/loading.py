@@ -315,7 +315,7 @@ class Loader:
         return plan(judgements, evidence.loaded, imported_group)
 
     def _give_up(self, choice: _GroupChoice, error: Exception | None = None) -> None:
-        """Take back a choice that could not be imported, unless another thread has done so.
+        """Withdraw a choice that could not be imported, unless another thread has done so.
 
         :param error: the fault of the implementation; None: a later import may succeed.
         """

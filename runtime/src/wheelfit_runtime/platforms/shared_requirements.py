@@ -1,6 +1,6 @@
 """The properties that a build must share with its process, as dated data.
 
-Most properties are capabilities, of which each package uses what it can. Some are requirements:
+Most properties are capabilities, which each package may use or not. Some are requirements:
 libraries of two CUDA majors, or two implementations of BLAS, in one process are a known source of
 crashes and wrong results.
 """

@@ -1,7 +1,7 @@
 """The types of the features and values offered in a namespace of hardware (P-28).
 
-The vendor's package offers some, which every tool knows; wheelfit offers further ones (P-41). Each
-family has both as ``VOCABULARY`` of its module ``vocabulary``.
+The vendor's package offers some, which every tool supports; wheelfit offers further ones (P-41).
+Each family has both as ``VOCABULARY`` of its module ``vocabulary``.
 """
 
 from __future__ import annotations

@@ -503,7 +503,7 @@ class BuildingRepository:
         return backend
 
     def _build(self, product: Product) -> BuiltWheel:
-        """Do the work of `_built`; the caller has the lock."""
+        """Return the wheel of a product, built unless it is cached; the caller has the lock."""
         if product.wheel is not None:
             return product.wheel
         project = product.opened()

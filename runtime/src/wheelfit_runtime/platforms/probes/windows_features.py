@@ -1,6 +1,6 @@
 """Read features of the processor from Windows: ``IsProcessorFeaturePresent`` (P-107).
 
-The function knows few features, and answers no for unknown ones too.
+The function covers few features, and returns false for all others.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 NAME = "IsProcessorFeaturePresent"
 
 _END = 96
-"""The number after the last one queried; Windows 11 of 2025 knows all below."""
+"""The number after the last one queried; Windows 11 of 2025 has all below."""
 
 
 def read(view: SystemView) -> frozenset[int] | None:

@@ -72,7 +72,7 @@ def supported(driver: AmdDriver, *, same_major: bool = False, reference: bool = 
 
     :param same_major: whether older minors of the same major count as installed too (P-123).
     :param reference: whether to answer exactly as amd-variant-provider: names sorted as text, none
-        if it does not know one of them, and only the installed version (P-43).
+        if one of them is not in its list, and only the installed version (P-43).
     """
     usable = [gpu for gpu in driver.gpus if not gpu.problem]
     ordered = sorted(usable, key=lambda gpu: (gpu.integrated, gpu.node))  # P-122

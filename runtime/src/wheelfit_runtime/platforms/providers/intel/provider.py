@@ -43,8 +43,8 @@ def _find(view: SystemView, overridden: Mapping[str, tuple[str, ...]]) -> Detect
 def supported(driver: IntelDriver, *, reference: bool = False) -> Detection:
     """Return the values of each device, and of its base architecture (P-131).
 
-    :param reference: whether to answer exactly as the reference plugin: only devices it knows, and
-        no values of single devices (P-43).
+    :param reference: whether to answer exactly as the reference plugin: only devices of its list,
+        and no values of single devices (P-43).
     """
     values = dict.fromkeys(value for gpu in driver.gpus for value in _values(gpu.ip))
     listed_values = tuple(value for value in values if value in tables.VALUES)
