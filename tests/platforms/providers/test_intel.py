@@ -109,7 +109,7 @@ def test_unlike_devices_say_what_runs_on_each() -> None:
 def test_a_card_beside_the_processor_s_graphics_is_warned_of() -> None:
     """P-88: what the weaker one forbids can be allowed; two cards need no such words."""
     (warning,) = intel.supported(_driver("12.70.4", "12.55.8", integrated=0)).warnings
-    assert "there are GPU 0 (card 0, 12.70.4) and GPU 1 (card 1, 12.55.8)" in warning
+    assert "the machine has GPU 0 (card 0, 12.70.4) and GPU 1 (card 1, 12.55.8)" in warning
     assert "--devices highest chooses for 12.55.8 alone" in warning
     assert intel.supported(_driver("12.55.8", "20.1.0")).warnings == ()
     assert intel.supported(_driver("20.4.4", integrated=0)).warnings == ()

@@ -113,7 +113,7 @@ def _warnings(driver: AmdDriver, usable: Sequence[AmdGpu]) -> tuple[str, ...]:
     limiting = [gpu for gpu in usable if gpu.integrated and gpu.name != usable[0].name]
     if discrete and limiting:
         warnings.append(
-            f"there are {limiting[0]} and {discrete[0]}: a wheel must run on both, "
+            f"the machine has {limiting[0]} and {discrete[0]}: a wheel must run on both, "
             f"unless --devices highest chooses for {discrete[0].name} alone"
         )
     return tuple(warnings)

@@ -147,6 +147,8 @@ def _devices(raw: Any) -> tuple[tuple[IntelGpu, ...], tuple[str, ...]]:
                 integrated = bool(int(device["flags"]) & _INTEGRATED)
                 gpus.append(IntelGpu(index, name, decode(version), integrated))
             else:
-                words = f"GPU {index} ({name}) is left out: its driver does not list its version; "
+                words = (
+                    f"GPU {index} ({name}) is left out: its driver does not report its version; "
+                )
                 warnings.append(f"{words}install a newer version of Intel's compute runtime")
     return tuple(gpus), tuple(warnings)

@@ -80,7 +80,7 @@ def _warn_of_limiting_gpu(gpus: Sequence[IntelGpu]) -> tuple[str, ...]:
     limiting = [gpu for gpu in gpus if gpu.integrated and cards and gpu.ip != cards[0].ip]
     if not limiting:
         return ()
-    start = f"there are {limiting[0]} and {cards[0]}: a wheel must run on both, unless "
+    start = f"the machine has {limiting[0]} and {cards[0]}: a wheel must run on both, unless "
     return (f"{start}--devices highest chooses for {cards[0].ip} alone",)
 
 
