@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from wheelfit.errors import NeedsExtra
 from wheelfit.server.connections import BoundedConnection, Connections
 from wheelfit_runtime.errors import InvalidConfiguration
+from wheelfit_runtime.wording import count_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -123,7 +124,7 @@ class _LoopErrors:
         """Report the errors since the last report, by the most frequent one."""
         if self._count:
             message, _ = self._count.most_common(1)[0]
-            self._note(f"{message} ({self._count.total()} times)")
+            self._note(f"{message} ({count_of(self._count.total(), 'time')})")
             self._count.clear()
 
 

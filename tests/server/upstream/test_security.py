@@ -403,7 +403,7 @@ class TestPoisoning:
         with RecordingIndex(lambda _: page_of(*links)) as upstream:
             one = mirror(upstream.url)
             assert set(one.page("some")) == {"some-1.0-py3-none-any.whl"}
-        assert any("1 files whose names" in note for note in one.notes)
+        assert any("left out 1 file not named after a release of" in note for note in one.notes)
 
     def test_a_file_without_hash_stays_what_it_was(
         self, mirror: Opener, upstream: RecordingIndex

@@ -55,7 +55,8 @@ def quota_faults(execute: Execute, new: NewFile, rules: ProjectRules) -> list[Vi
     count, size = map(int, rows[0])
     messages = []
     if rules.max_files is not None and count >= rules.max_files:
-        messages.append(f"{new.project} has {count} files, and may have {rules.max_files}")
+        has = count_of(count, "file")
+        messages.append(f"{new.project} has {has}, and may have {rules.max_files}")
     if rules.max_size is not None and size + new.size > rules.max_size:
         messages.append(
             f"{new.project} has {size} bytes, and may have {rules.max_size}; "

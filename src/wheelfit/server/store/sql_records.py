@@ -46,6 +46,7 @@ from wheelfit.server.store.sessions import (
     project_of_session,
     register_names,
 )
+from wheelfit_runtime.wording import count_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -471,7 +472,7 @@ class Records:
         free_names(execute, {name for (name,) in rows} | projects)
         if was_open:
             subjects = [(next(iter(projects), ""), stage)]
-            note(execute, self._actor, "drop-stage", subjects, f"{len(rows)} files")
+            note(execute, self._actor, "drop-stage", subjects, count_of(len(rows), "file"))
         return len(rows)
 
     # --- tokens and owners --------------------------------------------------------------

@@ -21,6 +21,7 @@ from wheelfit.server.uploads.rules import check_file, check_name, provenance_of
 from wheelfit.sources.attestations import verify_provenance
 from wheelfit.sources.page import time_of_upload
 from wheelfit_runtime.errors import UserError
+from wheelfit_runtime.wording import count_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -192,7 +193,7 @@ def _bounded(violations: tuple[Violation, ...]) -> tuple[Violation, ...]:
     others = violations[_MAX_VIOLATIONS:]
     if not others:
         return violations
-    summary = Violation("and-more", f"{len(others)} more violations", others[0].where)
+    summary = Violation("and-more", count_of(len(others), "more violation"), others[0].where)
     return (*violations[:_MAX_VIOLATIONS], summary)
 
 

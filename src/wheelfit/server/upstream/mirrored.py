@@ -36,6 +36,7 @@ from wheelfit_runtime.errors import (
     Unreachable,
 )
 from wheelfit_runtime.patterns import pattern
+from wheelfit_runtime.wording import count_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Mapping
@@ -355,7 +356,8 @@ class MirroredIndex(ContentFiles):
         offered, withheld = self._rules.split(name, originals.values())
         originals = {file.filename: file for file in offered}
         if foreign_count:
-            notes.append(f"left out {foreign_count} files whose names are of no release of {name}")
+            count = count_of(foreign_count, "file")
+            notes.append(f"left out {count} not named after a release of {name}")
         if self._settings.documents:
             originals |= missing_documents(originals.values())
         page = ProjectPage(
