@@ -209,18 +209,21 @@ def test_what_cannot_be_kept_is_wrong_input(
 
 
 @pytest.mark.parametrize(
-    ("method", "path", "said"),
+    ("method", "path", "said", "field"),
     [
-        ("POST", "tokens", {"scopes": ["upload"], "lasts": "1d"}),
-        ("POST", "stages", {"lasts": "1d"}),
-        ("GET", "audit?who=me", None),
+        ("POST", "tokens", {"scopes": ["upload"], "lasts": "1d"}, "lifetime"),
+        ("POST", "stages", {"lasts": "1d"}, "lifetime"),
+        ("GET", "audit?who=me", None, "actor"),
     ],
 )
-def test_a_field_that_does_not_exist(host: Host, method: str, path: str, said: object) -> None:
+def test_a_field_that_does_not_exist(
+    host: Host, method: str, path: str, said: object, field: str
+) -> None:
     """A limit that would not count is refused by its name, as is a filter."""
     answer = host.ask(method, f"/-/api/{path}", host.token("upload", "admin"), said)
     assert answer.status == 400
     assert "is not a field of this request" in text(answer)
+    assert field in text(answer)
 
 
 def test_nothing_is_found_under_what_is_no_name(host: Host, tmp_path: Path) -> None:

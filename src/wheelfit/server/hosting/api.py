@@ -54,8 +54,7 @@ class JsonBody:
         """Raise if it has other fields than these: a mistyped limit would not count."""
         if others := sorted(self.values.keys() - set(names)):
             raise InvalidConfiguration(
-                f"{others[0][:80]!r} is not a field of this request",
-                hint=f"the fields are {', '.join(names)}",
+                f"{others[0][:80]!r} is not a field of this request ({', '.join(names)})"
             )
 
     def text(self, name: str, default: str = "") -> str:
