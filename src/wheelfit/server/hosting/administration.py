@@ -147,7 +147,7 @@ class StoreAdministration:
             raise InvalidConfiguration("an outcome is done or refused", where=outcome[:80])
         if not (max_count.isascii() and max_count.isdigit() and len(max_count) <= 4):
             raise InvalidConfiguration(
-                "the number of entries must be at most 9999", where=max_count[:80]
+                "the number of entries must be a whole number up to 9999", where=max_count[:80]
             )
         since, until = (
             timestamp(parse_moment(filters[name], self.now())) if filters[name] else ""
