@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from pathlib import Path
 from typing import Any
 
@@ -133,6 +134,10 @@ class TestGpus:
         findings = found(tmp_path, code("sm_80"), code("sm_90"), nvidia=arch("90_real"))
         assert ("no-such-code", "warning") in short(findings)
         assert ("no-such-code", "error") not in short(findings)
+        findings = found(tmp_path, code("sm_80"), code("sm_80"), code("sm_90"),
+                         nvidia=arch("90_real"))  # fmt: skip
+        (message,) = [one.message for one in findings if one.code == "no-such-code"]
+        assert re.fullmatch(r"it claims .+, for which there is no code in \S+ and \S+", message)
 
     def test_nothing_at_all(self, tmp_path: Path) -> None:
         """B-60: code may come from another package, so its absence is a note."""

@@ -152,7 +152,7 @@ def _missing_code(
     if len(members) == count:
         message = f"it claims {value}, and has no code for {missing}"
         return place.found(checks.NO_SUCH_CODE, message)
-    message = f"it claims {value}, for which {some_of(members)} has no code"
+    message = f"it claims {value}, for which there is no code in {some_of(members)}"
     return place.found(checks.NO_SUCH_CODE, message, severity=Severity.WARNING)
 
 
