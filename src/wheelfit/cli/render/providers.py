@@ -94,7 +94,7 @@ def show_provider_facts(facts: Mapping[str, Any], output: Output) -> None:
             f"  wheelfit's own {namespace} provider answers instead, where versions agree"
         )
     for entry in facts["trusted"]:
-        origin = "" if entry["by"] == "user" else f" by {entry['origin']}"
+        origin = "" if entry["by"] == "user" else f" by {entry['by']}"
         output.result(f"  trusted{origin}: {entry['package']}{entry['versions']}")
         for title, value in (
             ("namespace", entry["namespace"] or "any"),

@@ -1,0 +1,37 @@
+"""The text about providers and plugins."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from wheelfit.cli.output import Output
+from wheelfit.cli.render.providers import show_provider_facts, show_provider_list
+from wheelfit.core.trust import PluginRules, SitePolicy
+from wheelfit.core.trust_files import read_policy
+from wheelfit.operations.providers import ProvidersReport, ProvidersRequest
+
+POLICY = b"""\
+version = 1
+[[trusted]]
+package = "acme-provider"
+versions = "==1.2"
+namespace = "acme"
+files = [{ filename = "acme_provider-1.2-py3-none-any.whl", sha256 = "%s" }]
+"""
+
+
+def test_a_plugin_that_the_site_trusts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """P-18: the file of the policy is named as the origin of the trust."""
+    policy = read_policy(POLICY % (b"0" * 64), "/etc/wheelfit/policy.toml", grants_trust=True)
+    rules = PluginRules(policy=SitePolicy((policy,)))
+    report = ProvidersReport(tmp_path / "providers.toml", rules, ProvidersRequest(), (), tmp_path)
+    show_provider_list(report, Output())
+    assert "by /etc/wheelfit/policy.toml" in capsys.readouterr().out
+    facts = report.about("acme")
+    assert facts is not None
+    show_provider_facts(facts, Output())
+    said = capsys.readouterr().out
+    assert "  trusted by /etc/wheelfit/policy.toml: acme-provider==1.2" in said
+    assert "sha256 0000" in said
