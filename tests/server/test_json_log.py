@@ -16,6 +16,9 @@ import pytest
 from sampled_cases import sampled
 from server.running import clean_environ, raw
 
+from wheelfit.cli.logged_output import LoggedOutput
+from wheelfit_runtime.errors import Fault, InvalidDocument
+
 pytest.importorskip("uvicorn", reason="needs the extra `server`")
 SERVE = [sys.executable, "-m", "wheelfit", "index", "serve"]
 
@@ -125,6 +128,15 @@ def test_errors_before_the_socket_is_open(
     is_explicit = bool(environ) or "json" in " ".join(options)
     results = [one["error"]["code"] for one in parsed(ended.stdout)]
     assert results == ([reference] if is_explicit else [])
+
+
+def test_faults_of_a_document(capsys: pytest.CaptureFixture[str]) -> None:
+    """The faults in an error are objects, not a text about them."""
+    LoggedOutput().error(InvalidDocument([Fault("a.b", "is missing"), Fault("c", "is 1", "F-1")]))
+    assert events(capsys.readouterr().err.encode())["error"]["faults"] == [
+        {"path": "a.b", "message": "is missing", "rule": ""},
+        {"path": "c", "message": "is 1", "rule": "F-1"},
+    ]
 
 
 @pytest.mark.integration

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from wheelfit.cli.output import Output, deliver
 from wheelfit.server.hosting.logs import json_line, log_form, traceback_of
@@ -50,9 +50,7 @@ class LoggedOutput(Output):
     def error(self, error: WheelfitError) -> None:
         """Log an error, and print it as the result under ``--json``."""
         parts = self.parts_of(error)
-        known = {name: part for name, part in parts.items() if part}
-        code = known.pop("exit_code")
-        self._event("error", **{name: str(part) for name, part in known.items()}, exit_code=code)
+        self._event("error", **{name: part for name, part in parts.items() if part})
         if self.json:
             with suppress(OSError):
                 self.result_json({"error": parts})
@@ -65,7 +63,7 @@ class LoggedOutput(Output):
         del style, hang
         self._event("note", message=text)
 
-    def _event(self, event: str, **facts: str | float) -> None:
+    def _event(self, event: str, **facts: Any) -> None:
         if sys.stderr is not None:
             with suppress(OSError):
                 sys.stderr.write(json_line(datetime.now(UTC), event, facts) + "\n")
