@@ -203,6 +203,7 @@ class TestVariant:
             ("[shorthand.lab]\n", "has no effect"),
             ("[shorthand.lab]\nmeaning = 1\nforbid=['x']", "must be a string"),
             ("[shorthand.lab]\nforbit = []", "did you mean 'shorthand.lab.forbid'?"),
+            ("[shorthand.lab]\nnam = 'x'", "did you mean 'shorthand.lab.meaning'?"),
             ("[shorthand.lab]\nforbid = ['a :: b :: c :: d']", "a :: b"),
             ("[shorthand.cu128]\nforbid = ['x']", "is built in"),
             ("[shorthand.'a b']\nforbid = ['x']", "is not a name"),

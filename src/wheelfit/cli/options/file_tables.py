@@ -95,7 +95,7 @@ class _CommandTable(ValueType):
         return value
 
 
-def _check_keys(path: str, row: Mapping[str, Any], keys: Iterable[str], place: ValuePlace) -> None:
+def _check_keys(path: str, row: Iterable[str], keys: Iterable[str], place: ValuePlace) -> None:
     """Raise if a table has an unknown key."""
     for key in row:
         if key not in keys:
@@ -160,7 +160,8 @@ def _shorthand(path: str, row: Mapping[str, Any], place: ValuePlace) -> object:
         place.refuse(path, "is built in; take another name")
     if re.fullmatch(r"[a-z0-9][a-z0-9._-]*", name) is None:
         place.refuse(path, "is not a name: lower-case letters, digits, '.', '_' and '-'")
-    _check_keys(path, row, (*_PREFERENCE_KEYS, "meaning", "name"), place)
+    own_keys = [key for key in row if key != "name"]  # which is that of the table
+    _check_keys(path, own_keys, (*_PREFERENCE_KEYS, "meaning"), place)
     meaning = row.get("meaning", "")
     if not isinstance(meaning, str):
         place.refuse(f"{path}.meaning", "must be a string")
