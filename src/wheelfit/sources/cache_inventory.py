@@ -418,9 +418,9 @@ def _damage_of_unpacked(entry: InventoryEntry, advance: Callable[[int], None]) -
 def _read_unpacked(entry: InventoryEntry) -> UnpackedWheel | None:
     """Read the manifest of an entry; return None if it is damaged.
 
-    :raises FileNotFoundError: it is missing.
+    :raises OSError: it is missing, or cannot be opened.
     """
-    (entry.path / MANIFEST).lstat()
+    (entry.path / MANIFEST).open("rb").close()
     try:
         filename = parse_wheel_filename(f"{release_of(entry.path)}-py3-none-any.whl")
         wheel = read_unpacked(entry.path, filename, where=str(entry.path))

@@ -449,6 +449,14 @@ class TestVerifying:
         assert sum("was changed" in reason for reason in reasons) == 2
         assert entries(cache, "unpacked") == []
 
+    def test_manifest_that_cannot_be_read(self, ask: Cache, cache: Path) -> None:
+        """The reason is that of the system, not that the content is wrong."""
+        manifest = entries(cache, "unpacked")[0] / "manifest"
+        manifest.unlink()
+        manifest.mkdir()
+        (damaged,) = ask("verify", code=4)["damaged"]
+        assert damaged["reason"].startswith("the entry cannot be read: ")
+
 
 class TestUsage:
     """Wrong command lines are refused before anything is looked at."""
