@@ -84,7 +84,7 @@ class Configuration(NamedTuple):
     def effective(self, key: str, argument: Any = None) -> EffectiveValue:
         """Return the value in effect for a key; lists are joined from all layers.
 
-        :param given: the value on the command line; None: there is none.
+        :param argument: the value on the command line; None: there is none.
         """
         if not any(key in layer.values for layer in self.layers):
             return EffectiveValue(

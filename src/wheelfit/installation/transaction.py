@@ -10,7 +10,7 @@
 6. **Clean up.** Replaced files are deleted, and the workplace with them.
 
 All operations go through the folders of the environment, which are open from the start
-(`FileSystem.below`): a link that takes the place of a folder meanwhile is an error, and is not
+(`FileSystem.limited_to`): a link that takes the place of a folder meanwhile is an error, and is not
 followed.
 
 After an error or interrupt before 5, everything is undone by the journal, as the next process would

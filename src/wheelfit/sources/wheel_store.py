@@ -228,7 +228,7 @@ class WheelStore:
         :param folder: the folder to use otherwise.
         :param where: the place to name in errors.
         :param check: called before the wheel is kept; raises if the archive is not the right one.
-        :param known: the files that are unpacked already.
+        :param find_verified: finds files of other wheels that are unpacked already; None: none.
         :param progress: called with the count of unpacked bytes.
         :raises InvalidWheel: it is not valid; nothing is kept.
         """

@@ -1,7 +1,7 @@
 """Types of the values of options: one for the command line, variables and files alike.
 
-A type reads a word of the command line or of a variable with `ValueType.word`, a value of a file
-with `ValueType.read`, and joins the values of several layers. A wrong word is a ``ValueError``
+A type reads a word of the command line or of a variable with `ValueType.parse_word`, a value of a
+file with `ValueType.read`, and joins the values of several layers. A wrong word is a ``ValueError``
 whose message is a sentence about the word, wherever it was written.
 """
 
