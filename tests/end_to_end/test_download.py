@@ -177,5 +177,7 @@ def test_a_source_distribution(run: Runner, tmp_path: Path) -> None:
     words = ["-d", "out", "--no-index", "-f", str(tmp_path / "index"), "source"]
     error = run("download", *words, "--json", code=3).error
     assert error["code"] == "source-off"
+    error = run("download", *words, "--python-version", "3.9", "--json", code=3).error
+    assert "for another Python or system" in error["note"]
     run("download", *words, "--allow-source", "source")
     assert names(tmp_path / "out") == ["small-1.0-py3-none-any.whl", "source-1.0.tar.gz"]

@@ -68,11 +68,15 @@ def open_building(
     interpreter, target = environment.interpreter, environment.target
     impossible = ""
     if tuple(machine.target.tags) != tuple(target.tags):
-        impossible = (
-            f"nothing can be built from source for {machine.name}, which is another machine"
-        )
+        impossible = "nothing can be built from source for another Python or system"
+        if machine.host is not None:
+            impossible = (
+                f"nothing can be built from source for {machine.name}, which is another machine"
+            )
         if requirement_set.sources:
-            raise UsageError(impossible, hint="remove --for, or build a wheel there and name that")
+            raise UsageError(
+                impossible, hint="choose for this environment, or build a wheel there and name that"
+            )
     places = open_places(
         request,
         context.environ,
