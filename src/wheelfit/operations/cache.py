@@ -26,6 +26,7 @@ from wheelfit.operations.cache_reports import (
 from wheelfit.operations.requests import CacheOptions
 from wheelfit.sources.cache_inventory import LAYOUT, RECORDS, Inventory
 from wheelfit_runtime.errors import FileProblem, UserError
+from wheelfit_runtime.wording import count_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -164,7 +165,9 @@ def verify_cache(request: CacheVerifyRequest, context: Context) -> CacheVerifica
         context.reporter.transfers(lambda: None) as transfers,
         ThreadPoolExecutor(os.cpu_count() or 1, "verify") as pool,
     ):
-        transfer = transfers.transfer(f"{len(entries)} entries", "read", is_sum=True)
+        transfer = transfers.transfer(
+            count_of(len(entries), "entry", "entries"), "read", is_sum=True
+        )
         size = sum(entry.size for entry in entries)
         transfer.start(size)
         damage = partial(inventory.damage, advance=transfer.advance)

@@ -421,7 +421,7 @@ def warn_of_later_indexes(
         list(chosen), lambda package: _newer_in_later_index(package, pool), most=_MAX_REQUESTS
     )
     if overlooked := [text for text in texts if text]:
-        others = f" and {len(overlooked) - 3} others" if len(overlooked) > 3 else ""
+        others = f" and {len(overlooked) - 3} more" if len(overlooked) > 3 else ""
         reporter.warn(
             f"an index that was not used has {'; '.join(overlooked[:3])}{others}: the first index "
             "that has a project supplies it; --index-strategy unsafe-best-match compares all, and "
