@@ -83,7 +83,8 @@ def test_indexes(tmp_path: Path) -> None:
     index = StaticIndex("acme.example", files_host="files.example")
     index.add("whl/cu130", [Wheel("acme", "2.0+cu130")])
     index.add("whl/cpu", [Wheel("acme", "2.0+cpu")])
-    index.add("whl", [Wheel("acme", "2.0+cu140"), Wheel("acme", "2.0+cpu")])
+    builds = ("2.0+cu140", "2.0+cpu", "9.0+cu150", "10.0+cu150")
+    index.add("whl", [Wheel("acme", version) for version in builds])
     rows = "".join(
         f"""
 [[member]]
@@ -115,6 +116,7 @@ when.nvidia.sm_arch = ["75_virtual"]
         "no wheel in cu126 matches cu126 <3",
         "files are on files.example, which hosts does not name",
         "no member is for builds like acme 2.0+cu140",
+        "no member is for builds like acme 10.0+cu150",
     ]
 
 

@@ -318,10 +318,10 @@ def _unknown_builds(family: BridgeFamily, root: Repository) -> Iterator[str]:
             with suppress(WheelfitError):  # most have no such page
                 page = root.project(canonicalize_name(name))
         builds = {
-            (filename.version.local, filename.version.public)
+            filename.version
             for filename, _ in _wheels(page)
             if filename.version.local and not filename.version.is_prerelease
         }
-        for local in sorted({local for local, _ in builds if local} - with_member):
-            latest = max(public for build, public in builds if build == local)
-            yield f"no member is for builds like {name} {latest}+{local}"
+        for local in sorted({build.local for build in builds if build.local} - with_member):
+            latest = max(build for build in builds if build.local == local)
+            yield f"no member is for builds like {name} {latest}"
