@@ -38,6 +38,7 @@ from wheelfit_runtime.errors import (
     UserError,
     WheelfitError,
 )
+from wheelfit_runtime.wording import count_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -178,8 +179,8 @@ class _PageWriter:
             metadata |= release.metadata
         notes = tuple(note for release in releases for note in release.notes)
         if self.all_variants and len(notes) > 1:
-            others = len(notes) - 1
-            notes = (notes[0], f"{self.page.name}: the same holds for {others} other releases")
+            others = count_of(len(notes) - 1, "other release")
+            notes = (notes[0], f"{self.page.name}: the same holds for {others}")
         page = structs.replace(self.page, files=files)
         return WrittenPage(page, metadata, notes, self.is_complete, self.preferred)
 
