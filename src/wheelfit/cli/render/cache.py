@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.core.sizes import size_in_words
 from wheelfit.operations.cache_reports import WHEELS
+from wheelfit_runtime.wording import count_of
 
 if TYPE_CHECKING:
     from wheelfit.cli.output import Output
@@ -108,7 +109,7 @@ def show_removal(report: CacheRemoval, output: Output) -> None:
         output.report(f"{verb} {_entry_in_words(row)}: {size_in_words(row.entry.size)}")
     for (kind, reason), (entries, size) in report.others.items():
         what = _WORDS.get(kind, kind)
-        output.report(f"{verb} {entries} {what} ({reason}): {size_in_words(size)}")
+        output.report(f"{verb} {what} ({reason}): {entries}, {size_in_words(size)}")
     for row in report.in_use:
         output.say(f"note: {_entry_in_words(row)} is in use and stays")
     if not report.wheels and not report.others:
@@ -134,7 +135,7 @@ def show_verification(report: CacheVerification, output: Output) -> int:
         end = "removed" if row.is_removed else "still there"
         output.result(f"damaged: {package}{row.entry.path}: {row.reason} ({end})", "bad")
     if not report.damaged:
-        output.result(f"{report.entries} entries, none damaged", "good")
+        output.result(f"{count_of(report.entries, 'entry', 'entries')}, none damaged", "good")
     return DAMAGED if report.damaged else 0
 
 
