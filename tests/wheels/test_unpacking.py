@@ -244,7 +244,7 @@ class TestDamaged:
             ("a.py,sha256=a4ayc_80_OGda4BO_1o_V0etpOqiLx1JwB5S3beHW0s,2", "has 1 bytes, but '2'"),
             ("a.py,sha256=a4ayc_80_OGda4BO_1o_V0etpOqiLx1JwB5S3beHW0s,", "has 1 bytes, but ''"),
             ("a.py,sha256=a4ayc_80_OGda4BO_1o_V0etpOqiLx1JwB5S3beHW0s,٣", "has 1 bytes, but"),
-            ("b.py,sha256=a4ayc_80_OGda4BO_1o_V0etpOqiLx1JwB5S3beHW0s,1", "does not list"),
+            ("b.py,sha256=a4ayc_80_OGda4BO_1o_V0etpOqiLx1JwB5S3beHW0s,1", "does not list 'a.py'"),
             ("\n".join([GOOD_ROW] * 2), "twice"),
         ],
     )
