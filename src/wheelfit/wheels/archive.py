@@ -23,6 +23,7 @@ from wheelfit.wheels.dist_info import check_text_size, dist_info_folder, header_
 from wheelfit.wheels.record import DIGEST_SIZES, StreamHash, leads_out, parse_record
 from wheelfit.wheels.zip_archive import ZipArchive, faults_error
 from wheelfit_runtime.errors import Fault, InvalidWheel
+from wheelfit_runtime.wording import count_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -259,7 +260,8 @@ class WheelArchive(ZipArchive):
             fault = f"the hash of {member.name!r} is not the one in RECORD"
             return Fault("RECORD", fault, "B-38")
         if row.size != str(member.size):  # unpacking has compared it
-            fault = f"{member.name!r} has {member.size} bytes, but {row.size!r} in RECORD"
+            size = count_of(member.size, "byte")
+            fault = f"{member.name!r} has {size}, but {row.size!r} in RECORD"
             return Fault("RECORD", fault, "B-38")
         return None
 
